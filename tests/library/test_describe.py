@@ -108,9 +108,9 @@ def test_value_away_from_a_boundary_is_printed(value, capsys):
 def test_exact_short_decimal_prints_in_full(value, decimals, text, capsys):
     show("x", value, decimals=decimals)
     show("y", np.array([value, 1]), decimals=decimals)
-    alone, _, row = capsys.readouterr().out.splitlines()
-    assert alone == f"x: {text}"
-    assert row.split()[0] == text
+    number, _, vector = capsys.readouterr().out.splitlines()
+    assert number == f"x: {text}"
+    assert vector.split()[0] == text
 
 
 @STRICT

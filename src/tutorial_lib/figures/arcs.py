@@ -58,18 +58,18 @@ def arcs(tokens, kinds, *, caption):
     )
     names = [printable(name) for name in kinds]
     numbered = enumerate(kinds.items())
-    drawn = [_arc(n, name, pair, len(words)) for n, (name, pairs) in numbered for pair in pairs]
-    row, column = _row(words, names, drawn), _column(words, names, drawn)
+    curves = [_arc(n, name, pair, len(words)) for n, (name, pairs) in numbered for pair in pairs]
+    row, column = _row(words, names, curves), _column(words, names, curves)
     key = "" if row.places and column.places else _key(names)
     width = _middles(words)[-1] + length_of(words[-1]) / 2
 
     def picture(room):
         if width <= room - 8:
-            return _draw_row(words, drawn, row)
-        return _draw_column(words, drawn, column)
+            return _draw_row(words, curves, row)
+        return _draw_column(words, curves, column)
 
     svg = side_by_side([picture], key=key)
-    return Figure(svg, (_table(words, names, drawn),), caption, _in_words(words, names, drawn))
+    return Figure(svg, (_table(words, names, curves),), caption, _in_words(words, names, curves))
 
 
 class _Arc(NamedTuple):
@@ -123,29 +123,29 @@ def _height(arc):
     return min(_HIGHEST, 10 + _LIFT * abs(arc.start - arc.end)) + 6 * arc.kind
 
 
-def _row(words, names, drawn):
+def _row(words, names, curves):
     """Plan arcs above words in a row."""
     middles = _middles(words)
-    names = [names[arc.kind] for arc in drawn]
+    names = [names[arc.kind] for arc in curves]
     sizes = [(length_of(name) + 6, LINE) for name in names]
-    ends = np.array([[middles[arc.start], middles[arc.end]] for arc in drawn])
+    ends = np.array([[middles[arc.start], middles[arc.end]] for arc in curves])
     limits = middles[-1] + length_of(words[-1]) / 2, _TALLEST
-    return _planned(names, sizes, ends, drawn, limits)
+    return _planned(names, sizes, ends, curves, limits)
 
 
-def _column(words, names, drawn):
+def _column(words, names, curves):
     """Plan arcs to the right of words down the page."""
-    names = [in_two(names[arc.kind], 8) for arc in drawn]
+    names = [in_two(names[arc.kind], 8) for arc in curves]
     lines = [name.split("\n") for name in names]
     sizes = [(LINE * len(parts), max(map(length_of, parts))) for parts in lines]
-    ends = _PITCH * (np.array([[arc.start, arc.end] for arc in drawn]) + 0.5)
+    ends = _PITCH * (np.array([[arc.start, arc.end] for arc in curves]) + 0.5)
     limits = _PITCH * len(words), _WIDEST - _left(words)
-    return _planned(names, sizes, ends, drawn, limits)
+    return _planned(names, sizes, ends, curves, limits)
 
 
-def _planned(names, sizes, ends, drawn, limits):
+def _planned(names, sizes, ends, curves, limits):
     """Spread arcs until there is a free place for each name at the bend of its arc."""
-    heights = np.array([_height(arc) for arc in drawn], dtype=float)
+    heights = np.array([_height(arc) for arc in curves], dtype=float)
     for spread in _SPREADS:
         rises = spread * heights
         places = _free_places(ends, rises, sizes, limits)
@@ -157,9 +157,10 @@ def _planned(names, sizes, ends, drawn, limits):
 def _free_places(ends, rises, sizes, limits):
     """Return the middle of each name that no arc and no other name crosses, or [] without one."""
     lines = np.concatenate([_points(*arc) for arc in zip(ends, rises, strict=True)])
-    found = {}
+    centres = {}
     for n in np.argsort(rises).tolist():
-        half, taken = np.array(sizes[n]) / 2, [(found[m], np.array(sizes[m]) / 2) for m in found]
+        half = np.array(sizes[n]) / 2
+        boxes = [(centre, np.array(sizes[m]) / 2) for m, centre in centres.items()]
         for shift, side in product(_SHIFTS, (1, -1)):
             place = np.array([ends[n].mean() + shift, rises[n] + side * (half[1] + _BESIDE)])
             inside = (place - half >= (0, 8)).all() and (place + half <= limits).all()
@@ -167,13 +168,13 @@ def _free_places(ends, rises, sizes, limits):
             if (
                 inside
                 and not crossed
-                and not any((abs(other - place) < half + size).all() for other, size in taken)
+                and not any((abs(other - place) < half + size).all() for other, size in boxes)
             ):
-                found[n] = place
+                centres[n] = place
                 break
         else:
             return []
-    return [found[n] for n in range(len(rises))]
+    return [centres[n] for n in range(len(rises))]
 
 
 def _points(ends, rise):
@@ -188,7 +189,7 @@ def _left(words):
     return max(length_of(shortened(word)) for word in words) + 8
 
 
-def _draw_row(words, drawn, plan):
+def _draw_row(words, curves, plan):
     """Draw words in a row, and the arcs above them."""
     middles = _middles(words)
     width = middles[-1] + length_of(words[-1]) / 2
@@ -199,12 +200,12 @@ def _draw_row(words, drawn, plan):
         axes.set_axis_off()
         for middle, word in zip(middles, words, strict=True):
             axes.text(middle, top + 12, word, color=INK, ha="center", va="center_baseline")
-        _draw_arcs(axes, drawn, plan, lambda along, away: (along, top - away))
+        _draw_arcs(axes, curves, plan, lambda along, away: (along, top - away))
 
     return draw_svg(draw, width, top + LINE + 6)
 
 
-def _draw_column(words, drawn, plan):
+def _draw_column(words, curves, plan):
     """Draw words down the page, and the arcs to the right of them."""
     left, height = _left(words), _PITCH * len(words)
     far = _WIDEST - left if plan.places else plan.rises.max()
@@ -215,19 +216,19 @@ def _draw_column(words, drawn, plan):
         for place, word in enumerate(words):
             y = _PITCH * (place + 0.5)
             axes.text(left - 6, y, shortened(word), color=INK, ha="right", va="center_baseline")
-        _draw_arcs(axes, drawn, plan, lambda along, away: (left + away, along))
+        _draw_arcs(axes, curves, plan, lambda along, away: (left + away, along))
 
     return draw_svg(draw, left + far, height)
 
 
-def _draw_arcs(axes, drawn, plan, at):
+def _draw_arcs(axes, curves, plan, at):
     """Draw arcs and their names; `at` makes (x, y) of pixels along the words and away from them."""
-    for arc, ends, rise in zip(drawn, plan.ends, plan.rises, strict=True):
+    for arc, ends, rise in zip(curves, plan.ends, plan.rises, strict=True):
         away = 4 / 3 * rise  # of the middle points, so that the bend lies at the rise
         points = zip(np.repeat(ends, 2), (0, away, away, 0), strict=True)
         codes = [Path.MOVETO, *[Path.CURVE4] * 3]
         _add_line(axes, arc.kind, Path([at(*point) for point in points], codes))
-    for arc, name, place in zip(drawn, plan.names, plan.places, strict=bool(plan.places)):
+    for arc, name, place in zip(curves, plan.names, plan.places, strict=bool(plan.places)):
         ink, lines = _INKS[arc.kind % len(_INKS)], name.split("\n")
         x, y = at(*place)
         for n, line in enumerate(lines):
@@ -268,13 +269,13 @@ def _key(names):
     return side_by_side([piece(*kind) for kind in enumerate(names)], least=width)
 
 
-def _table(words, names, drawn):
+def _table(words, names, curves):
     """Write down each arc: its kind, and the words at both ends with their positions."""
-    cells = [[f"{words[start]} ({start})", f"{words[end]} ({end})"] for _, start, end in drawn]
-    rows = [names[number] for number, *_ in drawn]
+    cells = [[f"{words[start]} ({start})", f"{words[end]} ({end})"] for _, start, end in curves]
+    rows = [names[number] for number, *_ in curves]
     return Table("arcs", np.array(cells).reshape(-1, 2), rows, ["from", "to"], "kind")
 
 
-def _in_words(words, names, drawn):
-    said = (f"{names[n]}: from {words[start]} to {words[end]}." for n, start, end in drawn)
-    return f"Arcs between the words {' '.join(words)} {' '.join(said)}"
+def _in_words(words, names, curves):
+    sentences = (f"{names[n]}: from {words[start]} to {words[end]}." for n, start, end in curves)
+    return f"Arcs between the words {' '.join(words)} {' '.join(sentences)}"

@@ -178,8 +178,7 @@ def _layout(title, diagram, unit):
         _require_block(f"block {name!r} of {title!r}", block)
     boxes = _boxes(title, diagram.blocks, unit)
     arrows = [_arrow(title, arrow, diagram, boxes) for arrow in diagram.arrows]
-    for name, box in boxes.items():
-        block = diagram.blocks[name]
+    for (name, block), box in zip(diagram.blocks.items(), boxes.values(), strict=True):
         lines = _lines(block)
         needed = max(map(length_of, lines)) + 5, LINE * len(lines) if block.text else 0
         room = box.right - box.left, box.bottom - box.top
@@ -190,10 +189,10 @@ def _layout(title, diagram, unit):
                 f"Break its lines with \\n, or give the block or unit= more width or height."
             )
     for arrow in filter(lambda arrow: arrow.label, arrows):
-        met = [name for name, box in boxes.items() if box.meets(arrow.box())]
-        if met:
+        names = [name for name, box in boxes.items() if box.meets(arrow.box())]
+        if names:
             raise ValueError(
-                f"the label {arrow.label!r} of {title!r} would lie on block {met[0]!r}; expected "
+                f"the label {arrow.label!r} of {title!r} would lie on block {names[0]!r}; expected "
                 f"{length_of(arrow.label):.0f} pixels of room. Move the blocks apart or shorten it."
             )
     return Layout(boxes, arrows)
@@ -311,10 +310,10 @@ def _side(points, *, keep_left):
     x, y = np.array([x, y]) / (np.hypot(x, y) or 1.0)
     if len(points) > 2:  # around other blocks, the way of its first step
         return np.array([x, y])
-    left = np.array([y, -x])
+    normal = np.array([y, -x])
     if keep_left:
-        return left
-    return left if left[1] < -1e-9 or (abs(left[1]) < 1e-9 and left[0] > 0) else -left
+        return normal
+    return normal if normal[1] < -1e-9 or (abs(normal[1]) < 1e-9 and normal[0] > 0) else -normal
 
 
 def _crosses(points, box):
@@ -335,10 +334,10 @@ def _walk_around(start, end, others):
 
 
 def _way(start, end, others, *, is_row, is_far):
-    near, edge = int(not is_row), (3 if is_far else 1) - int(not is_row)
-    places = [box.middle[near] for box in (start, end)]
-    between = [box for box in others if min(places) < box.middle[near] < max(places)]
-    edges = [box[edge] for box in (start, end, *between)]
+    axis, edge = int(not is_row), (3 if is_far else 1) - int(not is_row)
+    places = [box.middle[axis] for box in (start, end)]
+    obstacles = [box for box in others if min(places) < box.middle[axis] < max(places)]
+    edges = [box[edge] for box in (start, end, *obstacles)]
     beyond = max(edges) + _AROUND if is_far else min(edges) - _AROUND
     corners = [
         (places[0], start[edge]),

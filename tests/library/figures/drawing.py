@@ -41,8 +41,8 @@ PAIR = {"a": Block(0, 0, "a"), "b": Block(2, 0, "b", width=0.5, height=2)}
 
 def three_blocks(array):
     """The panels of a diagram whose texts are numbers."""
-    named = enumerate(zip(TOKENS, array, strict=True))
-    blocks = {token: Block(2 * t, 0, f"{y:.4f}") for t, (token, y) in named}
+    numbered = enumerate(zip(TOKENS, array, strict=True))
+    blocks = {token: Block(2 * t, 0, f"{y:.4f}") for t, (token, y) in numbered}
     blocks |= {f"name {t}": Block(2 * t, 1.2, token) for t, token in enumerate(TOKENS)}
     return {"head 1": Diagram(blocks, [("<BOS>", "dogs", "<i>"), ("$bark$", "<BOS>")])}
 
@@ -109,8 +109,8 @@ def stored_text(figure):
 
 def digest():
     """A fingerprint of one figure of each kind."""
-    every = map(figure_of, (*ARRAYS, *OTHERS))
-    return hashlib.sha256("".join(map(stored_text, every)).encode()).hexdigest()
+    outputs = [stored_text(figure_of(name)) for name in (*ARRAYS, *OTHERS)]
+    return hashlib.sha256("".join(outputs).encode()).hexdigest()
 
 
 def parsed(figure, *, phone=False):
@@ -190,8 +190,8 @@ def cell_colours(figure):
 
 def coloured(figure, *, marks):
     """The paths in a head's colour: the markers and arrowheads, or the lines."""
-    every = [path for path in paths(figure) if "color-mix" in path.get("style")]
-    return [path for path in every if ("transform" in path.attrib) == marks]
+    of_heads = (path for path in paths(figure) if "color-mix" in path.get("style"))
+    return [path for path in of_heads if ("transform" in path.attrib) == marks]
 
 
 def diagram(blocks, *arrows, **options):

@@ -105,13 +105,13 @@ def test_another_process_writes_the_same_bytes_and_never_loads_pyplot_with_its_b
     path = f"{Path(__file__).resolve().parents[3]}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     environment = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": path}
     command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", digest()]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert process.stdout.split() == ["False", digest()]
 
 
 def test_the_settings_of_the_caller_are_neither_used_nor_changed(kind):
-    theirs = {"font.size": 30, "text.usetex": True, "axes.grid": True, "svg.fonttype": "path"}
-    with matplotlib.rc_context(theirs):
+    settings = {"font.size": 30, "text.usetex": True, "axes.grid": True, "svg.fonttype": "path"}
+    with matplotlib.rc_context(settings):
         before = dict(matplotlib.rcParams)
         assert stored_text(draw(kind, ARRAYS[kind])) == stored_text(figure_of(kind))
         assert dict(matplotlib.rcParams) == before
@@ -230,9 +230,9 @@ def test_panels_of_a_figure_have_one_scale_and_shrink_no_further_than_13_pixels_
 def test_without_trust_jupyter_shows_a_sentence_instead_of_loose_letters():
     page = figures.attention_maps(np.eye(2), ["dogs", "bark"], caption="").html()
     panels = re.search(r'<div class="ahh-panels.*</div>(?=<figcaption)', page)[0]
-    rest = ElementTree.fromstring(re.sub(r"</?(svg|path|text|desc)\b[^>]*>", "", panels))
-    assert "font-size:0" in rest.get("style")
-    assert [span.text[:26] for span in rest.iter("span")] == ["Jupyter hides this picture"]
+    without_svg = ElementTree.fromstring(re.sub(r"</?(svg|path|text|desc)\b[^>]*>", "", panels))
+    assert "font-size:0" in without_svg.get("style")
+    assert [span.text[:26] for span in without_svg.iter("span")] == ["Jupyter hides this picture"]
 
 
 @pytest.mark.long

@@ -35,8 +35,8 @@ def test_colours_of_heads_are_legible_titles_on_light_and_dark_pages(page, words
 
 def test_a_head_keeps_its_number_and_its_colour():
     weights = np.full((6, 1, 1), 1.0)
-    every = texts(figures.attention_maps(weights, ["a"], caption=""))
-    titles = [text for text in every if "head" in text.text]
+    figure = figures.attention_maps(weights, ["a"], caption="")
+    titles = [text for text in texts(figure) if "head" in text.text]
     assert [title.text for title in titles] == [f"head {h}" for h in range(6)]
     for h, title in enumerate(titles):
         assert figures.HEAD_COLOURS[h % 4] in title.get("style")

@@ -56,8 +56,8 @@ def test_what_a_model_lacks_is_dashed_with_pale_names_and_the_table_says_so():
     assert dashed(block_map("norm")) == 3
     assert dashed(block_map("norm", "MLP")) > dashed(block_map("MLP")) > 3
     (table,) = block_map("norm", "MLP").tables
-    there = [name for name, row in zip(table.rows, table.cells, strict=True) if row[-1] == "yes"]
-    assert there == ["embed", "attend", "add", "unembed"]
+    steps = [name for name, row in zip(table.rows, table.cells, strict=True) if row[-1] == "yes"]
+    assert steps == ["embed", "attend", "add", "unembed"]
     assert block_map("norm", "MLP").alt.endswith("model: without norm and MLP.")
     assert {*block_map().tables[0].cells[:, -1]} == {"yes"}
     without_mlp = block_map("MLP").tables[0].cells[:, -1].tolist()
@@ -69,8 +69,8 @@ def test_what_a_model_lacks_is_dashed_with_pale_names_and_the_table_says_so():
 
 def test_the_count_of_blocks_stands_free_of_their_parts():
     [y] = [y for y, _, text in labels(block_map(layers=2)) if text == "× 2 blocks"]
-    near = [text for v, u, text in labels(block_map(layers=2)) if abs(v - y) < 17 and u > 120]
-    assert near == ["× 2 blocks"], "no name on its line to the right of the stream"
+    neighbours = [text for v, u, text in labels(block_map(layers=2)) if abs(v - y) < 17 and u > 120]
+    assert neighbours == ["× 2 blocks"], "no name on its line to the right of the stream"
 
 
 def test_two_models_stand_beside_each_other_on_a_desk():

@@ -92,12 +92,12 @@ def ask_model(model, words, sentence, *, question, split=None):
     ids = _ids(model, words, sentence)
     answer = _Answer(in_eight_bits(model), words, ids, _pair(words, split))
     name, weights = packed(model)
-    first = {"word": answer.word, "minus": answer.minus}
-    given = {"words": words, "ids": ids, "name": name, **first, **_helps(words, sentence)}
+    compared = {"word": answer.word, "minus": answer.minus}
+    state = {"words": words, "ids": ids, "name": name, **compared, **_helps(words, sentence)}
     body = [
         ask(question),
         band(_HOW_TO.format(word=_noun(words))),
-        f'<div class="tl-asked {NO_MATH}" data-given="{_attribute(given)}">',
+        f'<div class="tl-asked {NO_MATH}" data-given="{_attribute(state)}">',
         _sentence(words, ids),
         _switches(answer.heads) + _controls(words),
         answer.tables(),
@@ -183,17 +183,17 @@ def _ids(model, words, sentence):
         raise TypeError(
             f"sentence is a {type(sentence).__name__}; expected one string. Join a list of words."
         )
-    said = list("".join(sentence.split())) if _noun(words) == "letter" else sentence.split()
-    unknown = [word for word in said if word not in words]
+    tokens = list("".join(sentence.split())) if _noun(words) == "letter" else sentence.split()
+    unknown = [word for word in tokens if word not in words]
     if unknown:
         noun = _noun(words)
         raise ValueError(f"{unknown[0]!r} is no {noun} of this model; expected {noun}s of {words}.")
-    if not 0 < len(said) <= len(model.P):
+    if not 0 < len(tokens) <= len(model.P):
         raise ValueError(
-            f"the sentence has {len(said)} {_noun(words)}s; expected 1 to {len(model.P)}, the "
+            f"the sentence has {len(tokens)} {_noun(words)}s; expected 1 to {len(model.P)}, the "
             f"positions that the model has. Give a sentence of that length."
         )
-    return [words.index(word) for word in said]
+    return [words.index(word) for word in tokens]
 
 
 class _Answer:
@@ -215,8 +215,8 @@ class _Answer:
         """Name the keys with the largest weights of a head."""
         names = _numbered([self.words[i] for i in self.ids])
         order = np.argsort(-weights, kind="stable")[:_KEYS_SHOWN]
-        seen = [(names[s], _three(weights[s])) for s in order if weights[s] >= 0.0005]
-        return ", ".join(f"{name} {weight}" for name, weight in seen)
+        shares = [(names[s], _three(weights[s])) for s in order if weights[s] >= 0.0005]
+        return ", ".join(f"{name} {weight}" for name, weight in shares)
 
     def next_words(self):
         """Return the words that are compared, then the most probable ones, the first foremost."""
@@ -249,12 +249,12 @@ class _Answer:
 
     def _next_tables(self):
         """Draw the next words; where two are compared, others are folded away behind them."""
-        shown = self.next_words()
+        probable = self.next_words()
         if self.word < 0:
-            return self._next_table(shown)
+            return self._next_table(probable)
         summary = f"Other next {_noun(self.words)}s"
-        others = fold_numbers(self._next_table(shown[2:]), summary=summary)
-        return self._next_table(shown[:2]) + others
+        others = fold_numbers(self._next_table(probable[2:]), summary=summary)
+        return self._next_table(probable[:2]) + others
 
     def _next_table(self, shown):
         most = max(chance for _, chance in shown)
@@ -281,13 +281,13 @@ class _Answer:
 
     def text(self):
         """Write the answer for terminals."""
-        said = ("" if _noun(self.words) == "letter" else " ").join
+        join_words = ("" if _noun(self.words) == "letter" else " ").join
         lines = [f"   {word} {_chance(chance)}" for word, chance in self.next_words()]
         rows = [
             f"   {name}: " + "; ".join(filter(None, [keys, f"adds {_signed(term)}"]))
             for name, keys, term in self.rows()
         ]
-        title = f"Model: {said([self.words[i] for i in self.ids])}"
+        title = f"Model: {join_words([self.words[i] for i in self.ids])}"
         adds = f"what adds to the logit of {' − '.join(self.split)}, and where heads attend:"
         return "\n".join([title, f"next {_noun(self.words)}:", *lines, adds, *rows])
 
@@ -368,10 +368,8 @@ def _switches(heads):
         for i, head in enumerate(heads)
     )
     none = f'<button type="button" aria-label="Silence none" {KEYS}>none</button>'
-    named = 'role="group" aria-label="Silence a head"'
-    return (
-        f'<div class="tl-row tl-silence" {named} {HIDDEN}><span>silence</span>{chips}{none}</div>'
-    )
+    role = 'role="group" aria-label="Silence a head"'
+    return f'<div class="tl-row tl-silence" {role} {HIDDEN}><span>silence</span>{chips}{none}</div>'
 
 
 def _controls(words):
@@ -393,8 +391,8 @@ def _controls(words):
     )
     noun = _noun(words)
     title = f"{noun.capitalize()}s to put after the chosen one"
-    named = f'role="region" tabindex="0" aria-label="{title}" {KEYS}'
-    box = f'<div class="tl-chips" {named}>{lines}</div>'
+    role = f'role="region" tabindex="0" aria-label="{title}" {KEYS}'
+    box = f'<div class="tl-chips" {role}>{lines}</div>'
     chips = f"<details><summary>{title}</summary>{box}</details>"
     buttons = button_row([f"Remove the {noun}", "Reset"])
     return f'<div class="tl-lists" {HIDDEN}>{field}{chips}</div>{buttons}'

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.library.figures.drawing import paths, pictures, points_of, texts, words
+from tests.library.figures.reading import paths, pictures, points_of, texts, words
 from tutorial_lib import figures
 
 WORDS = ["the", "dogs", "that", "the", "cat", "sees", "bark"]

@@ -3,16 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.library.figures.drawing import (
-    PAIR,
-    colours_of,
-    diagram,
-    paths,
-    pictures,
-    points_of,
-    spots,
-    texts,
-)
+from tests.library.figures.drawing import PAIR, diagram
+from tests.library.figures.reading import colours_of, paths, pictures, points_of, spots, texts
 from tutorial_lib import figures
 from tutorial_lib.figures import Block, Diagram, ink
 

@@ -15,19 +15,14 @@ from matplotlib import pyplot
 from tests.library.figures.drawing import (
     ARRAYS,
     OTHERS,
-    SVG,
     TOKENS,
     WIDE,
     digest,
     draw,
     figure_of,
-    parsed,
-    pictures,
     ramp,
-    stored_text,
-    texts,
-    words,
 )
+from tests.library.figures.reading import SVG, parsed, pictures, stored_text, texts, words
 from tests.sampling import every
 from tutorial_lib import figures
 from tutorial_lib.figures import ink

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from tests.library.figures.drawing import contrast, luminance, on_both_pages, texts
+from tests.library.figures.reading import contrast, luminance, on_both_pages, texts
 from tutorial_lib import figures
 from tutorial_lib.figures import ink
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.library.figures.drawing import coloured, texts, words
+from tests.library.figures.reading import coloured, texts, words
 from tutorial_lib import figures
 
 

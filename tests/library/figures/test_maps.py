@@ -3,17 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.library.figures.drawing import (
-    KEYS,
-    TOKENS,
-    cell_colours,
-    colours_of,
-    pictures,
-    ramp,
-    spots,
-    texts,
-    words,
-)
+from tests.library.figures.drawing import KEYS, TOKENS, ramp
+from tests.library.figures.reading import cell_colours, colours_of, pictures, spots, texts, words
 from tutorial_lib import figures
 from tutorial_lib.figures import ink
 

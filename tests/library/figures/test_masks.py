@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from tests.library.figures.drawing import paths, words
+from tests.library.figures.reading import paths, words
 from tutorial_lib.figures import mask_panels, mask_svg
 
 SPREAD = np.random.default_rng(17).random((5, 8)) < 0.4

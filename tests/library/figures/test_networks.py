@@ -1,6 +1,7 @@
 """Tensor networks."""
 
-from tests.library.figures.drawing import figure_of, texts
+from tests.library.figures.drawing import figure_of
+from tests.library.figures.reading import texts
 from tutorial_lib import figures
 
 

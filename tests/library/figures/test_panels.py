@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from tests.library.figures.drawing import TOKENS, paths, pictures, spots, texts, words
+from tests.library.figures.drawing import TOKENS
+from tests.library.figures.reading import paths, pictures, spots, texts, words
 from tutorial_lib import figures
 
 PENCIL = {"score s": np.array([1, -1, 0]), "share": np.array([4, 1, 2]) / 7}

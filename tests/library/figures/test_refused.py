@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tests.library.figures.drawing import PAIR, diagram, stored_text
+from tests.library.figures.drawing import PAIR, diagram
+from tests.library.figures.reading import stored_text
 from tests.library.test_errors import refuse
 from tutorial_lib import figures
 from tutorial_lib.figures import Block

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from tests.library.figures.drawing import coloured, paths, words
+from tests.library.figures.reading import coloured, paths, words
 from tutorial_lib import figures
 
 RUNS = {"one": np.array([3.0, 1.0, 4.0]), "other": np.array([2.0, 2.5, 9.0])}

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from tests.library.figures.drawing import paths, points_of, spots, texts, words
+from tests.library.figures.reading import paths, points_of, spots, texts, words
 from tutorial_lib import figures
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.library.figures.drawing import (
+from tests.library.figures.reading import (
     cell_colours,
     colours_of,
     paths,

@@ -1,0 +1,98 @@
+"""What is read from a figure: its pictures, their texts, paths and colours."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+from matplotlib.colors import to_rgb
+
+from tutorial_lib.figures import ink
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def stored_text(figure):
+    """All that a notebook stores of a figure, as one string."""
+    bundle = figure._repr_mimebundle_()
+    return bundle["text/plain"] + bundle["text/html"]
+
+
+def parsed(figure, *, phone=False):
+    """The pictures of a figure as elements, as they are on a desk or on a phone; or one of them."""
+    if isinstance(figure, ElementTree.Element):
+        return figure
+    root = ElementTree.fromstring(f"<div>{figure.svg}</div>")
+    for pair in root.iterfind("div/div"):
+        pair.remove(pair[0 if phone else 1])
+    return root
+
+
+def pictures(figure, **options):
+    """The pictures of a figure, one by one."""
+    return list(parsed(figure, **options).iter(f"{SVG}svg"))
+
+
+def texts(figure, **options):
+    """The text elements of a figure or of one picture."""
+    return list(parsed(figure, **options).iter(f"{SVG}text"))
+
+
+def words(figure, **options):
+    """What is written in a figure, in its order."""
+    return [text.text for text in texts(figure, **options)]
+
+
+def spots(figure, **options):
+    """Where each text stands that is not turned, (x, y) by the text."""
+    level = [t for t in texts(figure, **options) if t.get("x")]
+    return {t.text: np.array([float(t.get("x")), float(t.get("y"))]) for t in level}
+
+
+def paths(figure, **options):
+    """The paths of a figure or of one picture."""
+    return list(parsed(figure, **options).iter(f"{SVG}path"))
+
+
+def points_of(path):
+    """The points of a path."""
+    return np.array(re.findall(r"([-\d.]+) ([-\d.]+)", path.get("d")), dtype=float)
+
+
+def colours_of(scale, levels):
+    """The colours on light pages of steps of a scale."""
+    return [ink.STAND_INS[scale.cells[level]][0] for level in levels]
+
+
+def luminance(colour):
+    """Relative luminance, as the Web Content Accessibility Guidelines 2 define it."""
+    rgb = np.array(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return linear @ (0.2126, 0.7152, 0.0722)
+
+
+def contrast(one, other):
+    """Contrast of two colours, from 1 to 21."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def on_both_pages(colour):
+    """A colour as it is on light and on dark pages."""
+    css = ink.STAND_INS.get(colour, (colour,))[-1]
+    return re.findall(r"#[0-9a-f]+", css.removeprefix("light-dark")) * (1 + ("(" not in css))
+
+
+def cell_colours(figure):
+    """The colours on light pages of the cells of each picture, row by row."""
+    for picture in pictures(figure):
+        colours = {}
+        for path in paths(picture):
+            for x, y in re.findall(r"M(\S+) (\S+?)H", path.get("d")):
+                colours[float(y), float(x)] = re.search(r"fill:(#\w+)", path.get("style"))[1]
+        yield [colours[place] for place in sorted(colours)]
+
+
+def coloured(figure, *, marks):
+    """The paths in a head's colour: the markers and arrowheads, or the lines."""
+    of_heads = (path for path in paths(figure) if "color-mix" in path.get("style"))
+    return [path for path in of_heads if ("transform" in path.attrib) == marks]

@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from tests.library.test_errors import refuse
 from tutorial_lib import records
 from tutorial_lib.records import CHECKPOINT_KB, DATA, HEAD, MANIFEST, checkpoint, facts, record
 
@@ -65,10 +66,9 @@ def test_a_checkpoint_is_arrays_in_float64_in_the_order_in_which_they_were_saved
 
 @pytest.mark.parametrize("folder", READ)
 def test_the_error_of_an_unknown_name_lists_the_known_ones(folder):
-    with pytest.raises(ValueError, match="There is no 'copyng'") as error:
-        READ[folder]("copyng")
-    assert str([name for kind, name in NAMES if kind == folder]) in str(error.value)
-    assert records.SEAL in str(error.value)
+    known = [name for kind, name in NAMES if kind == folder]
+    sentence = f"ValueError: There is no 'copyng' … expected one of {known} … {records.SEAL}"
+    refuse(sentence, lambda: READ[folder]("copyng"))
 
 
 @pytest.mark.parametrize(("folder", "name"), NAMES)
@@ -80,12 +80,8 @@ def test_a_file_is_read_or_fetched_or_the_error_says_how_to_install_it(monkeypat
     monkeypatch.setenv(records.ADDRESS, DATA.as_uri() + "/")
     np.testing.assert_equal(READ[folder](name), content)
     monkeypatch.delenv(records.ADDRESS)
-    with pytest.raises(
-        FileNotFoundError, match=f"data/{folder}/{name}.* is not installed"
-    ) as error:
-        READ[folder](name)
-    assert records.ADDRESS in str(error.value)
-    assert records.INSTALL in str(error.value)
+    sentence = f"data/{folder}/{name} … is not installed … {records.ADDRESS} … {records.INSTALL}"
+    refuse(f"FileNotFoundError: {sentence}", lambda: READ[folder](name))
 
 
 @pytest.fixture
@@ -103,10 +99,8 @@ def test_the_error_of_an_address_that_gives_nothing_says_what_to_do(
     address = address.format(port=closed_port, folder=empty.as_uri())
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setenv(records.ADDRESS, address)
-    with pytest.raises(FileNotFoundError, match="did not load: ") as error:
-        record("gradients")
-    assert f"{address}results/gradients.json" in str(error.value)
-    assert records.INSTALL in str(error.value)
+    sentence = f"{address}results/gradients.json did not load: … {records.INSTALL}"
+    refuse(f"FileNotFoundError: {sentence}", lambda: record("gradients"))
 
 
 @pytest.mark.parametrize("fetched", [False, True])
@@ -116,29 +110,23 @@ def test_another_file_is_refused_with_both_sha256_and_what_to_do(plant, monkeypa
     if fetched:
         shutil.move(records.DATA / "results", records.DATA / "site" / "results")
         monkeypatch.setenv(records.ADDRESS, (records.DATA / "site").as_uri() + "/")
-    with pytest.raises(ValueError, match="has the sha256") as error:
-        record("a")
-    digests = f"{sha256(b'[]')}; expected {sha256(b'{}')}"
-    for fragment in (digests, "Load the page again", records.INSTALL, records.SEAL):
-        assert fragment in str(error.value)
+    digests = f"has the sha256 {sha256(b'[]')}; expected {sha256(b'{}')}"
+    mend = f"Load the page again … {records.INSTALL} … {records.SEAL}"
+    refuse(f"ValueError: … {digests} … {mend}", lambda: record("a"))
 
 
 @pytest.mark.parametrize("head", [{}, dict.fromkeys(HEAD[:-1]), dict.fromkeys(HEAD[::-1])])
 def test_a_record_without_its_head_is_refused(plant, head):
     plant("results/a.json", json.dumps(head | {"times": 1}).encode())
-    with pytest.raises(ValueError, match=r"record 'a' begins with .* expected its head") as error:
-        record("a")
-    assert str(list(HEAD)) in str(error.value)
-    assert "new_record(__file__, seed=SEED)" in str(error.value)
+    expected = f"expected its head, {list(HEAD)} … new_record(__file__, seed=SEED)"
+    refuse(f"ValueError: record 'a' begins with … {expected}", lambda: record("a"))
 
 
 @pytest.mark.parametrize(("name", "size"), [("copying", 160_001), ("unknown", 1)])
 def test_a_checkpoint_larger_than_its_budget_is_refused(plant, name, size):
     plant(f"checkpoints/{name}.npz", b"0" * size)
     allowed = f"expected at most {CHECKPOINT_KB.get(name, 0)} kB"
-    with pytest.raises(ValueError, match=allowed) as error:
-        checkpoint(name)
-    assert "records.CHECKPOINT_KB" in str(error.value)
+    refuse(f"ValueError: … {allowed} … records.CHECKPOINT_KB", lambda: checkpoint(name))
 
 
 SAVED = (DATA / "checkpoints" / "known_text.npz").read_bytes()
@@ -157,12 +145,11 @@ DAMAGED = [SAVED[:HALF], SAVED[:-30], b"", b"no zip", SAVED[:HALF] + MIDDLE + SA
 @pytest.mark.parametrize("content", [*DAMAGED, saved(np.eye(3)), saved(np.array(["a"]))])
 def test_a_damaged_checkpoint_is_refused_by_its_sha256_or_because_it_was_sealed(plant, content):
     plant("checkpoints/known_text.npz", content)
-    with pytest.raises(ValueError, match=r"^checkpoint 'known_text' holds no arrays") as error:
-        checkpoint("known_text")
-    assert str(error.value).endswith("Let its script in experiments/ write it again.")
+    sentence = "checkpoint 'known_text' holds no arrays … Let its script in experiments/ write it"
+    refuse(f"ValueError: {sentence} again.", lambda: checkpoint("known_text"))
     (records.DATA / "checkpoints" / "known_text.npz").write_bytes(content + b"0")
-    with pytest.raises(ValueError, match=r"the sha256 .* a checkpoint changes where its script"):
-        checkpoint("known_text")
+    sentence = "ValueError: … has the sha256 … a checkpoint changes where its script"
+    refuse(sentence, lambda: checkpoint("known_text"))
 
 
 @pytest.mark.parametrize("name", ["copying", "known_text"])
@@ -244,8 +231,7 @@ def test_in_the_page_the_browser_fetches_and_the_sha256_is_checked(in_page):
     in_page[address] = (DATA / "results" / "gradients.json").read_bytes()
     assert record("gradients")["speed"]
     in_page[address] += b"\n"
-    with pytest.raises(ValueError, match="Load the page again"):
-        record("gradients")
+    refuse("ValueError: … Load the page again", lambda: record("gradients"))
 
 
 @pytest.mark.parametrize(
@@ -254,5 +240,5 @@ def test_in_the_page_the_browser_fetches_and_the_sha256_is_checked(in_page):
 )
 def test_in_the_page_a_file_that_does_not_come_is_an_error(in_page, answer, words):
     in_page["https://book.example/_static/data/facts/models.json"] = answer
-    with pytest.raises(FileNotFoundError, match=f"models.json did not load: {words}"):
-        facts("models")
+    sentence = f"FileNotFoundError: … models.json did not load: {words}"
+    refuse(sentence, lambda: facts("models"))

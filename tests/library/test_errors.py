@@ -104,9 +104,7 @@ SENTENCES = {
     "ShapeError: … 5 tokens … 4 positions; expected at least 5 rows. Cut … or give P more rows": (
         lambda: look_up(positions=4)
     ),
-    "ValueError: ids is 9 at position (1, 3); expected 0 to 8 … Add a row": lambda: look_up(
-        9, (1, 3)
-    ),
+    "ValueError: ids is 9 at position (1, 3); … 0 to 8 … Add a row": lambda: look_up(9, (1, 3)),
     "ValueError: ids is -1 at position (0, 4); expected 0": lambda: look_up(-1, (slice(None), 4)),
     "TypeError: P is an array of int8; expected floats": (
         lambda: require_positions(np.ones((8, 12), dtype=np.int8), 5, 12)
@@ -189,9 +187,7 @@ SENTENCES = {
     "ShapeError: … the leading axes (3,), (3,) and (1,); expected the same. Copy what is shared": (
         lambda: flash(V=array(1, 6, 7))
     ),
-    "ShapeError: dheads … expected (3, 5, 7), the shape of heads": lambda: flash(
-        dheads=array(3, 5, 4)
-    ),
+    "ShapeError: dheads … (3, 5, 7), the shape of heads": lambda: flash(dheads=array(3, 5, 4)),
     "TypeError: … dheads is float32": lambda: flash(dheads=singles(3, 5, 7)),
     # Sentences about attention.
     "TypeError: weights is a list; expected a NumPy array … np.asarray(": lambda: describe([[1.0]]),

@@ -22,7 +22,7 @@ from tutorial_lib.figures.svg import pretty
         (1 / 3, 8, "0.33333333"),
         (1 / 3, 3, "0.333"),
         (2e4 / 3, 3, "6.67·10³"),
-        (2e-4 / 3, 3, "6.67·10⁻⁵"),
+        (2e-3 / 3, 3, "6.67·10⁻⁴"),
     ],
 )
 def test_numbers_below_a_thousandth_or_of_nine_digits_have_a_power_of_ten(number, digits, text):

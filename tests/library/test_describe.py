@@ -18,7 +18,6 @@ LAYOUTS = {  # what is printed, and by which call
     "x: 7\n": lambda: show("x", 7.0),
     "may look: ✓\n": lambda: show("may look", True),
     "may look: ·\n": lambda: show("may look", np.False_),
-    "x: 0.5\n": lambda: show("x", np.float64(0.5)),
     "x: 0.1\n": lambda: show("x", np.float32(0.1)),
     "v   (3,)\n 1.0  -2.5  30.0\n": lambda: show("v", np.array([1.0, -2.5, 30])),
     "v   (2,)\n 1  20\n": lambda: show("v", [1, 20]),

@@ -18,19 +18,15 @@ def places(figure):
     return spots[:, 0].reshape(len(RUNS), -1), spots[:, 1].reshape(len(RUNS), -1)
 
 
-def test_points_lie_where_their_numbers_are_each_row_at_its_own_height():
+def test_points_lie_where_their_numbers_are_on_a_line_from_the_least_to_the_most():
     x, y = places(FIGURE)
     values = np.stack([*RUNS.values()])
     step = np.ptp(x) / np.ptp(values)
     np.testing.assert_allclose(x - x.min(), (values - values.min()) * step, atol=0.1)
     assert np.ptp(y, axis=1).tolist() == [0, 0]
     assert y[0, 0] < y[1, 0]
-
-
-def test_a_line_goes_from_the_least_to_the_most():
     lines = [p for p in paths(FIGURE) if "opacity:0.5" in p.get("style", "")]
     ends = [[float(n) for n in re.findall(r"[MLH]([\d.]+)", line.get("d"))] for line in lines]
-    x, _ = places(FIGURE)
     ranges = [[row.min(), row.max()] for row in x]
     np.testing.assert_allclose([[min(e), max(e)] for e in ends], ranges, atol=0.1)
 

@@ -32,7 +32,7 @@ def frames(figure):
         yield [tuple((p.min(axis=0) + p.max(axis=0)) / 2) for p in points]
 
 
-def test_what_is_above_the_fixed_offset_is_framed_and_what_equals_it_is_not():
+def test_what_is_above_the_fixed_offset_is_framed_in_words_too_and_what_equals_it_is_not():
     (middles, _) = frames(FIGURE)  # of the map, and of the key
     place = spots(FIGURE)
     assert len(middles) == 4, "a rim and a line for each"
@@ -43,6 +43,11 @@ def test_what_is_above_the_fixed_offset_is_framed_and_what_equals_it_is_not():
     styles = [path.get("style") for path in paths(FIGURE)]
     for stroke in ("light-dark(#fff,#000)", "currentColor"):  # seen on every colour of both pages
         assert any(s.startswith("fill:none") and f"stroke:{stroke}" in s for s in styles)
+    assert FIGURE.alt.endswith(
+        "layer 1: bracket, best head 1.1 with 0.9, above the fixed offset with 0.3; "
+        "pronoun, best head 1.0 with 0.7, above the fixed offset with 0.6; "
+        "surname, best head 1.0 with 0.5, not above the fixed offset with 0.5."
+    )
 
 
 def test_tasks_run_down_heads_across_and_the_fixed_offset_is_last_with_level_names():
@@ -79,11 +84,3 @@ def test_maps_may_have_their_own_heads_and_baselines_and_say_where_nothing_is_fr
     assert {"layer 0", "layer 1, no frame"} < {*words(figure)}
     assert "layer 1: no head is framed; bracket, best head 1.1" in figure.alt
     assert figure.alt.count("no head is framed") == 1
-
-
-def test_words_say_of_each_task_which_head_is_best_and_whether_it_is_above():
-    assert FIGURE.alt.endswith(
-        "layer 1: bracket, best head 1.1 with 0.9, above the fixed offset with 0.3; "
-        "pronoun, best head 1.0 with 0.7, above the fixed offset with 0.6; "
-        "surname, best head 1.0 with 0.5, not above the fixed offset with 0.5."
-    )

@@ -82,13 +82,6 @@ def test_words_of_the_caller_for_the_picture_replace_the_automatic_ones():
     assert 'aria-label="A &quot;diagonal&quot; &amp; &lt;nothing&gt; else"' in page
 
 
-def test_automatic_words_name_the_largest_weight_of_each_head():
-    weights = np.array([[[1, 0], [0.25, 0.75]], [[0.5, 0.5], [0.125, 0.875]]])
-    alt = figures.attention_maps(weights, ["dogs", "bark"], caption="").alt
-    assert "head 0: largest weight 1.000, from dogs to dogs." in alt
-    assert "head 1: largest weight 0.875, from bark to bark." in alt
-
-
 # The same bytes everywhere, and no trace elsewhere.
 
 

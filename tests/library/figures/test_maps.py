@@ -25,22 +25,26 @@ def test_queries_run_down_and_keys_across():
 
 def test_colours_of_weights_run_from_0_to_1_whatever_the_largest_is():
     weights = np.array([[0.0, 0.25], [0.5, 0.25]])
-    cells, _ = cell_colours(figures.attention_maps(weights, ["a", "b"], caption=""))
+    figure = figures.attention_maps(weights, ["a", "b"], caption="Look.")
+    cells, _ = cell_colours(figure)
     assert cells == colours_of(ink.SEQUENTIAL, (0, 25, 50, 25))
-    labels = words(figures.attention_maps(ramp(2, 3, 3), TOKENS, caption=""))
-    assert labels.count("weight") == 1, "all heads share one bar of colours"
-    assert labels[-4:] == ["0", "0.5", "1", "weight"]
+    table = "weights   (2, 2)\n      a     b\na  0.00  0.25\nb  0.50  0.25"
+    assert figure.text() == f"Look.\n{table}", "a sole head may come without its axis"
+
+
+def test_all_heads_share_one_colour_bar_and_automatic_words_name_their_largest_weights():
+    weights = np.array([[[1, 0], [0.25, 0.75]], [[0.5, 0.5], [0.125, 0.875]]])
+    figure = figures.attention_maps(weights, ["dogs", "bark"], caption="")
+    assert words(figure).count("weight") == 1
+    assert words(figure)[-4:] == ["0", "0.5", "1", "weight"]
+    assert "head 0: largest weight 1.000, from dogs to dogs." in figure.alt
+    assert "head 1: largest weight 0.875, from bark to bark." in figure.alt
 
 
 @pytest.mark.parametrize(("size", "is_written"), [(8, True), (9, False)])
 def test_small_maps_have_their_weights_written_into_the_cells(size, is_written):
     figure = figures.attention_maps(np.full((size, size), 0.375), range(size), caption="")
     assert words(figure).count("0.375") == is_written * size * size
-
-
-def test_a_sole_head_may_come_without_its_axis():
-    figure = figures.attention_maps(np.eye(2), ["a", "b"], caption="Look.")
-    assert figure.text() == "Look.\nweights   (2, 2)\n   a  b\na  1  0\nb  0  1"
 
 
 @pytest.mark.parametrize("n_keys", [9, 10, 24, 40, 60, 90, 200])

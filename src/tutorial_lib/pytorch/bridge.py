@@ -1,7 +1,6 @@
 """Conversions: Params ↔ our modules ↔ torch.nn.MultiheadAttention, GPT-2's and Llama's layers.
 
-The only place that transposes for torch. `X @ W` is the book's product, so its matrices are
-(in, out); nn.Linear computes `X @ weight.T` and stores (out, in), one row per feature.
+The only place that transposes for torch: the book's matrices are (in, out), nn.Linear's (out, in).
 """
 
 from types import SimpleNamespace
@@ -28,11 +27,10 @@ MADE_BY |= {
 
 @checked
 def packed_weight(params: object) -> np.ndarray:
-    """Transpose and stack W_Q, W_K and W_V into the one weight of `qkv_proj`.
+    """Transpose and stack W_Q, W_K and W_V into the one weight of `qkv_proj`, head 0 first.
 
-    Built in chapter 09. Params, or GroupedParams, whose G KV heads have fewer rows, become
-    (H*(2*d_k + d_v), d_model): the rows of all heads' queries, then of their keys, then of their
-    values, head 0 first.
+    Built in chapter 09. Params become (H*(2*d_k + d_v), d_model), the queries' rows, the keys' and
+    the values'; GroupedParams, whose G KV heads have fewer rows, (H*d_k + G*(d_k + d_v), d_model).
 
     >>> packed_weight(Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))).shape
     (36, 12)
@@ -52,9 +50,9 @@ def packed_weight(params: object) -> np.ndarray:
 
 @checked
 def params_from_module(module: MultiHeadAttention) -> Params:
-    """Copy a module's weights into Params, float64, without its dropout.
+    """Copy the weights of a module of any precision and device into Params, float64.
 
-    Introduced in chapter 09. The module may be in any precision, on any device.
+    Introduced in chapter 09. The dropout is not copied.
 
     Raises
     ------
@@ -69,9 +67,8 @@ def params_from_module(module: MultiHeadAttention) -> Params:
 def module_from_params(params: Params, *, dtype: torch.dtype = torch.float64) -> MultiHeadAttention:
     """Make a module that computes what the layer of `params` computes.
 
-    Introduced in chapter 09. As any new module it is on the CPU, in training mode, with weights
-    that require gradients. It has no biases and no dropout, so both modes give the same numbers.
-    The state of torch's random generator does not change.
+    Introduced in chapter 09. It is on the CPU, in training mode, has no biases and no dropout, and
+    its weights require gradients. The state of torch's random generator does not change.
     """
     state = _state(params, dtype)
     with torch.device("meta"):  # neither memory nor random numbers for weights soon replaced
@@ -83,17 +80,14 @@ def module_from_params(params: Params, *, dtype: torch.dtype = torch.float64) ->
 
 @checked
 def params_from_torch_mha(layer: nn.MultiheadAttention) -> Params:
-    """Copy the weights of PyTorch's own layer into Params, float64.
+    """Copy the weights of PyTorch's own layer, of any precision and device, into Params, float64.
 
-    Introduced in chapter 09. The layer's `batch_first` and dropout are not parameters and are
-    not copied. Its masks are the opposite of ours: there, True = may not attend. It may be in any
-    precision, on any device.
+    Introduced in chapter 09. Its `batch_first` and dropout are not copied, and its masks are the
+    opposite of ours: there, True = may not attend.
 
     Raises
     ------
-    ValueError : a bias that is not all zeros, keys or values of another width (kdim, vdim),
-        add_bias_kv, add_zero_attn, NaN or infinity in a weight
-    ShapeError : weights that do not fit the heads
+    ValueError, ShapeError : as `params_from_module`; kdim, vdim, add_bias_kv or add_zero_attn
 
     Source: PyTorch's documentation of torch.nn.MultiheadAttention.
     """
@@ -153,19 +147,13 @@ def decoder_from_params(
 ) -> DecoderAttention:
     """Make a decoder that computes what `decode_step` computes, with grouped queries and RoPE.
 
-    Introduced in chapter 15. Of Params each head is a KV head too. As `module_from_params`.
-
-    Parameters
-    ----------
-    params : GroupedParams, or Params
-    rotation : Rotation of queries and keys, or None
-    sight : Sight, with a window, sinks, QK-norm, or several of them
+    Introduced in chapter 15. As `module_from_params`, from GroupedParams, or from Params, whose
+    heads are KV heads too. The rotation is a Rotation or None, and the sight a Sight.
 
     Raises
     ------
     TypeError : no params, no Rotation, no Sight
-    ShapeError : an odd d_k, or fewer pairs than frequencies of the rotation; another number of
-        sinks than of heads, or of gains than d_k
+    ShapeError : as `DecoderAttention`, whose rotation, sinks and gains have to fit its heads
     """
     state = _state(params, dtype)
     options = {"rotation": rotation, "sight": sight, "n_kv_heads": len(params.W_K)}
@@ -174,15 +162,13 @@ def decoder_from_params(
 
 @checked
 def params_from_decoder(decoder: DecoderAttention) -> GroupedParams:
-    """Copy a decoder's matrices into GroupedParams, float64.
+    """Copy the matrices of a decoder of any precision and device into GroupedParams, float64.
 
-    Introduced in chapter 15. Its rotation, window and sinks are not copied; the sinks are
-    `decoder.sink`. The decoder may be in any precision, on any device.
+    Introduced in chapter 15. Its rotation, window and sinks, `decoder.sink`, are not copied.
 
     Raises
     ------
-    ValueError : a bias that is not all zeros, QK-norm, NaN or infinity in a weight
-    ShapeError : weights that do not fit the heads
+    ValueError, ShapeError : as `params_from_module`; QK-norm
     """
     require(
         decoder.qk_norm is None,
@@ -194,45 +180,29 @@ def params_from_decoder(decoder: DecoderAttention) -> GroupedParams:
     return GroupedParams(*_arrays(projections, decoder.n_heads, decoder.n_kv_heads, decoder.d_k))
 
 
-def decoder_from_gpt2(attention) -> DecoderAttention:
-    """Make a decoder with the weights of an attention layer of GPT-2, as in transformers.
+def decoder_from_gpt2(attention: "GPT2Attention") -> DecoderAttention:
+    """Make a decoder with the weights of a layer of transformers, `model.transformer.h[0].attn`.
 
     Introduced in chapter 14. Weights and biases are copied, in their precision and on their device.
     The dropout is not, so in training the two differ. Where scores are divided by anything but the
-    root of d_k, the rows of the queries are multiplied by the rest.
-
-    Parameters
-    ----------
-    attention : GPT2Attention of transformers, such as `model.transformer.h[0].attn`
-
-    Raises
-    ------
-    TypeError, ValueError, ShapeError : as `known_layers.require_layer`
+    root of d_k, the rows of the queries are multiplied by the rest. Raises as
+    `known_layers.require_layer`.
 
     Source: transformers, `models/gpt2/modeling_gpt2.py`, whose Conv1D stores (in, out).
     """
     return _decoder_of(attention, require_layer(attention, GPT2), None, 1.0)
 
 
-def decoder_from_llama(attention, rotary) -> DecoderAttention:
+def decoder_from_llama(attention: "LlamaAttention", rotary: object) -> DecoderAttention:
     """Make a decoder with the weights and frequencies of a layer of Llama, or of its family.
 
-    Introduced in chapter 16. The others add a window, sinks, biases, QK-norm, a different scale of
-    scores, layers without RoPE, or interleaved pairs. Weights are copied as by `decoder_from_gpt2`.
-    Where scores have a different scale, or the rotation stretches too, as YaRN's, the rows of
-    queries and keys are multiplied by it, or else the gains of their norms, which are float32 at
-    least.
-
-    Parameters
-    ----------
-    attention : LlamaAttention of transformers, or another in `known_layers.LLAMAS`, exactly: not a
-        subclass; such as `model.model.layers[0].self_attn`
-    rotary : the rotary embedding of its model, which has the frequencies: `model.model.rotary_emb`;
-        a layer without RoPE needs none
-
-    Raises
-    ------
-    TypeError, ValueError, ShapeError : as `known_layers.require_layer` and `require_rotary`
+    Introduced in chapter 16. The others, in `known_layers.LLAMAS`, add a window, sinks, biases,
+    QK-norm, a different scale of scores, layers without RoPE, or interleaved pairs. Subclasses are
+    refused. Weights are copied as by `decoder_from_gpt2`. Where scores have a different scale, or
+    the rotation stretches too, as YaRN's, the rows of queries and keys are multiplied by it, or
+    else the gains of their norms, which are float32 at least. Of a model give
+    `model.model.layers[0].self_attn` and `model.model.rotary_emb`, which a layer without RoPE does
+    not need. Raises as `known_layers.require_layer` and `require_rotary`.
 
     Source: transformers, `models/llama/modeling_llama.py`, and those of the other families.
     """
@@ -260,10 +230,8 @@ def _decoder_of(attention, kind, rotation, stretch):
     if any(projection.bias is not None for projection in (*inner, outer)):
         biases = [_bias(projection) for projection in inner]
         state |= {"qkv_proj.bias": _times(torch.cat(biases), rows), "out_proj.bias": _bias(outer)}
-    copies = {
-        name: tensor.detach().clone(memory_format=torch.contiguous_format)
-        for name, tensor in state.items()
-    }
+    layout = {"memory_format": torch.contiguous_format}
+    copies = {name: tensor.detach().clone(**layout) for name, tensor in state.items()}
     options = {"rotation": rotation, "sight": sight, "n_kv_heads": G}
     return _decoder(copies, shared * G, d_k, options)
 
@@ -280,8 +248,8 @@ def _sight(attention, kind, factors):
 
 
 def _rows(projection):
-    linear = isinstance(projection, nn.Linear)
-    return projection.weight if linear else projection.weight.T  # Conv1D's: (in, out)
+    W = projection.weight
+    return W if isinstance(projection, nn.Linear) else W.T  # Conv1D's: (in, out)
 
 
 def _bias(projection):

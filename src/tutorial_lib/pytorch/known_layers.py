@@ -1,9 +1,4 @@
-"""The attention layers of transformers that a DecoderAttention can hold, and the doors to them.
-
-A layer is taken if its class is one of `GPT2` or `LLAMAS`, exactly, and if nothing of it is lost:
-its projections are plain, it has no hooks and none of its methods was replaced, each of its
-parameters, buffers and attributes is known, and it does nothing that a DecoderAttention cannot do.
-"""
+"""The attention layers of transformers that a DecoderAttention can hold with nothing lost."""
 
 import re
 from collections.abc import Callable
@@ -117,7 +112,7 @@ PLAIN_ROPE_TYPES = "default", "linear", "llama3", "yarn", "proportional"
 
 
 def require_layer(attention, known):
-    """Require a layer of one of the known classes, GPT2 or LLAMAS, and return its Known.
+    """Require a layer of one of the known classes, GPT2 or LLAMAS, exactly, and return its Known.
 
     Raises
     ------
@@ -211,15 +206,9 @@ def _shapes(attention, kind, shapes):
 def require_rotary(rotary, attention):
     """Require the rotary embedding of the layer's model, with frequencies that stay.
 
-    Returns
-    -------
-    inv_freq, stretch : its frequencies for this layer, and what it multiplies the rotated by
-
-    Raises
-    ------
-    TypeError : another module, frequencies that are no plain floats
-    ValueError : hooks, a method that was replaced, another configuration, frequencies that change
-        with the length, or for another number of pairs
+    Returns its frequencies for this layer, and what it multiplies the rotated by. Refuses another
+    module or configuration, what `require_untouched` does, and frequencies that change with the
+    length or are for another number of pairs.
     """
     cls = type(rotary)
     require(
@@ -262,13 +251,7 @@ def _frequencies(rotary, attention, tensors):
 
 
 def require_untouched(name, module):
-    """Require code that nobody replaced, and plain floats; return them by name.
-
-    Raises
-    ------
-    TypeError : a parameter or a buffer that is no plain tensor of floats
-    ValueError : hooks, or a method that was replaced
-    """
+    """Require no hooks, no replaced method, and plain tensors of floats; return them by name."""
     for path, part in module.named_modules(prefix=name):
         replaced = "on this one module" if "forward" in vars(part) else _foreign(type(part).forward)
         require(
@@ -330,16 +313,13 @@ def _path(value):
 
 def _unknown(attention, known):
     names = ", ".join(name.split(".")[1] for name in known)
-    advice, difference = _advice(attention), ""
-    if not advice:
-        difference = _difference(attention, known)
-        advice = (
-            "Stay with transformers, or copy its parameters into a DecoderAttention yourself and "
-            "compare what the two return."
-        )
+    advice = _advice(attention)
+    difference = "" if advice else _difference(attention, known)
+    mend = "Stay with transformers, or copy its parameters into a DecoderAttention yourself and "
+    mend += "compare what the two return."
     return (
         f"attention is a {_path(attention)}{difference}; expected the attention of one layer of a "
-        f"model of transformers, whose class is exactly one of these: {names}. {advice}"
+        f"model of transformers, whose class is exactly one of these: {names}. {advice or mend}"
     )
 
 

@@ -1,9 +1,4 @@
-"""The measures of chapter 20 on a GPT-2 of transformers, by hooks on the inputs of its W_O.
-
-The model computes as it always does. What its heads output arrives side by side, head 0 first, at
-the `c_proj` of their layer, so a hook there can keep it and replace it. The final norm divides by
-one number per position; direct logit attribution holds this number fixed.
-"""
+"""The measures of chapter 20 on a GPT-2 of transformers, by hooks on the inputs of its W_O."""
 
 from contextlib import ExitStack
 from typing import NamedTuple
@@ -59,11 +54,7 @@ def make_prompts(read, task) -> Prompts:
     Introduced in chapter 20. At *indirect object*, two names stand in either order, one of them
     comes again, and the other one must follow. At *attractor*, a noun of the other number stands
     between a subject and *was* or *were*. `read` turns a text into its list of token ids, as
-    `tokenizer.encode` does.
-
-    Raises
-    ------
-    ValueError : another task; a word that is no single token, with a space in front
+    `tokenizer.encode` does; ValueError if a word, with a space in front, is no single token.
     """
     tasks = ", ".join(map(repr, FRAMES))
     require(task in FRAMES, ValueError, f"task={task!r}; expected one of {tasks}.")
@@ -102,23 +93,12 @@ def _token(read, word):
 
 
 @torch.no_grad()
-def run_gpt2(model, ids, outputs=None) -> Run:
+def run_gpt2(model: "GPT2LMHeadModel", ids: "n T", outputs: dict | None = None) -> Run:
     """Run a GPT-2 and keep what its heads do; some heads may be given other outputs.
 
-    Introduced in chapter 20.
-
-    Parameters
-    ----------
-    model : GPT2LMHeadModel of transformers, in eval mode, with `attn_implementation="eager"`
-    ids : (n, T)
-    outputs : dict from (layer, head), both counted from 0, to a tensor that broadcasts to
-        (n, T, d_v); none by default
-
-    Raises
-    ------
-    TypeError : another model
-    ValueError : a model in train mode, or one that does not return its weights; a layer or a head
-        that is not there; hooks or changes that `require_layer` finds in a layer
+    Introduced in chapter 20. The model is in eval mode, with `attn_implementation="eager"`, and its
+    layers are what `require_layer` takes; TypeError or ValueError otherwise. `outputs` are from
+    (layer, head), both counted from 0, to a tensor that broadcasts to (n, T, d_v).
     """
     blocks, outputs = _blocks(model), outputs or {}
     activations = {"heads": [], "mlps": [], "last": []}
@@ -140,18 +120,14 @@ def run_gpt2(model, ids, outputs=None) -> Run:
 
 
 def _blocks(model):
-    """Return the blocks of a GPT-2 that can be measured."""
     blocks = getattr(getattr(model, "transformer", None), "h", None)
     if type(model).__name__ != "GPT2LMHeadModel" or blocks is None:
         raise TypeError(
             f"model is a {type(model).__name__}; expected a GPT2LMHeadModel of transformers: "
             f'AutoModelForCausalLM.from_pretrained("gpt2", attn_implementation="eager").'
         )
-    require(
-        not model.training,
-        ValueError,
-        "model is in train mode, where dropout is on; expected model.eval().",
-    )
+    message = "model is in train mode, where dropout is on; expected model.eval()."
+    require(not model.training, ValueError, message)
     require(
         model.config._attn_implementation == "eager",
         ValueError,
@@ -168,7 +144,7 @@ def _hooks(body, H, outputs, activations):
 
     def replace(layer):
         def hook(_, inputs):
-            heads = inputs[0].unflatten(-1, (H, -1)).clone()  # (n, T, H, d_v)
+            heads = inputs[0].unflatten(-1, (H, -1)).clone()  # (n, T, H, d_v), head 0 first
             for head in (head for at, head in outputs if at == layer):
                 heads[:, :, head] = outputs[layer, head]
             activations["heads"].append(heads.transpose(1, 2))
@@ -189,12 +165,11 @@ def _hooks(body, H, outputs, activations):
 
 
 @torch.no_grad()
-def attribute(model, run, right, wrong):
-    """Split the logit difference of two tokens into the terms of heads and MLPs.
+def attribute(model: "GPT2LMHeadModel", run: Run, right: "n", wrong: "n") -> tuple:
+    """Split the logit difference of two tokens into terms: heads (n, layers, H), MLPs (n, layers).
 
-    Introduced in chapter 20: direct logit attribution. The divisor of the final norm is held at its
-    value in this run. What is left over is the term of the embeddings and of the biases. The tokens
-    are (n,), the terms (n, layers, H) and (n, layers).
+    Introduced in chapter 20: direct logit attribution. The divisor of the final norm, one number
+    per position, is that of this run. Left over are the embeddings' and the biases' terms.
     """
     norm, U = model.transformer.ln_f, model.lm_head.weight  # (vocabulary, d_model)
     divisor = (run.last.var(-1, correction=0) + norm.eps).sqrt()
@@ -207,7 +182,7 @@ def attribute(model, run, right, wrong):
 
 
 def measure_heads(model, prompts):
-    """Yield each layer's number, and the four measures of its heads.
+    """Yield each layer's number, and the four measures of its heads, (H, 4).
 
     Introduced in chapter 20. In the order of COLUMNS, each a mean over the prompts: the weight on
     `target`, which is the right name at *indirect object* and the subject at *attractor*; the
@@ -215,11 +190,7 @@ def measure_heads(model, prompts):
     right answer's probability among the two, when the head outputs its mean over all positions of
     these same prompts, `ids` and `other`, and not of other texts; the patching effect, with the
     head's output in `other`, where the giver or the subject differs, as a fraction of the whole
-    change of right - wrong, NaN where nothing changes. The measures of a layer are (H, 4).
-
-    Raises
-    ------
-    TypeError, ValueError : as `run_gpt2`
+    change of right - wrong, NaN where nothing changes. Raises as `run_gpt2`.
     """
     ids, other, target, right, wrong = prompts
     runs = [run_gpt2(model, texts) for texts in (ids, other)]

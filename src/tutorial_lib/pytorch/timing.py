@@ -19,10 +19,7 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Measurement:
-    """The times of one call, repeated, and its peak memory.
-
-    Introduced in chapter 11.
-    """
+    """The times of one call, repeated, and its peak memory (chapter 11)."""
 
     median_ms: float  # half of the repeats took longer
     low_ms: float  # the quartiles: half of the repeats lie between them
@@ -47,13 +44,8 @@ def _wait_for(device):  # until all launched work is done; on the CPU it always 
 def time_ms(call: callable, *, device: object) -> float:
     """Time one call, from an idle device to an idle device, without Python's garbage collector.
 
-    Introduced in chapter 11. The clock is the CPU's: on a GPU the time includes that of the
-    launch, and below some 50 µs little else. The call takes no arguments and computes on the
-    device, one of `find_device`.
-
-    Raises
-    ------
-    ValueError : no device of this machine, or the call returns a tensor of another
+    Introduced in chapter 11. By the CPU's clock: on a GPU the time includes that of the launch, and
+    below some 50 µs little else. The call computes on the device; ValueError if on another.
     """
     device, collecting = find_device(device), gc.isenabled()
     _wait_for(device)
@@ -85,10 +77,6 @@ def measure(
 
     Introduced in chapter 11. What a first call costs, such as compiling, is left out: the call, as
     of `time_ms`, runs `warm_up` times, is timed `repeats` times, and then runs for its memory.
-
-    Raises
-    ------
-    ValueError : as `time_ms`
     """
     times_ms = [time_ms(call, device=device) for _ in range(warm_up + repeats)][warm_up:]
     low, median, high = np.percentile(times_ms, [25, 50, 75]).tolist()
@@ -100,21 +88,9 @@ def interleave(calls: dict, *, device: object, rounds: "length" = 21, say: objec
     """Time every call once per round, each round in a new order, so that all get the same noise.
 
     Introduced in chapter 11. Right before it is timed a call runs once untimed, so that each finds
-    the caches as it left them and not as a different call did.
-
-    Parameters
-    ----------
-    calls : name -> function without arguments; all compute on the device
-    say : called before each call with a line that says how far the run is
-
-    Returns
-    -------
-    times_ms : name -> (rounds,); entries of one round belong together, so ratios of two
-        calls are taken entry by entry
-
-    Raises
-    ------
-    TypeError, ValueError : as `measure`
+    the caches as it left them and not as a different call did. Calls are by name, as of `time_ms`,
+    and so are the times in ms, (rounds,): entries of one round belong together, so ratios of two
+    calls are taken entry by entry. `say` is called before each call with how far the run is.
     """
     for name, call in calls.items():
         require_instance(f"calls[{name!r}]", call, callable)
@@ -136,26 +112,18 @@ def peak_mib(call: callable, *, device: object) -> float:
     """Return the most that a call's tensors hold at once: its result, but not its inputs.
 
     Introduced in chapter 11. None on MPS, which does not count it. Arguments as `time_ms`.
-
-    Raises
-    ------
-    ValueError : no device of this machine
     """
     device = find_device(device)
     gc.collect()
-    if device.type == "cuda":
-        return _peak_bytes_on_cuda(call, device) / MIB
-    return _peak_bytes_on_cpu(call) / MIB if device.type == "cpu" else None
-
-
-def _peak_bytes_on_cuda(call, device):
+    if device.type != "cuda":
+        return _peak_bytes_on_cpu(call) / MIB if device.type == "cpu" else None
     call()  # or the workspace that the first product allocates would count
     torch.cuda.synchronize(device)
     before = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
     call()
     torch.cuda.synchronize(device)
-    return torch.cuda.max_memory_allocated(device) - before
+    return (torch.cuda.max_memory_allocated(device) - before) / MIB
 
 
 def _peak_bytes_on_cpu(call):

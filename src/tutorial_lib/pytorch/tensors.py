@@ -1,9 +1,8 @@
 """The contract of functions of tensors: the annotations of `tutorial_lib.contract`, in graphs too.
 
-An array is then a tensor of floats, a mask one of booleans. All tensors of a call are of one
-precision and on one device: those of its module's weights, or else of the first. Autocast may
-convert a precision, but never float64. Whether all numbers are finite is not checked, because on a
-GPU the answer would have to be waited for.
+Arrays are tensors of floats, masks of booleans; all of a call are of one precision and on one
+device: those of its module's weights, or else of the first. Autocast may convert a precision, but
+never float64. Whether all numbers are finite is not checked: a GPU would have to be waited for.
 """
 
 import inspect
@@ -17,11 +16,7 @@ from tutorial_lib.errors import mask_misfit
 
 
 def checked(function):
-    """Check the arguments against the annotations; the inner calls too, since a graph has no state.
-
-    `tutorial_lib.contract.checked` knows by a variable of the thread which call is the outermost,
-    and a graph of torch.compile cannot hold such a variable.
-    """
+    """Check the arguments, in inner calls too: a graph cannot hold which call is the outermost."""
     contract = TensorContract(inspect.signature(function).parameters)
 
     @wraps(function)
@@ -34,12 +29,7 @@ def checked(function):
 
 
 def require_floats(name, value):
-    """Require a tensor of floats.
-
-    Raises
-    ------
-    TypeError : anything else
-    """
+    """Require a tensor of floats; TypeError otherwise."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         raise TypeError(
             f"{name} is {kind_of(value)}; expected a tensor of floats. "
@@ -48,13 +38,7 @@ def require_floats(name, value):
 
 
 def require_mask(name, mask, shape):
-    """Require a tensor of booleans that broadcasts to the shape of the scores; True = may look.
-
-    Raises
-    ------
-    TypeError : anything else
-    ShapeError : does not broadcast to `shape`
-    """
+    """Require a tensor of booleans that broadcasts to the shape of the scores; True = may look."""
     if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
         raise TypeError(
             f"{name} is {kind_of(mask)}; expected a tensor of booleans, True = may look. From "

@@ -11,24 +11,17 @@ GIB = 2**30
 
 
 def available_devices() -> list:
-    """List this machine's devices, the best first, such as ``["cuda:0", "cuda:1", "mps", "cpu"]``.
-
-    Introduced in chapter 11.
-    """
+    """List this machine's devices, the best first, such as ``["cuda:0", "cpu"]`` (chapter 11)."""
     gpus = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
     mps = ["mps"] if torch.backends.mps.is_available() else []
     return [*(f"cuda:{number}" for number in gpus), *mps, "cpu"]
 
 
 def find_device(device, *, name="device") -> torch.device:
-    """Return a device of this machine by its name; "cuda" is the current one of several.
+    """Return a device of this machine by its name, or ValueError with the names that there are.
 
-    Introduced in chapter 11. A name is ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``, and a
-    torch.device will do. On CUDA what is returned has its number, as the tensors there have it.
-
-    Raises
-    ------
-    ValueError : no device, or none of this machine; lists those that exist
+    Introduced in chapter 11. A name is ``"cpu"``, ``"cuda"``, which is the current one of several,
+    ``"cuda:1"`` or ``"mps"``, and a torch.device will do. On CUDA what is returned has its number.
     """
     label, names = str(device), available_devices()
     if label == "cuda" and "cuda:0" in names:
@@ -40,23 +33,13 @@ def find_device(device, *, name="device") -> torch.device:
 
 
 def best_device() -> torch.device:
-    """Choose the device to compute on: CUDA, then MPS, then the CPU.
-
-    Introduced in chapter 11. The environment variable TUTORIAL_LIB_DEVICE overrides the choice.
-
-    Raises
-    ------
-    ValueError : the variable names no device of this machine
-    """
+    """Choose CUDA, then MPS, then the CPU, unless TUTORIAL_LIB_DEVICE names one (chapter 11)."""
     setting = os.environ.get(VARIABLE)
     return find_device(setting, name=VARIABLE) if setting else find_device(available_devices()[0])
 
 
 def capability(device) -> tuple:
-    """Return NVIDIA's compute capability: (7, 5) on a T4, (9, 0) on an H200.
-
-    Introduced in chapter 11. None on MPS and the CPU, which have none.
-    """
+    """Return NVIDIA's compute capability, (7, 5) on a T4, or None without CUDA (chapter 11)."""
     device = find_device(device)
     return torch.cuda.get_device_capability(device) if device.type == "cuda" else None
 
@@ -86,17 +69,13 @@ def describe_device(device) -> str:
     hardware = {"cpu": f"{os.cpu_count()} cores", "mps": "Apple's GPU"}.get(device.type)
     if version:
         gpu = torch.cuda.get_device_properties(device)
-        memory = f"{gpu.total_memory / GIB:.0f} GiB"
-        hardware = f"{gpu.name}, capability {version[0]}.{version[1]}, {memory}"
+        memory = gpu.total_memory / GIB
+        hardware = f"{gpu.name}, capability {version[0]}.{version[1]}, {memory:.0f} GiB"
     dtype, names = str(best_dtype(device)).removeprefix("torch."), ", ".join(available_devices())
     setting = f", {VARIABLE}={os.environ[VARIABLE]}" if os.environ.get(VARIABLE) else ""
     return f"{device}: {hardware}; fast in {dtype}; one of {names}{setting}"
 
 
 def to_float64(tensor) -> torch.Tensor:
-    """Return the tensor on the CPU in float64, where every comparison of precisions is made.
-
-    Introduced in chapter 11. MPS has no float64, and most GPUs are slow in it. What is returned has
-    no graph.
-    """
-    return tensor.detach().cpu().double()  # in this order: the device never holds a float64
+    """Return the tensor on the CPU in float64, without its graph, to compare precisions."""
+    return tensor.detach().cpu().double()  # in this order: MPS has no float64, most GPUs are slow

@@ -72,8 +72,7 @@ def module_from_params(params: Params, *, dtype: torch.dtype = torch.float64) ->
     """
     state = _state(params, dtype)
     with torch.device("meta"):  # neither memory nor random numbers for weights soon replaced
-        widths = {"d_k": params.d_k, "d_v": params.d_v}
-        module = MultiHeadAttention(params.d_model, params.n_heads, **widths)
+        module = MultiHeadAttention(params.d_model, params.n_heads, d_k=params.d_k, d_v=params.d_v)
     module.load_state_dict(state, assign=True)
     return module
 
@@ -83,11 +82,8 @@ def params_from_torch_mha(layer: nn.MultiheadAttention) -> Params:
     """Copy the weights of PyTorch's own layer, of any precision and device, into Params, float64.
 
     Introduced in chapter 09. Its `batch_first` and dropout are not copied, and its masks are the
-    opposite of ours: there, True = may not attend.
-
-    Raises
-    ------
-    ValueError, ShapeError : as `params_from_module`; kdim, vdim, add_bias_kv or add_zero_attn
+    opposite of ours: there, True = may not attend. Raises as `params_from_module`, and ValueError
+    for kdim or vdim of another width, add_bias_kv and add_zero_attn.
 
     Source: PyTorch's documentation of torch.nn.MultiheadAttention.
     """
@@ -115,12 +111,8 @@ def torch_mha_from_params(
 ) -> nn.MultiheadAttention:
     """Make PyTorch's own layer with the weights of `params`.
 
-    Introduced in chapter 09. As `module_from_params`. Its inputs are (B, T, d_model), or
-    (T, d_model), and its masks the opposite of ours: there, True = may not attend.
-
-    Raises
-    ------
-    ShapeError : widths that PyTorch's layer cannot hold
+    Introduced in chapter 09. As `module_from_params`, if d_k = d_v = d_model / H. Its inputs are
+    (B, T, d_model) or (T, d_model), its masks the opposite of ours: there True = may not attend.
 
     Source: PyTorch's documentation of torch.nn.MultiheadAttention.
     """
@@ -148,12 +140,8 @@ def decoder_from_params(
     """Make a decoder that computes what `decode_step` computes, with grouped queries and RoPE.
 
     Introduced in chapter 15. As `module_from_params`, from GroupedParams, or from Params, whose
-    heads are KV heads too. The rotation is a Rotation or None, and the sight a Sight.
-
-    Raises
-    ------
-    TypeError : no params, no Rotation, no Sight
-    ShapeError : as `DecoderAttention`, whose rotation, sinks and gains have to fit its heads
+    heads are KV heads too. The rotation is a Rotation or None, and the sight a Sight; ShapeError if
+    rotation, sinks or gains do not fit the heads.
     """
     state = _state(params, dtype)
     options = {"rotation": rotation, "sight": sight, "n_kv_heads": len(params.W_K)}
@@ -164,11 +152,8 @@ def decoder_from_params(
 def params_from_decoder(decoder: DecoderAttention) -> GroupedParams:
     """Copy the matrices of a decoder of any precision and device into GroupedParams, float64.
 
-    Introduced in chapter 15. Its rotation, window and sinks, `decoder.sink`, are not copied.
-
-    Raises
-    ------
-    ValueError, ShapeError : as `params_from_module`; QK-norm
+    Introduced in chapter 15. Its rotation, window and sinks, `decoder.sink`, are not copied. Raises
+    as `params_from_module`, and ValueError for QK-norm.
     """
     require(
         decoder.qk_norm is None,
@@ -181,7 +166,7 @@ def params_from_decoder(decoder: DecoderAttention) -> GroupedParams:
 
 
 def decoder_from_gpt2(attention: "GPT2Attention") -> DecoderAttention:
-    """Make a decoder with the weights of a layer of transformers, `model.transformer.h[0].attn`.
+    """Make a decoder with the weights of a layer of GPT-2, such as `model.transformer.h[0].attn`.
 
     Introduced in chapter 14. Weights and biases are copied, in their precision and on their device.
     The dropout is not, so in training the two differ. Where scores are divided by anything but the

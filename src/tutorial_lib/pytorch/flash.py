@@ -1,8 +1,6 @@
-"""The softmax in one pass: a kernel that never holds the scores, and its backward pass.
+"""The softmax in one pass: a kernel in Triton that never holds the scores, and its backward pass.
 
-The kernel is written in Triton. It runs on a GPU, or without one in Triton's interpreter, and where
-there is no Triton its NumPy twin, `tutorial_lib.onepass`, runs in its place; `which_flash` says
-which.
+Without a GPU it runs in Triton's interpreter, without Triton `tutorial_lib.onepass` replaces it.
 """
 
 import inspect
@@ -29,10 +27,7 @@ try:
     import triton.language as tl
 except ImportError:
     triton, tl = None, SimpleNamespace(constexpr=None)
-
-
-def _jit(function):
-    return function if triton is None else triton.jit(function)
+_jit = triton.jit if triton else lambda kernel: kernel
 
 
 @_jit
@@ -82,19 +77,16 @@ def divide_out(maximum, total, mixed):
 def flash_kernel(QKV, outputs, numbers, CAUSAL: tl.constexpr, SIZES: tl.constexpr):
     """`attend_rows` in Triton: a program lets one block of queries of one head attend.
 
-    Introduced in chapter 12. Scores are in units of ln 2, since a GPU raises 2 to a power and not
-    e. Blocks of keys that all rows see need no mask: they come first, where edge is 0.
+    Introduced in chapter 12. Scores and logsumexp are in units of ln 2, since a GPU raises 2 to a
+    power and not e. Blocks of keys that all rows see need no mask: they come first, with edge 0.
 
     Parameters
     ----------
-    QKV : Q, K and V, (B, H, T, WIDTH), (B, H, S, WIDTH) and (B, H, S, WIDTH), each with its
-        strides
-    outputs : heads, (B, H, T, WIDTH), with its strides, and logsumexp in units of ln 2, a
-        contiguous (B, H, T)
-    numbers : H, T, S, and the factor that turns a product of two vectors into a score in units of
-        ln 2
+    QKV : Q, (B, H, T, WIDTH), K and V, (B, H, S, WIDTH), each with its strides
+    outputs : heads, (B, H, T, WIDTH), with its strides, and logsumexp, a contiguous (B, H, T)
+    numbers : H, T, S, and the factor from a product of two vectors to a score
     CAUSAL : apply `causal_mask(T, S)`
-    SIZES : WIDTH, BLOCK_Q and BLOCK_K, which are known when the kernel is compiled
+    SIZES : WIDTH, BLOCK_Q and BLOCK_K
     """
     H, T, S, scale = numbers
     WIDTH: tl.constexpr = SIZES[0]
@@ -126,11 +118,7 @@ COMPILED = triton is not None and isinstance(flash_kernel, triton.JITFunction)
 
 
 def which_flash(device="cpu") -> str:
-    """Say in a line what `flash_attention` runs on a device, and why.
-
-    Introduced in chapter 12. Such as ``"cuda:0: the kernel, compiled by Triton 3.7.1"``; the device
-    is one of `find_device`.
-    """
+    """Say in a line what `flash_attention` runs on a device, and why (chapter 12)."""
     device = find_device(device)
     if reason := _why_no_kernel(device):
         return f"{device}: the NumPy twin, because {reason}"
@@ -153,7 +141,9 @@ def flash_attention(
 
     Introduced in chapter 12. Sums are in float32, and so are the kernel's scores: we do not check
     whether one overflows, and a query whose largest does gets NaN, as in PyTorch. A fully masked
-    row gives zeros.
+    row gives zeros. Strides may be any, and `is_causal` applies `causal_mask(T, S)`. `blocks` are
+    the numbers of queries and of keys that are scored at once, powers of 2 from 16 on, which a
+    GPU's registers and fast memory limit; None leaves them to the library.
 
     In the backward pass weights are computed again from scores of float32. With scores of standard
     deviation 1, 900 and 10,000 (128 tokens, d = 64, in the interpreter) dV is off by 4e-7, 1.3e-5
@@ -164,19 +154,11 @@ def flash_attention(
     is refused, and so is `torch.export`. Gradients of gradients, `create_graph=True`, are refused
     too, and the transforms of `torch.func` (vmap, grad, jvp) by PyTorch itself.
 
-    Parameters
-    ----------
-    Q, K, V : float16, bfloat16 or float32, of any strides; d is 16, 32, 64 or 128
-    is_causal : apply `causal_mask(T, S)`
-    blocks : numbers of queries and of keys that are scored at once, powers of 2 from 16 on; None
-        leaves the choice to the library. A GPU's registers and fast memory limit them
-
     Raises
     ------
-    TypeError : another precision
-    ShapeError : another d
-    ValueError : the meta device, other blocks, more than 65,535 heads in the batch; a graph or
-        gradients of gradients, as above
+    TypeError : a precision other than float16, bfloat16 and float32
+    ShapeError : a d other than 16, 32, 64 and 128
+    ValueError : the meta device, other blocks, more than 65,535 heads in the batch, or as above
 
     Source: Dao (2024), algorithms 1 and 2.
     """
@@ -221,18 +203,15 @@ def _attend(Q, K, V, is_causal, blocks):
 
 
 def _whole_blocks(blocks):
-    pair = isinstance(blocks, tuple) and len(blocks) == 2
+    sizes = blocks if isinstance(blocks, tuple) else ()
+    whole = [isinstance(n, int | np.integer) and n >= 16 and n & (n - 1) == 0 for n in sizes]
     require(
-        blocks is None or (pair and all(map(_is_block, blocks))),
+        blocks is None or whole == [True, True],
         ValueError,
         f"blocks is {blocks!r}; expected two powers of 2 from 16 on, the numbers of queries "
         f"and of keys that are scored at once. Give for example (64, 32), or leave it out.",
     )
     return blocks and [int(length) for length in blocks]
-
-
-def _is_block(length):
-    return isinstance(length, int | np.integer) and length >= 16 and int(length).bit_count() == 1
 
 
 class _FlashAttention(torch.autograd.Function):
@@ -326,10 +305,9 @@ def _recompute(saved, dheads, is_causal, block=128):
 
 
 def _tile_backward(tile, diagonal):
-    """`block_backward` in PyTorch: row i sees the keys up to i + diagonal.
+    """`block_backward` in PyTorch, divided by the root of d_k: row i sees keys up to i + diagonal.
 
-    In units of ln 2 and float32, as the kernel: large scores are then rounded alike in both passes.
-    Those of the twin are not, since it scores in float64. Divides by the root of d_k itself.
+    In units of ln 2 and float32, as the kernel, so that both passes round large scores alike.
     """
     Q, K, V, heads, logsumexp, dheads = tile
     mask = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool, device=Q.device).tril(diagonal)

@@ -18,25 +18,12 @@ class MultiHeadAttention(nn.Module):
     Built in chapter 09. `forward` is the fused path; `explicit` takes the same steps one by one,
     and `attention_trace` keeps all of them. Without dropout the two agree to rounding, as long as
     scores fit into the precision: in float16 one beyond 65,504 makes the explicit path NaN, while
-    the fused one, whose scores are float32, stays right.
+    the fused one, whose scores are float32, stays right. Without d_k it is d_model / n_heads, which
+    has to be whole, and without d_v it is d_k. Dropout is the probability with which training sets
+    a weight to zero, from 0 to below 1.
 
-    Parameters
-    ----------
-    d_model, n_heads : width of the layer, number of heads
-    d_k, d_v : widths of a head; d_k is d_model / n_heads and d_v is d_k unless given
-    bias : whether the projections add a vector
-    dropout : probability with which training sets a weight to zero, from 0 to below 1
-
-    Attributes
-    ----------
-    qkv_proj : nn.Linear, weight (H*(2*d_k + d_v), d_model): the rows of all heads' queries, then
-        of their keys, then of their values, head 0 first
-    out_proj : nn.Linear, weight (d_model, H*d_v)
-
-    Raises
-    ------
-    ShapeError : d_k is left out and d_model does not split into n_heads parts
-    ValueError : a dropout outside [0, 1)
+    The weight of `qkv_proj` is (H*(2*d_k + d_v), d_model): the rows of all heads' queries, then of
+    their keys, then of their values, head 0 first. That of `out_proj` is (d_model, H*d_v).
 
     Source: Vaswani et al. (2017), section 3.2.2.
     """
@@ -92,7 +79,8 @@ class MultiHeadAttention(nn.Module):
         A context is another sequence to attend to. In a mask True = may look. `is_causal` applies
         `causal_mask(T, S)` too. A fully masked row of the output is out_proj's bias, or zero.
         """
-        batch = batch_axes(X, context)
+        source = X if context is None else context
+        batch = torch.broadcast_shapes(X.shape[:-2], source.shape[:-2])
         Q, K, V = project_packed(self, one_batch_axis(X, batch), one_batch_axis(context, batch))
         dropout = self.dropout if self.training else 0.0
         if is_causal and mask is None and Q.shape[-2] == K.shape[-2]:
@@ -124,11 +112,9 @@ def attention_trace(
 ) -> Trace:
     """Run the layer step by step and keep every tensor on the way.
 
-    Introduced in chapter 09. Divides by the root of d_k itself. Arguments as
-    `MultiHeadAttention.forward`. The tensors are in their graph, and `params` is the module. The
-    weights are those before dropout; the heads, in training, come from those after.
-
-    Source: Vaswani et al. (2017), section 3.2.2.
+    Introduced in chapter 09. Divides by the root of d_k itself. Arguments as those of `forward`.
+    The tensors are in their graph, and `params` is the module. The weights are those before
+    dropout; the heads, in training, come from those after.
     """
     Q, K, V = project_packed(module, X, context)
     scores = Q / math.sqrt(module.d_k) @ K.transpose(-2, -1)  # (..., H, T, S)
@@ -205,8 +191,7 @@ def fused_attention(
 ) -> "... T d_v":
     """Score and mix in one call of PyTorch; a fully masked row gives zeros.
 
-    Built in chapter 10. H stands among the leading axes; dropout is the fraction of the weights to
-    set to zero.
+    Built in chapter 10. Dropout is the fraction of the weights to set to zero.
 
     >>> fused_attention(*torch.ones(3, 2, 3, 5, 4)).shape
     torch.Size([2, 3, 5, 4])
@@ -216,12 +201,6 @@ def fused_attention(
     some = mask.any(dim=-1, keepdim=True)
     heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask | ~some, dropout_p=dropout)
     return torch.where(some, heads, 0.0)
-
-
-def batch_axes(X, context=None):
-    """Return the batch axes of a layer's output: those of X and of the context, broadcast."""
-    context = X if context is None else context
-    return torch.broadcast_shapes(X.shape[:-2], context.shape[:-2])
 
 
 def one_batch_axis(X, batch):

@@ -1,9 +1,7 @@
-"""The layer's heads, or its sequence, split over processes.
+"""The layer's heads, or its sequence, split over processes; imported by its own name.
 
-Imported by its own name, because one process does not need torch.distributed.tensor.
-
-    python -m tutorial_lib.pytorch.parallel --processes 2
-    torchrun --standalone --nproc-per-node 2 -m tutorial_lib.pytorch.parallel
+Run `python -m tutorial_lib.pytorch.parallel --processes 2`, or
+`torchrun --standalone --nproc-per-node 2 -m tutorial_lib.pytorch.parallel`.
 """
 
 import argparse
@@ -38,11 +36,7 @@ def shard_params(params: Params, rank: "integer", world_size: "length") -> Param
 
     Built in chapter 13. In one wide matrix a head's W_Q is d_k columns, so the first three are
     column-parallel, and W_O is row-parallel. The shard is of views, no copies. Ranks count from 0.
-
-    Raises
-    ------
-    ShapeError : H does not split into world_size equal parts
-    ValueError : a rank outside 0 to world_size - 1
+    Raises ShapeError where H does not split into equal parts.
 
     Source: Shoeybi et al. (2019), section 3.
 
@@ -66,23 +60,13 @@ def parallelize_heads(
 ) -> MultiHeadAttention:
     """Make this process's part of the layer: its own heads, and one sum over all processes.
 
-    Introduced in chapter 13. Every process calls this, and the layer, together. Each holds only
-    the parameters of its own heads. Those of `qkv_proj` are shards along axis 0, (out, in), so
-    columns of W_Q, W_K and W_V; those of `out_proj` are shards along axis 1, so rows of W_O.
+    Introduced in chapter 13. Every process calls this, and the layer, together. Each holds only the
+    parameters of its own H / n heads, as DTensors: those of `qkv_proj` are shards along axis 0,
+    (out, in), so columns of W_Q, W_K and W_V; those of `out_proj` along axis 1, so rows of W_O.
     Concatenated, the shards of `qkv_proj` are not `packed_weight(params)`: each has its own
-    queries, keys and values. There is no bias and no dropout. The mesh has one axis, as a worker
-    of `run_parallel` is given.
-
-    Returns
-    -------
-    layer : MultiHeadAttention with H / n heads, whose parameters are DTensors. Given the same
-        X (..., T, d_model) in every process it returns the same Y (..., T, d_model) in all;
-        there is no context, and a mask for single heads is one for this process's heads
-
-    Raises
-    ------
-    ShapeError : H does not split into equal parts
-    ValueError : when called, a context
+    queries, keys and values. There is no bias, no dropout and, when called, no context; a mask for
+    single heads is one for this process's heads. The same X in every process gives the same Y in
+    all. The mesh has one axis, as that of `run_parallel`. Raises as `shard_params`.
 
     Source: Shoeybi et al. (2019), section 3; PyTorch's documentation of
     torch.distributed.tensor.parallel.
@@ -106,15 +90,11 @@ def _require_no_context(layer, inputs, options):
 
 
 class CommunicationLog(TorchDispatchMode):
-    """Log what this process sends to others, while the block below `with` runs.
+    """Log what this process sends to others, while the block below `with` runs, in `calls`.
 
-    Introduced in chapter 13. Backward passes count too, where `backward` is in the block.
-
-    Attributes
-    ----------
-    calls : list of (name, entries), such as ``("all_reduce", 84)``: the operation, and how many
-        entries its tensor has. What a process sends for it is up to the library below: 2 (n - 1)/n
-        times as many in a ring. Of two processes that send and receive, the sender logs it
+    Introduced in chapter 13. Backward passes count too. A call is ``("all_reduce", 84)``: the
+    operation, and how many entries its tensor has. What a process sends for it is up to the library
+    below: 2 (n - 1)/n times as many in a ring. Of two that send and receive, the sender logs it.
     """
 
     def __init__(self):
@@ -135,10 +115,7 @@ class CommunicationLog(TorchDispatchMode):
 
 @dataclass(frozen=True)
 class RankResult:
-    """What one process has after the forward and the backward pass of the layer.
-
-    Introduced in chapter 13.
-    """
+    """What one process has after the forward and the backward pass of the layer (chapter 13)."""
 
     Y: np.ndarray  # (..., T, d_model), the whole output
     dX: np.ndarray  # (..., T, d_model), the whole gradient
@@ -156,15 +133,7 @@ def run_layer(
     dY: "gradient ... T d_model",
     is_causal: bool = False,
 ) -> RankResult:
-    """Run the layer with its heads over the processes of the mesh: a worker for `run_parallel`.
-
-    Introduced in chapter 13. X is float64, and so is the result.
-
-    Raises
-    ------
-    TypeError : an X of integers
-    ShapeError : H does not split into equal parts
-    """
+    """Run the layer in float64, its heads over the mesh: a worker of run_parallel (chapter 13)."""
     require_floats("X", X)
     layer = parallelize_heads(params, mesh)
     X = torch.tensor(X, device=mesh.device_type, requires_grad=True)
@@ -186,13 +155,9 @@ def ring_attention(
     Introduced in chapter 13. Queries stay. Keys and values go round: while a process works on the
     block it has, it sends that block on and receives the next. T here is the length of a block, the
     same in all. Each block rescales what was summed before it to the new largest score, so no
-    process ever holds a whole row of scores. There is only a forward pass: a block that was
-    received has no graph for gradients. Divides by the root of d_k itself. `is_causal` lets no
-    token attend to a later one of the whole sequence.
-
-    Raises
-    ------
-    ValueError : a tensor that requires gradients, outside torch.no_grad()
+    process ever holds a whole row of scores. There is only a forward pass: a tensor that requires
+    gradients is a ValueError. Divides by the root of d_k itself. `is_causal` lets no token attend
+    to a later one of the whole sequence.
 
     Source: Liu et al. (2024), section 3; Milakov and Gimelshein (2018), algorithm 3.
     """
@@ -242,13 +207,8 @@ def run_ring(
 ) -> tuple:
     """Split the sequence into a block for each process and send keys and values round: a worker.
 
-    Introduced in chapter 13. The whole sequence is float32 or float64. Returns the heads of this
-    process's tokens, (..., T/n, d_v), and the calls of its `CommunicationLog`.
-
-    Raises
-    ------
-    TypeError : integers, half precision, two precisions
-    ShapeError : T does not split into equal parts
+    Introduced in chapter 13. The sequence is float32 or float64, and T splits into n equal parts.
+    Returns heads of this process's tokens, (..., T/n, d_v), and calls of its `CommunicationLog`.
     """
     require_one_precision(Q=Q, K=K, V=V)
     require_divisible("T", Q.shape[-2], "world_size", mesh.size())
@@ -261,15 +221,8 @@ def run_ring(
 
 
 @checked
-def compare(mesh: DeviceMesh, n_heads: "length" = 4) -> list:
-    """Compare the layer over the processes of the mesh with the layer in one: a worker.
-
-    Introduced in chapter 13. Returns lines of text.
-
-    Raises
-    ------
-    ShapeError : the heads do not split into equal parts
-    """
+def compare(mesh: DeviceMesh, n_heads: "length" = 4) -> list[str]:
+    """Compare the layer over the mesh with that in one process: a worker (chapter 13)."""
     params = init_params(np.random.default_rng(0), d_model=12, n_heads=n_heads, d_k=3, d_v=5)
     X, dY = np.random.default_rng(1).standard_normal((2, 7, 12))
     result = run_layer(mesh, X, params, dY, is_causal=True)

@@ -23,10 +23,8 @@ from tutorial_lib.pytorch.device import best_device
 
 LOOK_EVERY_S = 0.02
 START = "from tutorial_lib.pytorch.processes import work; work()"
-TORCHRUN = {
-    *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"),
-    *("MASTER_ADDR", "MASTER_PORT"),
-}  # what torchrun sets for a process, and what the processes that it starts must not inherit
+# What torchrun sets for a process, and what the processes that it starts must not inherit.
+TORCHRUN = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 
 
@@ -40,10 +38,10 @@ def run_parallel(
 ) -> list:
     """Call a function in several new processes at once, and return what each of them returns.
 
-    Introduced in chapter 13. Each process has one thread. They talk through NCCL where there is a
-    CUDA device for each of them, else through gloo on the CPU. However this call ends, by an error,
-    an interrupt or the end of this process too, all of them are ended with it (unless a process
-    that was forked from this one lives on).
+    Introduced in chapter 13. The result of rank 0 comes first. Each process has one thread. They
+    talk through NCCL where there is a CUDA device for each of them, else through gloo on the CPU.
+    However this call ends, by an error, an interrupt or the end of this process too, all of them
+    are ended with it (unless a process that was forked from this one lives on).
 
     Parameters
     ----------
@@ -52,10 +50,6 @@ def run_parallel(
         `mesh.size()` how many there are. What it prints is shown only if it fails
     port : TCP port on which they find each other; None: a file, so that no port can be taken
     timeout_s : seconds for all of it
-
-    Returns
-    -------
-    results : that of rank 0 first
 
     Raises
     ------
@@ -75,23 +69,20 @@ def run_parallel(
     )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, _Workers() as workers:
         folder = Path(name)
-        where = _meeting_place(folder, port)
         with (folder / "job").open("wb") as file:
             pickle.dump(sys.path, file)
-            pickle.dump((worker, arguments, where, timeout_s), file)
+            pickle.dump((worker, arguments, _meeting_place(folder, port), timeout_s), file)
         workers.start(folder, n_processes)
         workers.wait(folder, timeout_s)
-        return [pickle.loads((folder / f"result{rank}").read_bytes()) for rank in workers.ranks]
+        results = (folder / f"result{rank}" for rank in range(n_processes))
+        return [pickle.loads(path.read_bytes()) for path in results]
 
 
 def _meeting_place(folder, port):
     if port is None:
         return (folder / "meet").as_uri()
-    require(
-        port <= 65_535,
-        ValueError,
-        f"port={port}; expected 1 to 65535. Leave port out, and none is needed.",
-    )
+    message = f"port={port}; expected 1 to 65535. Leave port out, and none is needed."
+    require(port <= 65_535, ValueError, message)
     try:
         socket.create_server(("", port)).close()
     except OSError as error:
@@ -102,18 +93,11 @@ def _meeting_place(folder, port):
     return f"tcp://127.0.0.1:{port}"
 
 
-class _Workers:
+class _Workers(contextlib.AbstractContextManager):
     """Processes that end when the `with` block does. Each leads its group and reads our pipe."""
 
     def __init__(self):
         self.processes = []
-
-    @property
-    def ranks(self):
-        return range(len(self.processes))
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         for process in self.processes:
@@ -127,11 +111,9 @@ class _Workers:
     @staticmethod
     def look_at(process):
         """Return the exit code, or None; end at once what a process that has ended left behind."""
-        known = process.returncode is not None
-        code = process.poll()
-        if code is not None and not known:
+        if process.returncode is None and process.poll() is not None:
             _kill_group(process.pid)  # later the system may give its number to another
-        return code
+        return process.returncode
 
     def start(self, folder, n_processes):
         outer = {name: text for name, text in os.environ.items() if name not in TORCHRUN}
@@ -139,22 +121,20 @@ class _Workers:
         for rank in range(n_processes):
             command = [sys.executable, "-c", START, str(folder), str(rank), str(n_processes)]
             with (folder / f"log{rank}").open("wb") as log:
-                streams = {"stdin": subprocess.PIPE, "stdout": log, "stderr": subprocess.STDOUT}
-                process = subprocess.Popen(
-                    command, **streams, env=environment, start_new_session=True
-                )
-            self.processes.append(process)
+                options = {"env": environment, "start_new_session": True, "stdout": log}
+                options |= {"stdin": subprocess.PIPE, "stderr": subprocess.STDOUT}
+                self.processes.append(subprocess.Popen(command, **options))
 
     def wait(self, folder, timeout_s):
         end = time.monotonic() + timeout_s
         while True:
             codes = [self.look_at(process) for process in self.processes]
-            failed = [rank for rank in self.ranks if codes[rank] not in (None, 0)]
-            done = [rank for rank in self.ranks if codes[rank] == 0]
+            failed = [rank for rank, code in enumerate(codes) if code not in (None, 0)]
+            done = [rank for rank, code in enumerate(codes) if code == 0]
             failed += [rank for rank in done if not (folder / f"result{rank}").exists()]
             if failed:
                 raise _failure(folder, failed, codes)
-            running = [rank for rank in self.ranks if codes[rank] is None]
+            running = [rank for rank, code in enumerate(codes) if code is None]
             if not running:
                 return
             if time.monotonic() > end:
@@ -234,13 +214,10 @@ def _portable(error, rank, n_processes):
 def join(rank, world_size, *, init_method="env://", timeout_s=90):
     """Join the other processes, and leave when all are done.
 
-    Introduced in chapter 13. After an error no process waits for the others: the process that
+    Introduced in chapter 13. Yields a DeviceMesh with one axis, of CUDA devices where each process
+    has its own, else of CPUs. After an error no process waits for the others: the process that
     started them ends them. Arguments as `torch.distributed.init_process_group`; env:// is
     torchrun's, and `timeout_s` how long a process waits for another one.
-
-    Yields
-    ------
-    mesh : DeviceMesh with one axis, of CUDA devices where each process has its own, else of CPUs
     """
     local_size = int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
     cuda = best_device().type == "cuda" and torch.cuda.device_count() >= local_size

@@ -15,15 +15,15 @@ from tutorial_lib.figures.svg import LINE, draw_svg, length_of, side_by_side
 
 _INKS = (*HEAD_INKS, INK)
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
-_APART, _LEAST = 10, 24  # pixels between words in a row, and from middle to middle of short ones
-_PITCH = 30  # pixels from word to word down the page
-_LIFT = 16  # pixels that an arc rises for each place that it spans, until it is high enough
-_HIGHEST = 130
-_SPREADS = (1, 1.2, 1.5, 1.9, 2.4)  # of all rises, until each name stands free
-_SHIFTS = sorted(range(-56, 57, 8), key=abs)  # of a name along the words, from the bend of its arc
-_BESIDE = 5  # pixels from a name to its arc
-_TALLEST, _WIDEST = 240, 310  # of the arcs above a row, and of a column with its arcs
-_KEY = 34  # pixels of a line in the key
+_WORD_GAP, _LEAST = 10, 24  # pixels between words in a row, and from middle to middle of short ones
+_LINE_PITCH = 30  # pixels from word to word down the page
+_RISE = 16  # pixels that an arc rises for each place that it spans, until it is high enough
+_MAX_RISE = 130
+_RISE_FACTORS = (1, 1.2, 1.5, 1.9, 2.4)  # of all rises, until each name stands free
+_OFFSETS = sorted(range(-56, 57, 8), key=abs)  # of a name along the words, from the bend of its arc
+_NAME_GAP = 5  # pixels from a name to its arc
+_MAX_ROW_HEIGHT, _MAX_WIDTH = 240, 310  # of the arcs above a row, and of a column with its arcs
+_KEY_LINE = 34  # pixels of a line in the key
 
 
 def arcs(tokens, kinds, *, caption):
@@ -57,19 +57,19 @@ def arcs(tokens, kinds, *, caption):
         f"Give them: {{'agreement': [(4, 1)]}}.",
     )
     names = [printable(name) for name in kinds]
-    numbered = enumerate(kinds.items())
-    curves = [_arc(n, name, pair, len(words)) for n, (name, pairs) in numbered for pair in pairs]
-    row, column = _row(words, names, curves), _column(words, names, curves)
-    key = "" if row.places and column.places else _key(names)
-    width = _middles(words)[-1] + length_of(words[-1]) / 2
+    kind_pairs = enumerate(kinds.items())
+    curves = [_arc(n, name, pair, len(words)) for n, (name, pairs) in kind_pairs for pair in pairs]
+    row_plan, column_plan = _plan_row(words, names, curves), _plan_column(words, names, curves)
+    legend = "" if row_plan.places and column_plan.places else _legend_svg(names)
+    row_width = _word_middles(words)[-1] + length_of(words[-1]) / 2
 
     def picture(room):
-        if width <= room - 8:
-            return _draw_row(words, curves, row)
-        return _draw_column(words, curves, column)
+        if row_width <= room - 8:
+            return _draw_row(words, curves, row_plan)
+        return _draw_column(words, curves, column_plan)
 
-    svg = side_by_side([picture], key=key)
-    return Figure(svg, (_table(words, names, curves),), caption, _in_words(words, names, curves))
+    svg = side_by_side([picture], key=legend)
+    return Figure(svg, (_table(words, names, curves),), caption, _alt_text(words, names, curves))
 
 
 class _Arc(NamedTuple):
@@ -82,7 +82,7 @@ class _Arc(NamedTuple):
 
 def _arc(kind, name, pair, n_words):
     require(
-        np.shape(pair) == (2,) and all(place in range(n_words) for place in pair),
+        np.shape(pair) == (2,) and all(position in range(n_words) for position in pair),
         ValueError,
         f"{name!r} has an arc {pair!r}; expected two positions from 0 to {n_words - 1}. "
         f"Give the word that it leaves and the word that it leads to, such as (4, 1).",
@@ -109,173 +109,173 @@ class _Plan(NamedTuple):
     places: list
 
 
-def _middles(words):
+def _word_middles(words):
     """Return the middle of each word in a row, in pixels."""
-    lengths = [length_of(word) for word in words]
-    middles = [lengths[0] / 2]
-    for left, right in pairwise(lengths):
-        middles.append(middles[-1] + max(_LEAST, (left + right) / 2 + _APART))
+    word_widths = [length_of(word) for word in words]
+    middles = [word_widths[0] / 2]
+    for left_width, right_width in pairwise(word_widths):
+        middles.append(middles[-1] + max(_LEAST, (left_width + right_width) / 2 + _WORD_GAP))
     return middles
 
 
-def _height(arc):
+def _arc_rise(arc):
     """Return how far an arc rises from the words; two kinds between the same words lie apart."""
-    return min(_HIGHEST, 10 + _LIFT * abs(arc.start - arc.end)) + 6 * arc.kind
+    return min(_MAX_RISE, 10 + _RISE * abs(arc.start - arc.end)) + 6 * arc.kind
 
 
-def _row(words, names, curves):
+def _plan_row(words, names, curves):
     """Plan arcs above words in a row."""
-    middles = _middles(words)
+    middles = _word_middles(words)
     names = [names[arc.kind] for arc in curves]
-    sizes = [(length_of(name) + 6, LINE) for name in names]
-    ends = np.array([[middles[arc.start], middles[arc.end]] for arc in curves])
-    limits = middles[-1] + length_of(words[-1]) / 2, _TALLEST
-    return _planned(names, sizes, ends, curves, limits)
+    name_sizes = [(length_of(name) + 6, LINE) for name in names]
+    arc_ends = np.array([[middles[arc.start], middles[arc.end]] for arc in curves])
+    plan_bounds = middles[-1] + length_of(words[-1]) / 2, _MAX_ROW_HEIGHT
+    return _plan_arcs(names, name_sizes, arc_ends, curves, plan_bounds)
 
 
-def _column(words, names, curves):
+def _plan_column(words, names, curves):
     """Plan arcs to the right of words down the page."""
     names = [in_two(names[arc.kind], 8) for arc in curves]
-    lines = [name.split("\n") for name in names]
-    sizes = [(LINE * len(parts), max(map(length_of, parts))) for parts in lines]
-    ends = _PITCH * (np.array([[arc.start, arc.end] for arc in curves]) + 0.5)
-    limits = _PITCH * len(words), _WIDEST - _left(words)
-    return _planned(names, sizes, ends, curves, limits)
+    line_lists = [name.split("\n") for name in names]
+    name_sizes = [(LINE * len(text), max(map(length_of, text))) for text in line_lists]
+    arc_ends = _LINE_PITCH * (np.array([[arc.start, arc.end] for arc in curves]) + 0.5)
+    plan_bounds = _LINE_PITCH * len(words), _MAX_WIDTH - _word_column_width(words)
+    return _plan_arcs(names, name_sizes, arc_ends, curves, plan_bounds)
 
 
-def _planned(names, sizes, ends, curves, limits):
+def _plan_arcs(names, name_sizes, arc_ends, curves, plan_bounds):
     """Spread arcs until there is a free place for each name at the bend of its arc."""
-    heights = np.array([_height(arc) for arc in curves], dtype=float)
-    for spread in _SPREADS:
-        rises = spread * heights
-        places = _free_places(ends, rises, sizes, limits)
-        if places:
-            return _Plan(ends, rises, names, places)
-    return _Plan(ends, heights, names, [])
+    base_rises = np.array([_arc_rise(arc) for arc in curves], dtype=float)
+    for rise_factor in _RISE_FACTORS:
+        rises = rise_factor * base_rises
+        name_middles = _free_name_middles(arc_ends, rises, name_sizes, plan_bounds)
+        if name_middles:
+            return _Plan(arc_ends, rises, names, name_middles)
+    return _Plan(arc_ends, base_rises, names, [])
 
 
-def _free_places(ends, rises, sizes, limits):
+def _free_name_middles(feet, rises, sizes, bounds):
     """Return the middle of each name that no arc and no other name crosses, or [] without one."""
-    lines = np.concatenate([_points(*arc) for arc in zip(ends, rises, strict=True)])
-    centres = {}
+    arc_points = np.concatenate([_points_of_arc(*arc) for arc in zip(feet, rises, strict=True)])
+    name_centres = {}
     for n in np.argsort(rises).tolist():
-        half = np.array(sizes[n]) / 2
-        boxes = [(centre, np.array(sizes[m]) / 2) for m, centre in centres.items()]
-        for shift, side in product(_SHIFTS, (1, -1)):
-            place = np.array([ends[n].mean() + shift, rises[n] + side * (half[1] + _BESIDE)])
-            inside = (place - half >= (0, 8)).all() and (place + half <= limits).all()
-            crossed = (abs(lines - place) < half + 2).all(axis=1).any()
+        half_size = np.array(sizes[n]) / 2
+        placed = [(name_centre, np.array(sizes[m]) / 2) for m, name_centre in name_centres.items()]
+        for shift, side in product(_OFFSETS, (1, -1)):
+            place = np.array([feet[n].mean() + shift, rises[n] + side * (half_size[1] + _NAME_GAP)])
+            is_inside = (place - half_size >= (0, 8)).all() and (place + half_size <= bounds).all()
+            is_crossed = (abs(arc_points - place) < half_size + 2).all(axis=1).any()
             if (
-                inside
-                and not crossed
-                and not any((abs(other - place) < half + size).all() for other, size in boxes)
+                is_inside
+                and not is_crossed
+                and not any((abs(spot - place) < half_size + size).all() for spot, size in placed)
             ):
-                centres[n] = place
+                name_centres[n] = place
                 break
         else:
             return []
-    return [centres[n] for n in range(len(rises))]
+    return [name_centres[n] for n in range(len(rises))]
 
 
-def _points(ends, rise):
+def _points_of_arc(arc_ends, rise):
     """Return points of an arc, (64, 2), along the words and away from them."""
-    t = np.linspace(0, 1, 64)
-    along = ends[0] + (ends[1] - ends[0]) * t * t * (3 - 2 * t)
-    return np.stack([along, 4 * rise * t * (1 - t)], axis=1)
+    fractions = np.linspace(0, 1, 64)
+    along = arc_ends[0] + (arc_ends[1] - arc_ends[0]) * fractions * fractions * (3 - 2 * fractions)
+    return np.stack([along, 4 * rise * fractions * (1 - fractions)], axis=1)
 
 
-def _left(words):
+def _word_column_width(words):
     """Return the room of words down the page, in pixels."""
     return max(length_of(shortened(word)) for word in words) + 8
 
 
 def _draw_row(words, curves, plan):
     """Draw words in a row, and the arcs above them."""
-    middles = _middles(words)
-    width = middles[-1] + length_of(words[-1]) / 2
-    top = max([*plan.rises, *(place[1] + LINE / 2 for place in plan.places)])
+    middles = _word_middles(words)
+    row_width = middles[-1] + length_of(words[-1]) / 2
+    words_y = max([*plan.rises, *(place[1] + LINE / 2 for place in plan.places)])
 
     def draw(axes):
-        axes.set(xlim=(0, width), ylim=(top + LINE + 6, 0))
+        axes.set(xlim=(0, row_width), ylim=(words_y + LINE + 6, 0))
         axes.set_axis_off()
         for middle, word in zip(middles, words, strict=True):
-            axes.text(middle, top + 12, word, color=INK, ha="center", va="center_baseline")
-        _draw_arcs(axes, curves, plan, lambda along, away: (along, top - away))
+            axes.text(middle, words_y + 12, word, color=INK, ha="center", va="center_baseline")
+        _draw_arcs(axes, curves, plan, lambda along, away: (along, words_y - away))
 
-    return draw_svg(draw, width, top + LINE + 6)
+    return draw_svg(draw, row_width, words_y + LINE + 6)
 
 
 def _draw_column(words, curves, plan):
     """Draw words down the page, and the arcs to the right of them."""
-    left, height = _left(words), _PITCH * len(words)
-    far = _WIDEST - left if plan.places else plan.rises.max()
+    margin, height = _word_column_width(words), _LINE_PITCH * len(words)
+    arcs_width = _MAX_WIDTH - margin if plan.places else plan.rises.max()
 
     def draw(axes):
-        axes.set(xlim=(0, left + far), ylim=(height, 0))
+        axes.set(xlim=(0, margin + arcs_width), ylim=(height, 0))
         axes.set_axis_off()
-        for place, word in enumerate(words):
-            y = _PITCH * (place + 0.5)
-            axes.text(left - 6, y, shortened(word), color=INK, ha="right", va="center_baseline")
-        _draw_arcs(axes, curves, plan, lambda along, away: (left + away, along))
+        for position, word in enumerate(words):
+            y = _LINE_PITCH * (position + 0.5)
+            axes.text(margin - 6, y, shortened(word), color=INK, ha="right", va="center_baseline")
+        _draw_arcs(axes, curves, plan, lambda along, away: (margin + away, along))
 
-    return draw_svg(draw, left + far, height)
+    return draw_svg(draw, margin + arcs_width, height)
 
 
 def _draw_arcs(axes, curves, plan, at):
     """Draw arcs and their names; `at` makes (x, y) of pixels along the words and away from them."""
-    for arc, ends, rise in zip(curves, plan.ends, plan.rises, strict=True):
-        away = 4 / 3 * rise  # of the middle points, so that the bend lies at the rise
-        points = zip(np.repeat(ends, 2), (0, away, away, 0), strict=True)
-        codes = [Path.MOVETO, *[Path.CURVE4] * 3]
-        _add_line(axes, arc.kind, Path([at(*point) for point in points], codes))
-    for arc, name, place in zip(curves, plan.names, plan.places, strict=bool(plan.places)):
-        ink, lines = _INKS[arc.kind % len(_INKS)], name.split("\n")
-        x, y = at(*place)
-        for n, line in enumerate(lines):
-            lower = LINE * (n - (len(lines) - 1) / 2)
-            axes.text(x, y + lower, line, color=ink, ha="center", va="center_baseline")
+    for arc, feet, rise in zip(curves, plan.ends, plan.rises, strict=True):
+        control_rise = 4 / 3 * rise  # of the middle points, so that the bend lies at the rise
+        control_points = zip(np.repeat(feet, 2), (0, control_rise, control_rise, 0), strict=True)
+        path_codes = [Path.MOVETO, *[Path.CURVE4] * 3]
+        _draw_curve(axes, arc.kind, Path([at(*point) for point in control_points], path_codes))
+    for arc, name, name_middle in zip(curves, plan.names, plan.places, strict=bool(plan.places)):
+        name_colour, lines = _INKS[arc.kind % len(_INKS)], name.split("\n")
+        x, y = at(*name_middle)
+        for line_number, line in enumerate(lines):
+            offset = LINE * (line_number - (len(lines) - 1) / 2)
+            axes.text(x, y + offset, line, color=name_colour, ha="center", va="center_baseline")
 
 
-def _add_line(axes, number, path):
+def _draw_curve(axes, kind_number, path):
     """Draw a line in the look of a kind: no two of the first twenty share hue and dashes."""
-    patch = FancyArrowPatch(
+    arrow_patch = FancyArrowPatch(
         path=path,
         arrowstyle="-|>,head_length=0.45,head_width=0.25",
         mutation_scale=16,
-        color=_INKS[number % len(_INKS)],
-        linestyle=_DASHES[number % len(_DASHES)],
+        color=_INKS[kind_number % len(_INKS)],
+        linestyle=_DASHES[kind_number % len(_DASHES)],
         linewidth=2,
         shrinkA=0,
         shrinkB=0,
     )
-    patch.set_clip_on(False)
-    axes.add_patch(patch)
+    arrow_patch.set_clip_on(False)
+    axes.add_patch(arrow_patch)
 
 
-def _key(names):
+def _legend_svg(names):
     """Return the SVG of what the colours and the dashes mean, a piece for each kind."""
-    width = _KEY + 8 + max(map(length_of, names))
+    key_width = _KEY_LINE + 8 + max(map(length_of, names))
 
-    def piece(number, name):
+    def piece(kind_number, name):
         def draw(axes):
-            axes.set(xlim=(0, width), ylim=(LINE, 0))
+            axes.set(xlim=(0, key_width), ylim=(LINE, 0))
             axes.set_axis_off()
-            _add_line(axes, number, Path([(0, LINE / 2), (_KEY, LINE / 2)]))
-            axes.text(_KEY + 8, LINE / 2, name, color=INK, ha="left", va="center_baseline")
+            _draw_curve(axes, kind_number, Path([(0, LINE / 2), (_KEY_LINE, LINE / 2)]))
+            axes.text(_KEY_LINE + 8, LINE / 2, name, color=INK, ha="left", va="center_baseline")
 
-        picture = draw_svg(draw, width, LINE)
-        return lambda room: picture
+        line_svg = draw_svg(draw, key_width, LINE)
+        return lambda room: line_svg
 
-    return side_by_side([piece(*kind) for kind in enumerate(names)], least=width)
+    return side_by_side([piece(*numbered) for numbered in enumerate(names)], least=key_width)
 
 
 def _table(words, names, curves):
     """Write down each arc: its kind, and the words at both ends with their positions."""
-    cells = [[f"{words[start]} ({start})", f"{words[end]} ({end})"] for _, start, end in curves]
-    rows = [names[number] for number, *_ in curves]
+    cells = [[f"{words[source]} ({source})", f"{words[end]} ({end})"] for _, source, end in curves]
+    rows = [names[kind_number] for kind_number, *_ in curves]
     return Table("arcs", np.array(cells).reshape(-1, 2), rows, ["from", "to"], "kind")
 
 
-def _in_words(words, names, curves):
+def _alt_text(words, names, curves):
     sentences = (f"{names[n]}: from {words[start]} to {words[end]}." for n, start, end in curves)
     return f"Arcs between the words {' '.join(words)} {' '.join(sentences)}"

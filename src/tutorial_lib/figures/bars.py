@@ -9,9 +9,9 @@ from tutorial_lib.figures.ink import HEAD_INKS, INK
 from tutorial_lib.figures.lines import legend_columns
 from tutorial_lib.figures.svg import RULE, Ticks, draw_within, side_by_side
 
-_THICK = 13  # of a bar, in pixels
-_APART = 0.9  # bars that would fit between two groups
-_FILLS = (1.0, 0.0, 0.35)  # full, hollow and pale bars differ without colour too
+_BAR_HEIGHT = 13  # of a bar, in pixels
+_GROUP_GAP = 0.9  # bars that would fit between two groups
+_FILL_OPACITIES = (1.0, 0.0, 0.35)  # full, hollow and pale bars differ without colour too
 
 
 def bar_chart(values, rows, columns, *, label, caption):
@@ -36,43 +36,43 @@ def bar_chart(values, rows, columns, *, label, caption):
     ValueError : NaN, infinity or a number below 0
     """
     rows, columns = ([printable(name) for name in names] for names in (rows, columns))
-    lengths = {"limits": (0, np.inf), "rows": rows, "columns": columns}
-    require_numbers("values", values, "rows columns", **lengths)
+    value_rules = {"limits": (0, np.inf), "rows": rows, "columns": columns}
+    require_numbers("values", values, "rows columns", **value_rules)
     numbers, texts = rounded(values)
-    height = _THICK * len(rows) * (len(columns) + _APART)
+    chart_height = _BAR_HEIGHT * len(rows) * (len(columns) + _GROUP_GAP)
 
     def picture(room):
         return draw_within(
-            lambda axes: _draw_bars(axes, numbers, rows, columns, label), room, height
+            lambda axes: _draw_bars(axes, numbers, rows, columns, label), room, chart_height
         )
 
     alt = f"Bar chart of {label}. " + " ".join(
-        f"{name}: longest for {rows[place]}, {texts[place, column]}."
-        for column, (name, place) in enumerate(zip(columns, numbers.argmax(axis=0), strict=True))
+        f"{name}: longest for {rows[group]}, {texts[group, bar]}."
+        for bar, (name, group) in enumerate(zip(columns, numbers.argmax(axis=0), strict=True))
     )
     return Figure(side_by_side([picture]), (Table(label, texts, rows, columns),), caption, alt)
 
 
 def _draw_bars(axes, numbers, rows, columns, label):
-    tops = np.arange(len(rows)) * (len(columns) + _APART)
-    for place, name in enumerate(columns):
-        colour = HEAD_INKS[place % len(HEAD_INKS)]
+    group_tops = np.arange(len(rows)) * (len(columns) + _GROUP_GAP)
+    for column_index, name in enumerate(columns):
+        colour = HEAD_INKS[column_index % len(HEAD_INKS)]
         axes.barh(
-            tops + place + 0.5,
-            numbers[:, place],
+            group_tops + column_index + 0.5,
+            numbers[:, column_index],
             height=0.75,
             label=name,
-            facecolor=(colour, _FILLS[place % len(_FILLS)]),
+            facecolor=(colour, _FILL_OPACITIES[column_index % len(_FILL_OPACITIES)]),
             edgecolor=colour,
             linewidth=RULE,
         )
-    axes.set(xlabel=label, ylim=(tops[-1] + len(columns) + _APART / 2, -_APART / 2))
-    axes.set_yticks(tops + len(columns) / 2, [shortened(name) for name in rows])
+    axes.set(xlabel=label, ylim=(group_tops[-1] + len(columns) + _GROUP_GAP / 2, -_GROUP_GAP / 2))
+    axes.set_yticks(group_tops + len(columns) / 2, [shortened(name) for name in rows])
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.8)
     axes.xaxis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10)))
     axes.xaxis.set_major_formatter(Ticks())
     if len(columns) > 1:
-        above = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
-        axes.legend(ncols=legend_columns(axes, columns), frameon=False, **above)
+        legend_place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
+        axes.legend(ncols=legend_columns(axes, columns), frameon=False, **legend_place)

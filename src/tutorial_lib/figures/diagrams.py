@@ -16,11 +16,11 @@ from tutorial_lib.figures.ink import HEAD_INKS, HEADS, INK, SEQUENTIAL, title_in
 from tutorial_lib.figures.maps import levels_of
 from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, side_by_side
 
-_INSET = 1.5  # pixels from the place of a block to its frame, so that neighbours stay apart
-_SHARES = np.arange(0.95, 0.4, -0.05)  # of the width of a block, where there is little room
-_SHORTEST = 14  # arrow with a legible head, in pixels
-_CORNER = 9  # pixels from a corner to the nearest arrow
-_AROUND = 18  # pixels from a block to an arrow that walks around it
+_BLOCK_INSET = 1.5  # pixels from the place of a block to its frame, so that neighbours stay apart
+_WIDTH_SHARES = np.arange(0.95, 0.4, -0.05)  # of the width of a block, where there is little room
+_MIN_LENGTH = 14  # arrow with a legible head, in pixels
+_MARGIN = 9  # pixels from a corner to the nearest arrow
+_DETOUR = 18  # pixels from a block to an arrow that walks around it
 
 
 class Block(NamedTuple):
@@ -78,9 +78,9 @@ class Box(NamedTuple):
 
     def meets(self, other):
         """Tell whether two rectangles share more than an edge."""
-        across = min(self.right, other.right) - max(self.left, other.left)
-        down = min(self.bottom, other.bottom) - max(self.top, other.top)
-        return across > 1e-6 and down > 1e-6
+        overlap_width = min(self.right, other.right) - max(self.left, other.left)
+        overlap_height = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return overlap_width > 1e-6 and overlap_height > 1e-6
 
 
 class Arrow(NamedTuple):
@@ -92,10 +92,10 @@ class Arrow(NamedTuple):
 
     def box(self):
         """Return the room of the label: beside the middle of the arrow's longest part."""
-        size = np.array([length_of(self.label), LINE])
-        middle = np.mean(_longest(self.points), axis=0)
-        middle = middle + self.side * (np.abs(self.side) @ size / 2 + 5)
-        return Box(*(middle - size / 2), *(middle + size / 2))
+        label_size = np.array([length_of(self.label), LINE])
+        label_middle = np.mean(_longest_segment(self.points), axis=0)
+        label_middle = label_middle + self.side * (np.abs(self.side) @ label_size / 2 + 5)
+        return Box(*(label_middle - label_size / 2), *(label_middle + label_size / 2))
 
 
 class Layout(NamedTuple):
@@ -152,40 +152,40 @@ def block_diagram(panels, *, unit=(84, 40), caption, alt):
         f"unit is {unit}; expected two lengths above 0, in pixels. "
         f"Give the width and the height of a block, such as (84, 40).",
     )
-    widest = _width(_layouts(panels, unit))
+    full_width = _widest_panel(_panel_layouts(panels, unit))
 
     @cache
     def layouts(room):
-        return _squeezed(panels, unit, room)
+        return _narrowed_layouts(panels, unit, room)
 
-    pictures = [lambda room, t=t: _picture(t, panels[t], layouts(room)[t]) for t in panels]
-    tables = [_table(title, diagram) for title, diagram in panels.items()]
-    return Figure(side_by_side(pictures, least=widest), tuple(tables), caption, alt)
-
-
-def _layouts(panels, unit):
-    return {title: _layout(title, diagram, unit) for title, diagram in panels.items()}
+    panel_draws = [lambda room, t=t: _panel_svg(t, panels[t], layouts(room)[t]) for t in panels]
+    tables = [_block_table(title, diagram) for title, diagram in panels.items()]
+    return Figure(side_by_side(panel_draws, least=full_width), tuple(tables), caption, alt)
 
 
-def _width(layouts):
+def _panel_layouts(panels, unit):
+    return {title: _panel_layout(title, diagram, unit) for title, diagram in panels.items()}
+
+
+def _widest_panel(layouts):
     return max(layout.width for layout in layouts.values())
 
 
-def _layout(title, diagram, unit):
+def _panel_layout(title, diagram, unit):
     require_instance(repr(title), diagram, Diagram)
     require_some(f"blocks of {title!r}", diagram.blocks)
     for name, block in diagram.blocks.items():
         _require_block(f"block {name!r} of {title!r}", block)
-    boxes = _boxes(title, diagram.blocks, unit)
-    arrows = [_arrow(title, arrow, diagram, boxes) for arrow in diagram.arrows]
+    boxes = _block_boxes(title, diagram.blocks, unit)
+    arrows = [_checked_arrow(title, arrow, diagram, boxes) for arrow in diagram.arrows]
     for (name, block), box in zip(diagram.blocks.items(), boxes.values(), strict=True):
-        lines = _lines(block)
-        needed = max(map(length_of, lines)) + 5, LINE * len(lines) if block.text else 0
-        room = box.right - box.left, box.bottom - box.top
-        if needed[0] > room[0] or needed[1] > room[1]:
+        text_lines = _text_lines(block)
+        size = max(map(length_of, text_lines)) + 5, LINE * len(text_lines) if block.text else 0
+        block_room = box.right - box.left, box.bottom - box.top
+        if size[0] > block_room[0] or size[1] > block_room[1]:
             raise ValueError(
-                f"the text of block {name!r} of {title!r} needs {needed[0]:.0f} by {needed[1]:.0f} "
-                f"pixels and has {room[0]:.0f} by {room[1]:.0f}; expected room for it. "
+                f"the text of block {name!r} of {title!r} needs {size[0]:.0f} by {size[1]:.0f} "
+                f"pixels and has {block_room[0]:.0f} by {block_room[1]:.0f}; expected room for it. "
                 f"Break its lines with \\n, or give the block or unit= more width or height."
             )
     for arrow in filter(lambda arrow: arrow.label, arrows):
@@ -200,14 +200,14 @@ def _layout(title, diagram, unit):
 
 def _require_block(name, block):
     require_instance(name, block, Block)
-    place = (block.x, block.y, block.width, block.height)
+    numbers = (block.x, block.y, block.width, block.height)
     shade = 0 if block.shade is None else block.shade
-    for field, value in zip(("x", "y", "width", "height", "shade"), (*place, shade), strict=True):
+    for field, value in zip(("x", "y", "width", "height", "shade"), (*numbers, shade), strict=True):
         require_instance(f"{field} of {name}", value, float)
     require(
-        np.isfinite(place).all() and min(place[2:]) > 0,
+        np.isfinite(numbers).all() and min(numbers[2:]) > 0,
         ValueError,
-        f"{name} has x, y, width, height {place}; expected finite numbers, and lengths above "
+        f"{name} has x, y, width, height {numbers}; expected finite numbers, and lengths above "
         f"0. Count them in units, such as Block(2, 0, 'K', width=1).",
     )
     require(
@@ -223,92 +223,92 @@ def _require_block(name, block):
     )
 
 
-def _boxes(title, blocks, unit):
+def _block_boxes(title, blocks, unit):
     """Return each block's place in pixels, the leftmost and the uppermost at 0."""
-    left, top = (min(block[axis] for block in blocks.values()) for axis in (0, 1))
+    origin_x, origin_y = (min(block[axis] for block in blocks.values()) for axis in (0, 1))
     boxes = {
         name: Box(
-            (b.x - left) * unit[0],
-            (b.y - top) * unit[1],
-            (b.x + b.width - left) * unit[0],
-            (b.y + b.height - top) * unit[1],
+            (block.x - origin_x) * unit[0],
+            (block.y - origin_y) * unit[1],
+            (block.x + block.width - origin_x) * unit[0],
+            (block.y + block.height - origin_y) * unit[1],
         )
-        for name, b in blocks.items()
+        for name, block in blocks.items()
     }
-    for one, other in combinations(boxes, 2):
-        if boxes[one].meets(boxes[other]):
+    for one, second in combinations(boxes, 2):
+        if boxes[one].meets(boxes[second]):
             raise ValueError(
-                f"blocks {one!r} and {other!r} of {title!r} lie on top of each other; expected a "
-                f"place for each. Move one by its width or height: {blocks[one]}, {blocks[other]}."
+                f"blocks {one!r} and {second!r} of {title!r} lie on top of each other; expected a "
+                f"place for each. Move one by its width or height: {blocks[one]}, {blocks[second]}."
             )
     return boxes
 
 
-def _arrow(title, arrow, diagram, boxes):
+def _checked_arrow(title, arrow, diagram, boxes):
     if isinstance(arrow, str) or len(arrow) not in (2, 3):
         raise ShapeError(
             f"{title!r} has an arrow {arrow!r}; expected two names of blocks and at most a label. "
             f"Give it as ('Q', 'scores') or ('Q', 'scores', 'times')."
         )
-    unknown = [name for name in arrow[:2] if name not in boxes]
-    if unknown:
+    strangers = [name for name in arrow[:2] if name not in boxes]
+    if strangers:
         raise ValueError(
-            f"{title!r} has an arrow {arrow!r}, but no block {unknown[0]!r}; expected names of "
+            f"{title!r} has an arrow {arrow!r}, but no block {strangers[0]!r}; expected names of "
             f"its blocks, {list(boxes)}. Correct the name, or add the block."
         )
-    back = any(tuple(other[:2]) == (arrow[1], arrow[0]) for other in diagram.arrows)
-    start, end = boxes[arrow[0]], boxes[arrow[1]]
-    others = [box for name, box in boxes.items() if name not in arrow[:2]]
-    points = _straight(start, end, others, keep_left=back)
-    if _meets_any(points, others):
-        points = _walk_around(start, end, others)
-    if np.hypot(*np.subtract(points[0], points[-1])) < _SHORTEST:
+    has_return = any(tuple(edge[:2]) == (arrow[1], arrow[0]) for edge in diagram.arrows)
+    start_box, end_box = boxes[arrow[0]], boxes[arrow[1]]
+    other_boxes = [box for name, box in boxes.items() if name not in arrow[:2]]
+    arrow_points = _straight_line(start_box, end_box, other_boxes, keep_left=has_return)
+    if _collides(arrow_points, other_boxes):
+        arrow_points = _detour(start_box, end_box, other_boxes)
+    if np.hypot(*np.subtract(arrow_points[0], arrow_points[-1])) < _MIN_LENGTH:
         raise ValueError(
-            f"{title!r} has an arrow {arrow!r} without room; expected {_SHORTEST} pixels or more "
+            f"{title!r} has an arrow {arrow!r} without room; expected {_MIN_LENGTH} pixels or more "
             f"between its two blocks. Move them apart."
         )
     label = printable(arrow[2]) if len(arrow) == 3 else ""
-    return Arrow(points, label, _side(points, keep_left=back))
+    return Arrow(arrow_points, label, _label_direction(arrow_points, keep_left=has_return))
 
 
-def _straight(start, end, others, *, keep_left):
+def _straight_line(source, end, others, *, keep_left):
     """Return the ends of a short line between two rectangles, past the others where it can be.
 
     With an arrow back beside it, each of the two keeps to the left.
     """
-    gaps = [max(start[axis], end[axis]) - min(start[axis + 2], end[axis + 2]) for axis in (0, 1)]
-    wider = int(gaps[0] < gaps[1])
-    ways = [_across(start, end, wider, keep_left=keep_left)]
-    if min(gaps) > 0:  # a corner looks at a corner: the line may leave by either edge
-        ways.append(_across(start, end, 1 - wider, keep_left=keep_left))
-    return next((way for way in ways if not _meets_any(way, others)), ways[0])
+    spans = [max(source[axis], end[axis]) - min(source[axis + 2], end[axis + 2]) for axis in (0, 1)]
+    wider_axis = int(spans[0] < spans[1])
+    lines = [_line_across_gap(source, end, wider_axis, keep_left=keep_left)]
+    if min(spans) > 0:  # a corner looks at a corner: the line may leave by either edge
+        lines.append(_line_across_gap(source, end, 1 - wider_axis, keep_left=keep_left))
+    return next((candidate for candidate in lines if not _collides(candidate, others)), lines[0])
 
 
-def _across(start, end, across, *, keep_left):
+def _line_across_gap(source, end, gap_axis, *, keep_left):
     """Return the ends of a line over the gap along one axis: 0 from left to right, 1 downwards."""
-    along = 1 - across
-    ahead = start[across] < end[across]
-    share = (1 / 3 if ahead == bool(along) else 2 / 3) if keep_left else 1 / 2
-    low, high = max(start[along], end[along]), min(start[along + 2], end[along + 2])
-    place, points = low + (high - low) * share, []
-    for box, edge in ((start, across + 2 * ahead), (end, across + 2 * (not ahead))):
+    side = 1 - gap_axis
+    is_forward = source[gap_axis] < end[gap_axis]
+    edge_share = (1 / 3 if is_forward == bool(side) else 2 / 3) if keep_left else 1 / 2
+    bottom, top = max(source[side], end[side]), min(source[side + 2], end[side + 2])
+    line_position, line_ends = bottom + (top - bottom) * edge_share, []
+    for box, index in ((source, gap_axis + 2 * is_forward), (end, gap_axis + 2 * (not is_forward))):
         # a line from a corner could belong to the next block as well
-        corner = min(_CORNER, (box[along + 2] - box[along]) / 3) if high - low < _CORNER / 2 else 0
-        within = np.clip(place, box[along] + corner, box[along + 2] - corner)
-        points.append((float(within), box[edge])[:: 1 if across else -1])
-    return points
+        margin = min(_MARGIN, (box[side + 2] - box[side]) / 3) if top - bottom < _MARGIN / 2 else 0
+        clamped_position = np.clip(line_position, box[side] + margin, box[side + 2] - margin)
+        line_ends.append((float(clamped_position), box[index])[:: 1 if gap_axis else -1])
+    return line_ends
 
 
-def _longest(points):
+def _longest_segment(line_points):
     """Return the ends of the longest part of a broken line."""
-    return max(pairwise(points), key=lambda part: np.hypot(*np.subtract(*part)))
+    return max(pairwise(line_points), key=lambda part: np.hypot(*np.subtract(*part)))
 
 
-def _side(points, *, keep_left):
+def _label_direction(line_points, *, keep_left):
     """Return the direction from an arrow to its label: up or right, or away from its neighbours."""
-    x, y = np.subtract(points[1], points[0])
+    x, y = np.subtract(line_points[1], line_points[0])
     x, y = np.array([x, y]) / (np.hypot(x, y) or 1.0)
-    if len(points) > 2:  # around other blocks, the way of its first step
+    if len(line_points) > 2:  # around other blocks, the way of its first step
         return np.array([x, y])
     normal = np.array([y, -x])
     if keep_left:
@@ -316,47 +316,47 @@ def _side(points, *, keep_left):
     return normal if normal[1] < -1e-9 or (abs(normal[1]) < 1e-9 and normal[0] > 0) else -normal
 
 
-def _crosses(points, box):
+def _line_crosses(segment, box):
     """Tell whether a straight line runs through a rectangle, by places on the line."""
-    places = np.linspace(*points, 200)
-    within = (places > (box.left + 1, box.top + 1)) & (places < (box.right - 1, box.bottom - 1))
-    return within.all(axis=1).any()
+    points = np.linspace(*segment, 200)
+    is_within = (points > (box.left + 1, box.top + 1)) & (points < (box.right - 1, box.bottom - 1))
+    return is_within.all(axis=1).any()
 
 
-def _walk_around(start, end, others):
+def _detour(start_box, end, others):
     """Return the corners of an arrow around what is between two blocks of a row or of a column.
 
     It goes below a row and to the right of a column, or the other way if that way is free alone.
     """
-    is_row = start.top < end.bottom and end.top < start.bottom
-    ways = [_way(start, end, others, is_row=is_row, is_far=is_far) for is_far in (True, False)]
-    return next((way for way in ways if not _meets_any(way, others)), ways[0])
+    is_row = start_box.top < end.bottom and end.top < start_box.bottom
+    paths = [_way(start_box, end, others, is_row=is_row, is_far=is_far) for is_far in (True, False)]
+    return next((candidate for candidate in paths if not _collides(candidate, others)), paths[0])
 
 
-def _way(start, end, others, *, is_row, is_far):
-    axis, edge = int(not is_row), (3 if is_far else 1) - int(not is_row)
-    places = [box.middle[axis] for box in (start, end)]
-    obstacles = [box for box in others if min(places) < box.middle[axis] < max(places)]
-    edges = [box[edge] for box in (start, end, *obstacles)]
-    beyond = max(edges) + _AROUND if is_far else min(edges) - _AROUND
+def _way(start_box, end_box, other_boxes, *, is_row, is_far):
+    axis, edge_index = int(not is_row), (3 if is_far else 1) - int(not is_row)
+    places = [box.middle[axis] for box in (start_box, end_box)]
+    obstacles = [box for box in other_boxes if min(places) < box.middle[axis] < max(places)]
+    edge_positions = [box[edge_index] for box in (start_box, end_box, *obstacles)]
+    detour_position = max(edge_positions) + _DETOUR if is_far else min(edge_positions) - _DETOUR
     corners = [
-        (places[0], start[edge]),
-        (places[0], beyond),
-        (places[1], beyond),
-        (places[1], end[edge]),
+        (places[0], start_box[edge_index]),
+        (places[0], detour_position),
+        (places[1], detour_position),
+        (places[1], end_box[edge_index]),
     ]
     return corners if is_row else [corner[::-1] for corner in corners]
 
 
-def _meets_any(points, boxes):
-    return any(_crosses(part, box) for part in pairwise(points) for box in boxes)
+def _collides(line_points, boxes):
+    return any(_line_crosses(segment, box) for segment in pairwise(line_points) for box in boxes)
 
 
-def _lines(block):
+def _text_lines(block):
     return [printable(line) for line in str(block.text).split("\n")]
 
 
-def _picture(title, diagram, layout):
+def _panel_svg(title, diagram, layout):
     def draw(axes):
         axes.set(xlim=(0, layout.width), ylim=(layout.height, 0))
         axes.set_axis_off()
@@ -369,55 +369,55 @@ def _picture(title, diagram, layout):
     return draw_svg(draw, layout.width, layout.height)
 
 
-def _squeezed(panels, unit, room):
+def _narrowed_layouts(panels, unit, available_width):
     """Return the layouts of panels as narrow as a room, or as every text and arrow allows."""
-    layouts = _layouts(panels, unit)
-    for share in _SHARES:
-        if _width(layouts) <= room:
+    layouts = _panel_layouts(panels, unit)
+    for width_share in _WIDTH_SHARES:
+        if _widest_panel(layouts) <= available_width:
             break
         try:
-            layouts = _layouts(panels, (unit[0] * share, unit[1]))
+            layouts = _panel_layouts(panels, (unit[0] * width_share, unit[1]))
         except ValueError:  # no room for a text or an arrow
             break
     return layouts
 
 
 def _draw_block(axes, block, box):
-    face, edge, ink = _colours(block)
-    frame = Rectangle(
-        (box.left + _INSET, box.top + _INSET),
-        box.right - box.left - 2 * _INSET,
-        box.bottom - box.top - 2 * _INSET,
-        facecolor=face,
-        edgecolor=edge,
+    face_colour, edge_colour, text_colour = _block_colours(block)
+    frame_patch = Rectangle(
+        (box.left + _BLOCK_INSET, box.top + _BLOCK_INSET),
+        box.right - box.left - 2 * _BLOCK_INSET,
+        box.bottom - box.top - 2 * _BLOCK_INSET,
+        facecolor=face_colour,
+        edgecolor=edge_colour,
         linewidth=RULE,
         linestyle=(0, (4, 2.5)) if block.dashed else "-",
     )
-    frame.set_clip_on(False)
-    axes.add_patch(frame)
-    lines = _lines(block)
+    frame_patch.set_clip_on(False)
+    axes.add_patch(frame_patch)
+    text_lines = _text_lines(block)
     x, y = box.middle
-    for number, line in enumerate(lines):
-        place = (x, y + LINE * (number - (len(lines) - 1) / 2))
-        axes.text(*place, line, color=ink, ha="center", va="center_baseline")
+    for line_number, line in enumerate(text_lines):
+        line_place = (x, y + LINE * (line_number - (len(text_lines) - 1) / 2))
+        axes.text(*line_place, line, color=text_colour, ha="center", va="center_baseline")
 
 
-def _colours(block):
+def _block_colours(block):
     """Return the colours of a block's inside, of its frame and of its text."""
-    own = INK if block.head is None else HEAD_INKS[block.head % len(HEAD_INKS)]
+    frame_colour = INK if block.head is None else HEAD_INKS[block.head % len(HEAD_INKS)]
     if block.dashed:
-        return "none", own, own
+        return "none", frame_colour, frame_colour
     if block.shade is not None:
-        level = int(levels_of(_tint(block)[0], 0, 1))
-        return SEQUENTIAL.cells[level], own, SEQUENTIAL.texts[level]
+        tint_level = int(levels_of(_rounded_tint(block)[0], 0, 1))
+        return SEQUENTIAL.cells[tint_level], frame_colour, SEQUENTIAL.texts[tint_level]
     if block.head is not None:
-        head = block.head % len(HEADS.cells)
-        return HEADS.cells[head], HEADS.cells[head], HEADS.texts[head]
-    return "none", own, own
+        head_number = block.head % len(HEADS.cells)
+        return HEADS.cells[head_number], HEADS.cells[head_number], HEADS.texts[head_number]
+    return "none", frame_colour, frame_colour
 
 
 def _draw_arrow(axes, arrow):
-    patch = FancyArrowPatch(
+    arrow_patch = FancyArrowPatch(
         path=Path(arrow.points),
         arrowstyle="-|>,head_length=0.5,head_width=0.28",
         mutation_scale=16,
@@ -426,33 +426,33 @@ def _draw_arrow(axes, arrow):
         shrinkA=0,
         shrinkB=0,
     )
-    patch.set_clip_on(False)
-    axes.add_patch(patch)
+    arrow_patch.set_clip_on(False)
+    axes.add_patch(arrow_patch)
     if arrow.label:
-        box = arrow.box()
-        axes.text(*box.middle, arrow.label, ha="center", va="center_baseline")
+        label_box = arrow.box()
+        axes.text(*label_box.middle, arrow.label, ha="center", va="center_baseline")
 
 
-def _table(title, diagram):
+def _block_table(title, diagram):
     """Write down each block's text; where blocks have tints or arrows, these too."""
     blocks = diagram.blocks
-    columns = {"text": [" ".join(_lines(block)) for block in blocks.values()]}
+    columns = {"text": [" ".join(_text_lines(block)) for block in blocks.values()]}
     if any(block.shade is not None for block in blocks.values()):
-        columns["tint"] = [_tint(block)[1] for block in blocks.values()]
+        columns["tint"] = [_rounded_tint(block)[1] for block in blocks.values()]
     if diagram.arrows:
-        columns["arrows to"] = [_targets(name, diagram.arrows) for name in blocks]
+        columns["arrows to"] = [_arrow_targets(name, diagram.arrows) for name in blocks]
     cells = np.array(list(columns.values())).T
     return Table(printable(title), cells, [*map(printable, blocks)], [*columns], "block")
 
 
-def _tint(block):
+def _rounded_tint(block):
     """Return a block's shade rounded, and as it is written; 0 and nothing where it has none."""
     if block.shade is None:
         return 0.0, ""
-    numbers, texts = rounded(np.array([block.shade], dtype=float))
-    return numbers[0], texts[0]
+    rounded_shades, texts = rounded(np.array([block.shade], dtype=float))
+    return rounded_shades[0], texts[0]
 
 
-def _targets(name, arrows):
-    targets = [arrow[1:] for arrow in arrows if arrow[0] == name]
-    return ", ".join(f"{to} ({label[0]})" if label else str(to) for to, *label in targets)
+def _arrow_targets(name, arrows):
+    arrow_ends = [arrow[1:] for arrow in arrows if arrow[0] == name]
+    return ", ".join(f"{to} ({label[0]})" if label else str(to) for to, *label in arrow_ends)

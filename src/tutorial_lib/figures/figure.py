@@ -48,20 +48,20 @@ class Table:
 
     def html(self):
         """Return the table as HTML, in a box of its own that scrolls when it is wide."""
-        head = "".join(f'<th scope="col">{escape(c)}</th>' for c in self.columns)
-        lines = [
-            f'<tr><th scope="row">{escape(name)}</th>'
+        header_html = "".join(f'<th scope="col">{escape(column)}</th>' for column in self.columns)
+        row_htmls = [
+            f'<tr><th scope="row">{escape(row_name)}</th>'
             + "".join(f"<td>{escape(text)}</td>" for text in cells)
             + "</tr>"
-            for name, cells in zip(self.rows, self.cells.tolist(), strict=True)
+            for row_name, cells in zip(self.rows, self.cells.tolist(), strict=True)
         ]
-        title = escape(self.title)
+        title_html = escape(self.title)
         return (
-            f'<div style="overflow-x:auto" tabindex="0" role="group" aria-label="{title}">'
+            f'<div style="overflow-x:auto" tabindex="0" role="group" aria-label="{title_html}">'
             f'<table class="ahh-numbers {_NO_MATH}" style="{_TABLE}">'
-            f'<caption style="text-align:left;color:inherit">{title}</caption>'
-            f"<thead><tr><td>{escape(self.corner)}</td>{head}</tr></thead>"
-            f"<tbody>{''.join(lines)}</tbody></table></div>"
+            f'<caption style="text-align:left;color:inherit">{title_html}</caption>'
+            f"<thead><tr><td>{escape(self.corner)}</td>{header_html}</tr></thead>"
+            f"<tbody>{''.join(row_htmls)}</tbody></table></div>"
         )
 
 
@@ -88,14 +88,14 @@ class Figure:
 
     def html(self):
         """Return the figure as one HTML element that follows the page's text colour."""
-        tables = "".join(table.html() for table in self.tables)
-        focus = ' tabindex="0"' if "ahh-wide" in self.svg else ""  # a keyboard can scroll it
+        tables_html = "".join(table.html() for table in self.tables)
+        tab_index = ' tabindex="0"' if "ahh-wide" in self.svg else ""  # a keyboard can scroll it
         return (
             '<figure class="ahh-figure" style="margin:1rem 0">'
             f'<div class="ahh-panels {_NO_MATH}" role="img" aria-label="{escape(self.alt)}" '
-            f'style="overflow-x:auto;font-size:0"{focus}>{_UNTRUSTED}{self.svg}</div>'
+            f'style="overflow-x:auto;font-size:0"{tab_index}>{_UNTRUSTED}{self.svg}</div>'
             f'<figcaption style="margin:0.5rem 0">{escape(self.caption)}</figcaption>'
-            f"<details><summary>The numbers</summary>{tables}</details></figure>"
+            f"<details><summary>The numbers</summary>{tables_html}</details></figure>"
         )
 
     def __repr__(self):
@@ -118,9 +118,9 @@ def rounded(array, *, fine=False):
     numbers : float array, what is drawn
     texts : array of str, what is written
     """
-    number = formatter(array, 4)
+    format_entry = formatter(array, 4)
     texts = [
-        f"{entry:.3e}" if fine and abs(entry) < 0.01 else number(entry)
+        f"{entry:.3e}" if fine and abs(entry) < 0.01 else format_entry(entry)
         for entry in array.ravel().tolist()
     ]
     texts = np.array(texts).reshape(array.shape)
@@ -157,19 +157,19 @@ def require_numbers(name, array, axes, *, limits=(-np.inf, np.inf), log=False, *
     require_value(name, array, f"raw {axes}")
     require_finite(name, array)
     for axis, length in zip(axes.split(), array.shape, strict=True):
-        given = entries.get(axis)
-        if given is not None and len(given) != length:
+        labels = entries.get(axis)
+        if labels is not None and len(labels) != length:
             raise ShapeError(
-                f"{name} has shape {array.shape}, but {axis} has {len(given)} entries, {given}; "
+                f"{name} has shape {array.shape}, but {axis} has {len(labels)} entries, {labels}; "
                 f"expected {length}, one for each along that axis. Make the two agree."
             )
-    low, high = limits
-    outside = np.argwhere((array < low - 1e-9) | (array > high + 1e-9) | (log & (array <= 0)))
-    if len(outside):
-        place = tuple(outside[0].tolist())
-        ranged = f"{low} to {high}. Draw other numbers with signed_maps."
-        expected = "positive numbers on a logarithmic axis. Leave log= out." if log else ranged
-        raise ValueError(f"{name} is {array[place]} at position {place}; expected {expected}")
+    minimum, roof = limits
+    misfits = np.argwhere((array < minimum - 1e-9) | (array > roof + 1e-9) | (log & (array <= 0)))
+    if len(misfits):
+        position = tuple(misfits[0].tolist())
+        limits_text = f"{minimum} to {roof}. Draw other numbers with signed_maps."
+        wish = "positive numbers on a logarithmic axis. Leave log= out." if log else limits_text
+        raise ValueError(f"{name} is {array[position]} at position {position}; expected {wish}")
 
 
 def shortened(name):
@@ -179,8 +179,8 @@ def shortened(name):
 
 def in_two(text, most):
     """Break a text longer than so many signs over two lines, at the blank nearest its middle."""
-    blanks = [place for place, sign in enumerate(text) if sign == " "]
-    if len(text) <= most or not blanks:
+    blank_positions = [break_position for break_position, char in enumerate(text) if char == " "]
+    if len(text) <= most or not blank_positions:
         return text
-    place = min(blanks, key=lambda blank: abs(len(text) - 1 - 2 * blank))
-    return f"{text[:place]}\n{text[place + 1 :]}"
+    break_position = min(blank_positions, key=lambda blank: abs(len(text) - 1 - 2 * blank))
+    return f"{text[:break_position]}\n{text[break_position + 1 :]}"

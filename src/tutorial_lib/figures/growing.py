@@ -38,28 +38,28 @@ def watch(training, start, steps):
     TypeError : steps is no whole number
     """
     require_value("steps", steps, "integer")
-    before, model, losses, screen = start, start, [], _Screen()
-    end = ""
+    previous_model, model, losses, screen = start, start, [], _Screen()
+    outcome = ""
     with np.errstate(all="ignore"):  # what overflows is told once, at the end
         try:
             screen.show(_Sketch(losses, steps))
-            for _, loss, reached in training:
+            for _, loss, new_model in training:
                 if not np.isfinite(loss):
                     raise FloatingPointError(f"The loss of step {len(losses) + 1} is {loss}.")
                 losses.append(float(loss))
-                before, model = model, reached
+                previous_model, model = model, new_model
                 screen.show_seldom(_Sketch(losses, steps))
         except KeyboardInterrupt:
-            end = " Stopped; the model is kept."
+            outcome = " Stopped; the model is kept."
         except FloatingPointError as error:
-            kept = f" Kept is the model before step {len(losses)}." if losses else ""
-            model, end = before, f" {error}{kept}"
+            kept_message = f" Kept is the model before step {len(losses)}." if losses else ""
+            model, outcome = previous_model, f" {error}{kept_message}"
     with contextlib.suppress(KeyboardInterrupt):  # Stop was pressed as the last step ended
-        screen.show(_picture(losses, _tell(losses, steps) + end))
+        screen.show(_final_figure(losses, _progress_text(losses, steps) + outcome))
     return model
 
 
-def _tell(losses, steps):
+def _progress_text(losses, steps):
     if not losses:
         return f"No step of {steps} is done: the model is as it was."
     return f"Step {len(losses)} of {steps}: the loss is {losses[-1]:.3f}."
@@ -69,31 +69,31 @@ class _Screen:
     """The place below a cell where one picture follows the other."""
 
     def __init__(self):
-        self.place, self.drawn = None, time.monotonic()
+        self.display_handle, self.drawn_at = None, time.monotonic()
 
     def show(self, picture):
         """Put a picture in the place of the last; without a notebook, print the last alone."""
         display = getattr(builtins, "display", None)  # as in IPython; a page that runs has its like
-        self.drawn = time.monotonic()
-        if self.place is not None:
-            self.place.update(picture)
+        self.drawn_at = time.monotonic()
+        if self.display_handle is not None:
+            self.display_handle.update(picture)
         elif display is not None:
-            self.place = display(picture, display_id=True)
+            self.display_handle = display(picture, display_id=True)
         elif not isinstance(picture, _Sketch):
             print(picture.caption)
 
     def show_seldom(self, picture):
         """Do so where the last has stood for a while."""
-        if time.monotonic() - self.drawn > PAUSE:
+        if time.monotonic() - self.drawn_at > PAUSE:
             self.show(picture)
 
 
-def _means(losses, steps):
+def _mean_losses(losses, steps):
     """Return the places and heights of at most MOST points, and how many steps each one is of."""
-    each = -(-max(steps, len(losses), 1) // MOST)
-    heights = [np.mean(losses[i : i + each]) for i in range(0, len(losses), each)]
-    ends = [min(i + each, len(losses)) for i in range(0, len(losses), each)]
-    return np.array(ends, dtype=float), np.array(heights), each
+    span_steps = -(-max(steps, len(losses), 1) // MOST)
+    point_losses = [np.mean(losses[i : i + span_steps]) for i in range(0, len(losses), span_steps)]
+    last_steps = [min(i + span_steps, len(losses)) for i in range(0, len(losses), span_steps)]
+    return np.array(last_steps, dtype=float), np.array(point_losses), span_steps
 
 
 @dataclass(frozen=True)
@@ -104,24 +104,24 @@ class _Sketch:
     steps: int
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        said = _tell(self.losses, self.steps)
-        ends, heights, _ = _means(self.losses, self.steps)
-        top = max(heights, default=1.0) or 1.0
-        across, down = 10 + 380 * ends / max(self.steps, *ends, 1), 180 - 160 * heights / top
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, down, strict=True))
+        text = _progress_text(self.losses, self.steps)
+        ends, losses, _ = _mean_losses(self.losses, self.steps)
+        top = max(losses, default=1.0) or 1.0
+        x_pixels, y_pixels = 10 + 380 * ends / max(self.steps, *ends, 1), 180 - 160 * losses / top
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(x_pixels, y_pixels, strict=True))
         html = (
             f'<figure class="ahh-figure" style="margin:1rem 0"><svg viewBox="0 0 400 200" '
-            f'role="img" aria-label="{escape(f"A curve of the loss from 0 to {top:.3g}. {said}")}" '
+            f'role="img" aria-label="{escape(f"A curve of the loss from 0 to {top:.3g}. {text}")}" '
             f'style="width:100%;max-width:30rem"><path d="M10 15V180H390" fill="none" '
             f'stroke="currentColor"/><polyline points="{points}" fill="none" '
             f'stroke="{HEAD_INKS[0]}" stroke-width="2"/></svg>'
-            f'<figcaption style="margin:0.5rem 0">{escape(said)}</figcaption></figure>'
+            f'<figcaption style="margin:0.5rem 0">{escape(text)}</figcaption></figure>'
         )
-        return {"text/plain": said, "text/html": html}
+        return {"text/plain": text, "text/html": html}
 
 
 @dataclass(frozen=True)
-class _Words:
+class _Sentence:
     """A sentence where there is no curve."""
 
     caption: str
@@ -130,10 +130,10 @@ class _Words:
         return {"text/plain": self.caption, "text/html": f"<p>{escape(self.caption)}</p>"}
 
 
-def _picture(losses, caption):
+def _final_figure(losses, caption):
     """Return the figure that stays, with its table."""
     if not losses:
-        return _Words(caption)
-    ends, heights, each = _means(losses, len(losses))
-    name = "loss" if each == 1 else f"loss, mean of {each} steps"
-    return line_chart(ends, {"loss": heights}, labels=("step", name), caption=caption)
+        return _Sentence(caption)
+    last_steps, point_losses, steps_per_point = _mean_losses(losses, len(losses))
+    name = "loss" if steps_per_point == 1 else f"loss, mean of {steps_per_point} steps"
+    return line_chart(last_steps, {"loss": point_losses}, labels=("step", name), caption=caption)

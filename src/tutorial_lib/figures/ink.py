@@ -22,20 +22,20 @@ class Scale(NamedTuple):
     texts: tuple
 
 
-def _stand_in(*css):
-    code = f"#{0x010100 + len(STAND_INS):06x}"
-    STAND_INS[code] = css
-    return code
+def _stand_in(*css_colours):
+    hex_code = f"#{0x010100 + len(STAND_INS):06x}"
+    STAND_INS[hex_code] = css_colours
+    return hex_code
 
 
-def _either(light, dark):
+def _page_colour(light, dark):
     return _stand_in(*([light] if light == dark else [light, f"light-dark({light},{dark})"]))
 
 
 def _luminance(colour):
     rgb = np.array(to_rgb(colour))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return linear @ [0.2126, 0.7152, 0.0722]
+    linear_rgb = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return linear_rgb @ [0.2126, 0.7152, 0.0722]
 
 
 def _is_light(colour):
@@ -43,51 +43,51 @@ def _is_light(colour):
     return (_luminance(colour) + 0.05) ** 2 > 0.05 * 1.05
 
 
-def _ramp(*stops):
+def _colour_ramp(*stops):
     """Return LEVELS colours, evenly from the first stop to the last."""
-    places = np.linspace(0, len(stops) - 1, LEVELS)
+    stop_positions = np.linspace(0, len(stops) - 1, LEVELS)
     channels = np.array([to_rgb(stop) for stop in stops]).T
-    ramps = [np.interp(places, range(len(stops)), channel) for channel in channels]
-    return [to_hex(rgb) for rgb in np.stack(ramps, axis=1)]
+    channel_ramps = [np.interp(stop_positions, range(len(stops)), channel) for channel in channels]
+    return [to_hex(rgb) for rgb in np.stack(channel_ramps, axis=1)]
 
 
-def _scale(light, dark):
-    pairs = list(zip(_ramp(*light), _ramp(*dark), strict=True))
-    texts = [_CELL_TEXT[_is_light(on_light), _is_light(on_dark)] for on_light, on_dark in pairs]
-    return Scale(tuple(_either(*pair) for pair in pairs), tuple(texts))
+def _colour_scale(light, dark):
+    inks = list(zip(_colour_ramp(*light), _colour_ramp(*dark), strict=True))
+    text_inks = [_TEXT_INKS[_is_light(on_light), _is_light(on_dark)] for on_light, on_dark in inks]
+    return Scale(tuple(_page_colour(*colour_pair) for colour_pair in inks), tuple(text_inks))
 
 
-_BLACK_WHITE = {True: "#000", False: "#fff"}
-_CELL_TEXT = {
-    (on_light, on_dark): _either(_BLACK_WHITE[on_light], _BLACK_WHITE[on_dark])
+_TEXT_COLOURS = {True: "#000", False: "#fff"}
+_TEXT_INKS = {
+    (on_light, on_dark): _page_colour(_TEXT_COLOURS[on_light], _TEXT_COLOURS[on_dark])
     for on_light in (True, False)
     for on_dark in (True, False)
 }
 
 INK = _stand_in("currentColor")
-PAPER = _CELL_TEXT[False, True]  # what INK is not: white on light pages, black on dark ones
+PAPER = _TEXT_INKS[False, True]  # what INK is not: white on light pages, black on dark ones
 HEAD_INKS = tuple(  # mixed with the text colour, so legible as text on either page
     _stand_in(colour, f"color-mix(in srgb,{colour} 65%,currentColor)") for colour in HEAD_COLOURS
 )
 # Both end far from the page's colour; blue against orange survives every colour blindness.
-SEQUENTIAL = _scale(
+SEQUENTIAL = _colour_scale(
     light=("#edf2f8", "#b7d0ea", "#72a6d6", "#2b6cb0", "#123c6e"),
     dark=("#1f2833", "#25466d", "#2f6cab", "#6aa6e0", "#cfe6ff"),
 )
-DIVERGING = _scale(
+DIVERGING = _colour_scale(
     light=("#7f3603", "#d9822b", "#f1f1ef", "#6aa3d8", "#124a86"),
     dark=("#f2ac66", "#a85b18", "#262c33", "#2f6cab", "#93c6f6"),
 )
-HEADS = Scale(HEAD_COLOURS, (_CELL_TEXT[False, False],) * len(HEAD_COLOURS))
+HEADS = Scale(HEAD_COLOURS, (_TEXT_INKS[False, False],) * len(HEAD_COLOURS))
 
 
 def head_of(title):
     """Return the number in a title such as "head 1" or "head 1: Bob", or None."""
-    found = re.match(r"head (\d+)\b", title)
-    return int(found[1]) if found else None
+    title_match = re.match(r"head (\d+)\b", title)
+    return int(title_match[1]) if title_match else None
 
 
 def title_ink(title):
     """Return the colour of the head that a title names, or the page's text colour."""
-    head = head_of(title)
-    return INK if head is None else HEAD_INKS[head % len(HEAD_INKS)]
+    head_number = head_of(title)
+    return INK if head_number is None else HEAD_INKS[head_number % len(HEAD_INKS)]

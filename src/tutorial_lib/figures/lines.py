@@ -12,8 +12,8 @@ from tutorial_lib.figures.ink import HEAD_INKS, INK, head_of
 from tutorial_lib.figures.svg import Ticks, draw_within, length_of, pretty, side_by_side
 
 _MARKERS = "osD^vPX*"
-_GAPS = (5, 2), (1, 1.5), (7, 2, 1, 2), (10, 3), (4, 1.5, 1, 1.5, 1, 1.5)
-_DASHES = ("-", *((0, gaps) for gaps in _GAPS))
+_DASH_PATTERNS = (5, 2), (1, 1.5), (7, 2, 1, 2), (10, 3), (4, 1.5, 1, 1.5, 1, 1.5)
+_LINE_STYLES = ("-", *((0, gaps) for gaps in _DASH_PATTERNS))
 
 
 class Curve(NamedTuple):
@@ -49,71 +49,71 @@ def line_chart(x, series, *, labels, caption, log=()):
     require_numbers("x", x, "points", log="x" in log)
     for name, y in series.items():
         require_numbers(name, y, "x", x=x, log="y" in log)
-    places = Curve("x", *rounded(x, fine="x" in log))
+    x_values = Curve("x", *rounded(x, fine="x" in log))
     curves = [Curve(printable(name), *rounded(y, fine="y" in log)) for name, y in series.items()]
 
     def picture(room):
-        height = 130 + 0.25 * room
+        chart_height = 130 + 0.25 * room
         return draw_within(
-            lambda axes: _draw_chart(axes, places, curves, labels, log), room, height
+            lambda axes: _draw_chart(axes, x_values, curves, labels, log), room, chart_height
         )
 
     cells = np.stack([curve.texts for curve in curves], axis=1)
     names = [curve.name for curve in curves]
-    table = Table(labels[1], cells, places.texts.tolist(), names, labels[0])
-    first, *_, last = [*places.texts, places.texts[-1]]
+    table = Table(labels[1], cells, x_values.texts.tolist(), names, labels[0])
+    first_x, *_, last_x = [*x_values.texts, x_values.texts[-1]]
     alt = f"Line chart of {labels[1]} against {labels[0]}. " + " ".join(
-        f"{curve.name}: {curve.texts[0]} at {first}, {curve.texts[-1]} at {last}."
+        f"{curve.name}: {curve.texts[0]} at {first_x}, {curve.texts[-1]} at {last_x}."
         for curve in curves
     )
     return Figure(side_by_side([picture]), (table,), caption, alt)
 
 
-def _draw_chart(axes, places, curves, labels, log):
-    every = -(-len(places.values) // 12)  # markers tell curves apart; more would hide them
-    for number, curve in enumerate(curves):
-        head = head_of(curve.name)
+def _draw_chart(axes, x_values, curves, labels, log):
+    marker_step = -(-len(x_values.values) // 12)  # markers tell curves apart; more would hide them
+    for curve_index, curve in enumerate(curves):
+        head_number = head_of(curve.name)
         axes.plot(
-            places.values,
+            x_values.values,
             curve.values,
             label=curve.name,
-            color=HEAD_INKS[(number if head is None else head) % len(HEAD_INKS)],
-            marker=_MARKERS[number % len(_MARKERS)],
-            markevery=(number * every // len(curves), every),
-            linestyle=_DASHES[number % len(_DASHES)],
+            color=HEAD_INKS[(curve_index if head_number is None else head_number) % len(HEAD_INKS)],
+            marker=_MARKERS[curve_index % len(_MARKERS)],
+            markevery=(curve_index * marker_step // len(curves), marker_step),
+            linestyle=_LINE_STYLES[curve_index % len(_LINE_STYLES)],
             linewidth=2,
         )
     axes.set(xlabel=labels[0], ylabel=labels[1])
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color=INK, alpha=0.15, linewidth=0.8)
-    _draw_scale(axes, "x", places.values, "x" in log)
-    _draw_scale(axes, "y", np.concatenate([curve.values for curve in curves]), "y" in log)
+    _draw_axis_scale(axes, "x", x_values.values, "x" in log)
+    _draw_axis_scale(axes, "y", np.concatenate([curve.values for curve in curves]), "y" in log)
     if len(curves) > 1:
-        above = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
+        legend_place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
         ncols = legend_columns(axes, [curve.name for curve in curves])
-        axes.legend(ncols=ncols, frameon=False, handlelength=3, **above)
+        axes.legend(ncols=ncols, frameon=False, handlelength=3, **legend_place)
 
 
 def legend_columns(axes, names):
     """Return in how many columns the names of a key stand above the axes, as even as they can."""
-    widest = 70 + max(map(length_of, names))
-    rows = -(-len(names) // max(1, int(axes.bbox.width // widest)))
-    return -(-len(names) // rows)
+    entry_width = 70 + max(map(length_of, names))
+    n_rows = -(-len(names) // max(1, int(axes.bbox.width // entry_width)))
+    return -(-len(names) // n_rows)
 
 
-def _draw_scale(axes, name, values, is_log):
+def _draw_axis_scale(axes, name, values, is_log):
     """Mark the points themselves where there is room for their names, round numbers otherwise."""
     axis = {"x": axes.xaxis, "y": axes.yaxis}[name]
-    places = np.unique(np.log(values) if is_log else values)
+    scale_positions = np.unique(np.log(values) if is_log else values)
     if is_log:
         axes.set(**{f"{name}scale": "log"})
         axis.set_minor_locator(NullLocator())
-        axis.set_major_locator(LogLocator(subs=(1,) if np.ptp(places) > 5 else (1, 2, 5)))
+        axis.set_major_locator(LogLocator(subs=(1,) if np.ptp(scale_positions) > 5 else (1, 2, 5)))
     elif (values == np.rint(values)).all():
         axis.set_major_locator(MaxNLocator("auto", integer=True, steps=(1, 2, 5, 10)))
-    gaps = np.diff(places) / (np.ptp(places) or 1)
-    if name == "x" and gaps.size and gaps.min() > 0.11:
-        needed = 8 + max(length_of(pretty(value)) for value in values)
-        step = math.ceil(needed / (gaps.min() * axes.bbox.width))
-        axis.set_major_locator(FixedLocator(np.unique(values)[::step]))
+    tick_gaps = np.diff(scale_positions) / (np.ptp(scale_positions) or 1)
+    if name == "x" and tick_gaps.size and tick_gaps.min() > 0.11:
+        label_width = 8 + max(length_of(pretty(value)) for value in values)
+        tick_step = math.ceil(label_width / (tick_gaps.min() * axes.bbox.width))
+        axis.set_major_locator(FixedLocator(np.unique(values)[::tick_step]))
     axis.set_major_formatter(Ticks(is_log=is_log))

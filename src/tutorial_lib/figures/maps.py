@@ -21,11 +21,11 @@ from tutorial_lib.figures.figure import (
 from tutorial_lib.figures.ink import DIVERGING, INK, PAPER, SEQUENTIAL, title_ink
 from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, pretty, side_by_side
 
-_CELL, _LOW, _HIGH = 64, 30, 42  # widest cell with a number, its least and its largest height
-_SMALL, _LARGE = 28, 448  # widest cell without, and the longest side of such a map
+_WIDEST, _LOW, _HIGH = 64, 30, 42  # widest cell with a number, its least and its largest height
+_MAX_SQUARE_SIDE, _MAX_SIDE = 28, 448  # widest cell without, and the longest side of such a map
 
 FIXED = "fixed offset"  # the last column of a framed grid
-_FRAMES = ((2.8, PAPER, 2), (1, INK, 2.2))  # from the edge, colour, width
+_RIMS = ((2.8, PAPER, 2), (1, INK, 2.2))  # from the edge, colour, width
 
 
 class Names(NamedTuple):
@@ -71,19 +71,19 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     ShapeError : another number of axes, or of tokens
     ValueError : NaN, weights outside 0 to 1, or no such fraction
     """
-    axis, tokens = _axis(tokens, "query")
-    keys = tokens if key_tokens is None else key_tokens
-    axes = "tokens key_tokens" if np.ndim(weights) == 2 else "heads tokens key_tokens"
-    require_numbers("weights", weights, axes, limits=(0, 1), tokens=tokens, key_tokens=keys)
-    rows, columns = _named(axis, tokens), _named("key", keys)
+    axis, tokens = _axis_and_entries(tokens, "query")
+    key_names = tokens if key_tokens is None else key_tokens
+    words = "tokens key_tokens" if np.ndim(weights) == 2 else "heads tokens key_tokens"
+    require_numbers("weights", weights, words, limits=(0, 1), tokens=tokens, key_tokens=key_names)
+    rows, columns = _names(axis, tokens), _names("key", key_names)
     heads = weights.reshape(-1, *weights.shape[-2:])  # (H, T, S)
-    titles = ["weights"] if weights.ndim == 2 else [f"head {h}" for h in range(len(heads))]
-    drawn = zip(titles, *_written(heads, fractions), strict=True)
-    grids = [Grid(title, numbers, texts, rows, columns) for title, numbers, texts in drawn]
-    levels = [levels_of(grid.numbers, 0, 1) for grid in grids]
-    key = colour_bar("weight", SEQUENTIAL, (0, 0.5, 1))
-    written = max(heads.shape[1:]) <= 8
-    svg = draw_grids(grids, levels, SEQUENTIAL, written=written, key=key)
+    titles = ["weights"] if weights.ndim == 2 else [f"head {head}" for head in range(len(heads))]
+    head_matrices = zip(titles, *_numbers_and_texts(heads, fractions), strict=True)
+    grids = [Grid(title, numbers, texts, rows, columns) for title, numbers, texts in head_matrices]
+    colour_levels = [levels_of(grid.numbers, 0, 1) for grid in grids]
+    colour_key = colour_bar("weight", SEQUENTIAL, (0, 0.5, 1))
+    has_numbers = max(heads.shape[1:]) <= 8
+    svg = draw_grids(grids, colour_levels, SEQUENTIAL, written=has_numbers, key=colour_key)
     alt = "Heat map of attention weights. " + " ".join(map(_strongest_weight, grids))
     return Figure(svg, tuple(map(table_of, grids)), caption, alt)
 
@@ -115,26 +115,26 @@ def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption):
     """
     require_some("arrays", arrays)
     grids = [
-        grid_of(t, array, rows=_of(rows, t), columns=_of(columns, t), fractions=fractions)
-        for t, array in arrays.items()
+        grid_of(name, array, rows=_of(rows, name), columns=_of(columns, name), fractions=fractions)
+        for name, array in arrays.items()
     ]
-    scale, low, high = _scale_of(grids)
-    levels = [levels_of(grid.numbers, low, high) for grid in grids]
+    colours, lowest, highest = _shared_scale(grids)
+    steps = [levels_of(grid.numbers, lowest, highest) for grid in grids]
     if all(array.dtype == bool for array in arrays.values()):
-        key, in_words = _seen_bar(), " ".join(map(_seen, grids))
+        colour_key, grid_summaries = _visibility_bar(), " ".join(map(_visibility_summary, grids))
     else:
-        key = colour_bar("value", scale, (low, (low + high) / 2, high))
-        in_words = " ".join(map(_extremes, grids))
-    alt = f"Grid of {'signed numbers' if low else 'cells'}. {in_words}"
-    svg = draw_grids(grids, levels, scale, written=all(map(_has_room, grids)), key=key)
+        colour_key = colour_bar("value", colours, (lowest, (lowest + highest) / 2, highest))
+        grid_summaries = " ".join(map(_extremes_summary, grids))
+    alt = f"Grid of {'signed numbers' if lowest else 'cells'}. {grid_summaries}"
+    svg = draw_grids(grids, steps, colours, written=all(map(_numbers_fit, grids)), key=colour_key)
     return Figure(svg, tuple(map(table_of, grids)), caption, alt)
 
 
-def _scale_of(grids):
+def _shared_scale(grids):
     """Return one colour scale for all grids, its lowest number and its highest."""
-    limit = max(np.abs(grid.numbers).max() for grid in grids) or 1.0
+    largest = max(np.abs(grid.numbers).max() for grid in grids) or 1.0
     is_signed = any((grid.numbers < 0).any() for grid in grids)
-    return (DIVERGING, -limit, limit) if is_signed else (SEQUENTIAL, 0.0, limit)
+    return (DIVERGING, -largest, largest) if is_signed else (SEQUENTIAL, 0.0, largest)
 
 
 def _of(names, title):
@@ -148,15 +148,15 @@ def grid_of(title, array, *, rows, columns, fractions=False):
     """
     is_bool = isinstance(array, np.ndarray) and array.dtype == bool
     numbers = array.astype(int) if is_bool else array
-    (row, rows), (column, columns) = _axis(rows), _axis(columns)
+    (axis_0, rows), (axis_1, columns) = _axis_and_entries(rows), _axis_and_entries(columns)
     require_numbers(title, numbers, "rows columns", rows=rows, columns=columns)
-    numbers, texts = _written(numbers, fractions)
+    numbers, texts = _numbers_and_texts(numbers, fractions)
     texts = np.where(array, "✓", "·") if is_bool else texts
-    names = _named(row, rows or range(len(array))), _named(column, columns or range(len(array.T)))
-    return Grid(title, numbers, texts, *names)
+    axes = _names(axis_0, rows or range(len(array))), _names(axis_1, columns or range(len(array.T)))
+    return Grid(title, numbers, texts, *axes)
 
 
-def _written(array, fractions):
+def _numbers_and_texts(array, fractions):
     """Return what is drawn and what is written: decimals, or the fractions that the numbers are."""
     if not fractions:
         return rounded(array)
@@ -165,138 +165,138 @@ def _written(array, fractions):
     return numbers.reshape(array.shape), texts.reshape(array.shape)
 
 
-def _axis(names, axis=""):
+def _axis_and_entries(names, axis=""):
     """Return the name of an axis and those of its entries, either of which may be left out."""
-    pair = isinstance(names, tuple) and len(names) == 2 and not isinstance(names[1], str)
-    axis, entries = names if pair else (axis, names)
+    is_pair = isinstance(names, tuple) and len(names) == 2 and not isinstance(names[1], str)
+    axis, entries = names if is_pair else (axis, names)
     return axis, entries if entries is None else list(entries)
 
 
-def _named(axis, entries):
+def _names(axis, entries):
     return Names(axis, [printable(entry) for entry in entries])
 
 
 def levels_of(numbers, low, high):
     """Return the steps of a colour scale that numbers from low to high fall on."""
-    steps = len(SEQUENTIAL.cells) - 1
-    return np.rint(np.clip((numbers - low) / (high - low), 0, 1) * steps).astype(int)
+    last_level = len(SEQUENTIAL.cells) - 1
+    return np.rint(np.clip((numbers - low) / (high - low), 0, 1) * last_level).astype(int)
 
 
-def _has_room(grid):
-    return len(grid.rows.entries) <= 12 and _needed(grid) * len(grid.columns.entries) <= 480
+def _numbers_fit(grid):
+    return len(grid.rows.entries) <= 12 and _number_width(grid) * len(grid.columns.entries) <= 480
 
 
-def _needed(grid):
+def _number_width(grid):
     """Return the pixels that the longest number of a grid needs."""
     return max(26, 8.5 + max(map(length_of, grid.texts.ravel().tolist())))
 
 
 def draw_grids(grids, levels, scale, *, written, key):
     """Return the pictures of grids, with or without their numbers, and the key to their colours."""
-    draw = _draw_numbered if written else _draw_small
-    cells = [_needed(grid) if written else 12 for grid in grids]
-    least = max(_left_of(g) + len(g.columns.entries) * c for g, c in zip(grids, cells, strict=True))
+    draw_grid = _draw_numbered if written else _draw_unnumbered
+    cells = [_number_width(grid) if written else 12 for grid in grids]
+    least = max(_margin(g) + len(g.columns.entries) * c for g, c in zip(grids, cells, strict=True))
     panels = zip(grids, levels, strict=True)
-    draws = [lambda room, panel=panel: draw(*panel, scale, room) for panel in panels]
-    return side_by_side(draws, least=least, key=key)
+    panel_draws = [lambda room, panel=panel: draw_grid(*panel, scale, room) for panel in panels]
+    return side_by_side(panel_draws, least=least, key=key)
 
 
-def _left_of(grid):
+def _margin(grid):
     """Return the pixels left of a grid: the names of its rows, and of their axis."""
-    names = max(length_of(shortened(entry)) for entry in grid.rows.entries)
-    return names + 12 + (LINE + 4 if grid.rows.axis else 0)
+    names_width = max(length_of(shortened(entry)) for entry in grid.rows.entries)
+    return names_width + 12 + (LINE + 4 if grid.rows.axis else 0)
 
 
-def _draw_numbered(grid, levels, scale, room):
+def _draw_numbered(grid, colour_levels, colour_scale, room):
     """Return the SVG of a grid with its numbers, in cells as wide as the room allows."""
-    width = (room - _left_of(grid)) / levels.shape[1]
-    width = max(_needed(grid), min(_CELL, width))
-    height = max(_LOW, min(_HIGH, 0.7 * width))
+    cell_width = (room - _margin(grid)) / colour_levels.shape[1]
+    cell_width = max(_number_width(grid), min(_WIDEST, cell_width))
+    cell_height = max(_LOW, min(_HIGH, 0.7 * cell_width))
 
     def draw(axes):
-        _draw_grid(axes, grid, levels, scale, (width, height))
-        _write_numbers(axes, grid.texts, levels, scale)
+        _draw_grid(axes, grid, colour_levels, colour_scale, (cell_width, cell_height))
+        _write_numbers(axes, grid.texts, colour_levels, colour_scale)
 
-    return draw_svg(draw, levels.shape[1] * width, levels.shape[0] * height)
+    return draw_svg(draw, colour_levels.shape[1] * cell_width, colour_levels.shape[0] * cell_height)
 
 
-def _draw_small(grid, levels, scale, room):
+def _draw_unnumbered(grid, steps, colour_scale, room):
     """Return the SVG of a grid of squares, too many for numbers."""
-    most = min(room - _left_of(grid), _LARGE) / levels.shape[1], _LARGE / levels.shape[0]
-    side = max(4, min(_SMALL, *map(int, most)))
+    side_limits = min(room - _margin(grid), _MAX_SIDE) / steps.shape[1], _MAX_SIDE / steps.shape[0]
+    square_side = max(4, min(_MAX_SQUARE_SIDE, *map(int, side_limits)))
     return draw_svg(
-        lambda axes: _draw_grid(axes, grid, levels, scale, (side, side)),
-        levels.shape[1] * side,
-        levels.shape[0] * side,
+        lambda axes: _draw_grid(axes, grid, steps, colour_scale, (square_side, square_side)),
+        steps.shape[1] * square_side,
+        steps.shape[0] * square_side,
     )
 
 
-def _draw_grid(axes, grid, levels, scale, cell):
-    _draw_cells(axes, levels, scale, gap=0.03 if cell[1] > 9 else 0)
-    framed = grid.framed is not None
-    columns = grid.columns._replace(entries=grid.columns.entries[: -1 if framed else None])
-    _draw_names(axes.xaxis, columns, cell[0] - 4 * framed)
-    _draw_names(axes.yaxis, grid.rows, cell[1])
-    none = ", no frame" * (framed and not grid.framed.any())
-    axes.set_title(grid.title + none, color=title_ink(grid.title))
-    if framed:
-        _draw_frames(axes, grid.framed, cell)
+def _draw_grid(axes, grid, colour_levels, colour_scale, cell_size):
+    _draw_cells(axes, colour_levels, colour_scale, gap=0.03 if cell_size[1] > 9 else 0)
+    has_frames = grid.framed is not None
+    columns = grid.columns._replace(entries=grid.columns.entries[: -1 if has_frames else None])
+    _draw_names(axes.xaxis, columns, cell_size[0] - 4 * has_frames)
+    _draw_names(axes.yaxis, grid.rows, cell_size[1])
+    title_suffix = ", no frame" * (has_frames and not grid.framed.any())
+    axes.set_title(grid.title + title_suffix, color=title_ink(grid.title))
+    if has_frames:
+        _draw_frames(axes, grid.framed, cell_size)
 
 
-def _draw_frames(axes, framed, cell):
+def _draw_frames(axes, mask, cell_size):
     """Draw a frame into cells, parted from any colour by a rim, and part the last column by a line.
 
     Lengths are in pixels.
     """
-    for (row, column), (edge, ink, width) in product(np.argwhere(framed).tolist(), _FRAMES):
-        x, y = (edge / side for side in cell)
-        place = (column + x, row + y), 1 - 2 * x, 1 - 2 * y
+    for (row, column), (frame_inset, ink, weight) in product(np.argwhere(mask).tolist(), _RIMS):
+        inset_x, inset_y = (frame_inset / cell_side for cell_side in cell_size)
+        rectangle = (column + inset_x, row + inset_y), 1 - 2 * inset_x, 1 - 2 * inset_y
         axes.add_patch(
-            Rectangle(*place, facecolor="none", edgecolor=ink, linewidth=width, clip_on=False)
+            Rectangle(*rectangle, facecolor="none", edgecolor=ink, linewidth=weight, clip_on=False)
         )
-    last = framed.shape[1] - 1
-    axes.axvline(last, color=INK, linewidth=RULE)
-    below = {"textcoords": "offset pixels", "xytext": (1, -4), "va": "top"}
-    axes.annotate(FIXED.replace(" ", "\n"), (last, len(framed)), **below)
+    baseline_column = mask.shape[1] - 1
+    axes.axvline(baseline_column, color=INK, linewidth=RULE)
+    label_place = {"textcoords": "offset pixels", "xytext": (1, -4), "va": "top"}
+    axes.annotate(FIXED.replace(" ", "\n"), (baseline_column, len(mask)), **label_place)
 
 
-def _draw_cells(axes, levels, scale, *, gap):
+def _draw_cells(axes, colour_levels, scale, *, gap):
     """Draw a matrix of steps as coloured cells of side 1."""
-    n_rows, n_columns = levels.shape
-    cells, edges = levels, [np.arange(n_columns + 1), np.arange(n_rows + 1)]
+    n_rows, n_columns = colour_levels.shape
+    cell_levels, borders = colour_levels, [np.arange(n_columns + 1), np.arange(n_rows + 1)]
     if gap:
-        cells = np.ma.array(np.zeros((2 * n_rows - 1, 2 * n_columns - 1)), mask=True)
-        cells[::2, ::2] = levels
-        edges = [np.add.outer(edge[:-1], (gap, 1 - gap)).ravel() for edge in edges]
-    limits = {"vmin": -0.5, "vmax": len(scale.cells) - 0.5}
-    mesh = axes.pcolormesh(*edges, cells, cmap=ListedColormap(scale.cells), **limits)
+        cell_levels = np.ma.array(np.zeros((2 * n_rows - 1, 2 * n_columns - 1)), mask=True)
+        cell_levels[::2, ::2] = colour_levels
+        borders = [np.add.outer(axis_edges[:-1], (gap, 1 - gap)).ravel() for axis_edges in borders]
+    level_limits = {"vmin": -0.5, "vmax": len(scale.cells) - 0.5}
+    mesh = axes.pcolormesh(*borders, cell_levels, cmap=ListedColormap(scale.cells), **level_limits)
     mesh.set_gid("cells" if gap else "solid cells")
     axes.set(xlim=(0, n_columns), ylim=(n_rows, 0))
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, pad=4)
 
 
-def _write_numbers(axes, texts, levels, scale):
+def _write_numbers(axes, texts, colour_levels, colour_scale):
     for (row, column), text in np.ndenumerate(texts):
         text = re.sub(r"\.0+$", "", text).replace("-", "−")  # whole numbers stand out
-        ink = scale.texts[levels[row, column]]
-        place = {"ha": "center", "va": "center_baseline", "in_layout": False}
-        axes.text(column + 0.5, row + 0.5, text, color=ink, **place)
+        text_colour = colour_scale.texts[colour_levels[row, column]]
+        text_alignment = {"ha": "center", "va": "center_baseline", "in_layout": False}
+        axes.text(column + 0.5, row + 0.5, text, color=text_colour, **text_alignment)
 
 
 def _draw_names(axis, names, room):
     """Write the names along an axis, turned or thinned out where they have little room."""
-    entries = [shortened(entry) for entry in names.entries]
-    widest = max(map(length_of, entries))
-    across = axis.axis_name == "x"
-    numbered = all(entry.isdigit() for entry in entries)
-    needed = widest + 4 if across and numbered else LINE - 2
-    step = next(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n * room >= needed)
-    axis.set_ticks(np.arange(len(entries))[::step] + 0.5, entries[::step])
-    if across and widest > room * step:
-        for label in axis.get_ticklabels():
-            label.set(rotation=45 if room > 15 else 90, rotation_mode="anchor")
-            label.set(ha="right", va="center")
+    shown_names = [shortened(entry) for entry in names.entries]
+    widest_name = max(map(length_of, shown_names))
+    is_horizontal = axis.axis_name == "x"
+    are_numbers = all(entry.isdigit() for entry in shown_names)
+    name_room = widest_name + 4 if is_horizontal and are_numbers else LINE - 2
+    tick_step = next(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n * room >= name_room)
+    axis.set_ticks(np.arange(len(shown_names))[::tick_step] + 0.5, shown_names[::tick_step])
+    if is_horizontal and widest_name > room * tick_step:
+        for tick_label in axis.get_ticklabels():
+            tick_label.set(rotation=45 if room > 15 else 90, rotation_mode="anchor")
+            tick_label.set(ha="right", va="center")
     axis.set_label_text(names.axis, style="italic")
 
 
@@ -304,16 +304,16 @@ def colour_bar(label, scale, ticks):
     """Return the SVG of the key to a colour scale, as eleven of its colours."""
 
     def draw(axes):
-        steps = len(scale.cells) - 1
-        _draw_cells(axes, np.arange(0, steps + 1, steps // 10)[None], scale, gap=0.03)
-        texts = [pretty(tick, 4) for tick in ticks]
-        axes.set_xticks(np.linspace(0.5, 10.5, len(ticks)), texts)
+        last_level = len(scale.cells) - 1
+        _draw_cells(axes, np.arange(0, last_level + 1, last_level // 10)[None], scale, gap=0.03)
+        tick_texts = [pretty(tick, 4) for tick in ticks]
+        axes.set_xticks(np.linspace(0.5, 10.5, len(ticks)), tick_texts)
         axes.set_yticks([0.5], [label])
 
     return draw_svg(draw, 220, 14)
 
 
-def _seen_bar():
+def _visibility_bar():
     """Return the SVG of the key to booleans: the colours of False and of True."""
 
     def draw(axes):
@@ -326,24 +326,24 @@ def _seen_bar():
 
 def table_of(grid):
     """Return a Grid as the table that stands below the picture."""
-    corner = ", ".join(filter(None, (grid.rows.axis, grid.columns.axis)))
-    return Table(grid.title, grid.texts, grid.rows.entries, grid.columns.entries, corner)
+    corner_text = ", ".join(filter(None, (grid.rows.axis, grid.columns.axis)))
+    return Table(grid.title, grid.texts, grid.rows.entries, grid.columns.entries, corner_text)
 
 
 def _strongest_weight(grid):
     row, column = np.unravel_index(grid.numbers.argmax(), grid.numbers.shape)
-    query, key = grid.rows.entries[row], grid.columns.entries[column]
-    return f"{grid.title}: largest weight {grid.texts[row, column]}, from {query} to {key}."
+    query_name, key = grid.rows.entries[row], grid.columns.entries[column]
+    return f"{grid.title}: largest weight {grid.texts[row, column]}, from {query_name} to {key}."
 
 
-def _seen(grid):
+def _visibility_summary(grid):
     n_rows, n_columns = grid.numbers.shape
-    seen = int(grid.numbers.sum())
-    return f"{grid.title}: {n_rows} rows, {n_columns} columns, {seen} of {grid.numbers.size} seen."
+    count = int(grid.numbers.sum())
+    return f"{grid.title}: {n_rows} rows, {n_columns} columns, {count} of {grid.numbers.size} seen."
 
 
-def _extremes(grid):
-    order = grid.numbers.argsort(axis=None)
-    low, high = grid.texts.ravel()[order[[0, -1]]]
+def _extremes_summary(grid):
+    entry_order = grid.numbers.argsort(axis=None)
+    least, highest_text = grid.texts.ravel()[entry_order[[0, -1]]]
     n_rows, n_columns = grid.numbers.shape
-    return f"{grid.title}: {n_rows} rows, {n_columns} columns, from {low} to {high}."
+    return f"{grid.title}: {n_rows} rows, {n_columns} columns, from {least} to {highest_text}."

@@ -10,10 +10,10 @@ from tutorial_lib.figures.figure import Figure, Table, require_some
 from tutorial_lib.figures.ink import SEQUENTIAL, STAND_INS
 from tutorial_lib.figures.svg import LINE, length_of, side_by_side
 
-_SIDE, _LARGEST = 144, 18  # pixels of the longer side of a drawing, and of a cell at most
-_SEEN = ";".join(f"stroke:{colour}" for colour in STAND_INS[SEQUENTIAL.cells[62]])
-_HIDDEN = "fill:currentColor;fill-opacity:.07"
-_FULL, _GAP = 0.86, 0.14  # of a cell: what is painted, and what parts it from the next
+_DRAWING_SIDE, _MAX_CELL = 144, 18  # pixels of the longer side of a drawing, and of a cell at most
+_STROKE = ";".join(f"stroke:{colour}" for colour in STAND_INS[SEQUENTIAL.cells[62]])
+_HIDDEN_FILL = "fill:currentColor;fill-opacity:.07"
+_PAINTED, _GAP_SHARE = 0.86, 0.14  # of a cell: what is painted, and what parts it from the next
 
 
 def mask_panels(masks, *, caption, alt=None):
@@ -44,13 +44,13 @@ def mask_panels(masks, *, caption, alt=None):
             f"Compare first, for example weights > 0.",
         )
         require_value(repr(title), mask.astype(int), "T S")
-    named = {printable(title): mask for title, mask in masks.items()}
-    draws = [lambda room, t=t, m=m: _picture(t, m) for t, m in named.items()]
-    least = max(_width(title, mask) for title, mask in named.items())
-    words = " ".join(f"{title}: {in_words(mask)}." for title, mask in named.items())
-    tables = tuple(_table(title, mask) for title, mask in named.items())
-    svg = side_by_side(draws, least=least)
-    return Figure(svg, tables, caption, alt or f"Masks, queries down and keys across. {words}")
+    printed_masks = {printable(title): mask for title, mask in masks.items()}
+    panel_draws = [lambda room, t=t, m=m: _panel_svg(t, m) for t, m in printed_masks.items()]
+    min_width = max(_px_wide(title, mask) for title, mask in printed_masks.items())
+    counts = " ".join(f"{title}: {in_words(mask)}." for title, mask in printed_masks.items())
+    tables = tuple(_mask_table(title, mask) for title, mask in printed_masks.items())
+    svg = side_by_side(panel_draws, least=min_width)
+    return Figure(svg, tables, caption, alt or f"Masks, queries down and keys across. {counts}")
 
 
 def mask_svg(mask, *, through=None):
@@ -66,12 +66,12 @@ def mask_svg(mask, *, through=None):
     svg : str
     """
     T, S = mask.shape
-    drawn = f'<path d="{_path(mask)}" style="{_stroke(1)}"/>' if mask.any() else ""
-    if through is not None and (faint := through & ~mask).any():
-        drawn += f'<path d="{_path(faint)}" style="{_stroke(1)};opacity:.45"/>'
+    path_elements = f'<path d="{_path(mask)}" style="{_stroke(1)}"/>' if mask.any() else ""
+    if through is not None and (indirect_pairs := through & ~mask).any():
+        path_elements += f'<path d="{_path(indirect_pairs)}" style="{_stroke(1)};opacity:.45"/>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {S} {T}">'
-        f'<rect width="{S}" height="{T}" style="{_HIDDEN}"/>{drawn}</svg>'
+        f'<rect width="{S}" height="{T}" style="{_HIDDEN_FILL}"/>{path_elements}</svg>'
     )
 
 
@@ -80,68 +80,68 @@ def in_words(mask):
     return f"{int(mask.sum()):,} of {mask.size:,} pairs"
 
 
-def _path(mask, *, cell=1, top=0):
+def _path(mask, *, cell=1, top_margin=0):
     """Return one path: a line for each run of keys in a row, whose dashes are its cells."""
-    runs = []
-    for row, allowed in enumerate(mask.tolist()):
-        y = top + (row + 0.5) * cell
-        for seen, keys in groupby(range(len(allowed)), key=allowed.__getitem__):
-            first, *_, last = [*keys] * 2
-            if seen:
-                start = (first + _GAP / 2) * cell
-                length = (last - first + _FULL) * cell
-                runs.append(f"M{start:.4g} {y:.4g}h{length:.4g}")
-    return "".join(runs)
+    segments = []
+    for row, row_flags in enumerate(mask.tolist()):
+        row_y = top_margin + (row + 0.5) * cell
+        for is_seen, run_keys in groupby(range(len(row_flags)), key=row_flags.__getitem__):
+            first_key, *_, last_key = [*run_keys] * 2
+            if is_seen:
+                segment_x = (first_key + _GAP_SHARE / 2) * cell
+                segment_length = (last_key - first_key + _PAINTED) * cell
+                segments.append(f"M{segment_x:.4g} {row_y:.4g}h{segment_length:.4g}")
+    return "".join(segments)
 
 
-def _stroke(cell):
-    dashes = f"{_FULL * cell:.4g} {_GAP * cell:.4g}"
-    return f"fill:none;{_SEEN};stroke-width:{_FULL * cell:.4g};stroke-dasharray:{dashes}"
+def _stroke(cell_size):
+    dashes = f"{_PAINTED * cell_size:.4g} {_GAP_SHARE * cell_size:.4g}"
+    return f"fill:none;{_STROKE};stroke-width:{_PAINTED * cell_size:.4g};stroke-dasharray:{dashes}"
 
 
-def _cell(mask):
-    return min(_LARGEST, _SIDE // max(mask.shape)) or _SIDE / max(mask.shape)
+def _cell_size(mask):
+    return min(_MAX_CELL, _DRAWING_SIDE // max(mask.shape)) or _DRAWING_SIDE / max(mask.shape)
 
 
-def _width(title, mask):
-    return round(max(LINE + mask.shape[1] * _cell(mask), length_of(title) * 1.1))
+def _px_wide(title, mask):
+    return round(max(LINE + mask.shape[1] * _cell_size(mask), length_of(title) * 1.1))
 
 
-def _picture(title, mask):
+def _panel_svg(title, mask):
     """Draw a mask below its title, with the names of both axes."""
-    cell = _cell(mask)
-    height, width = (length * cell for length in mask.shape)
-    top, bottom = LINE + 6, 2 * LINE + 8 + height
-    across = f'<text x="{LINE + width:g}" y="{bottom - 4:g}" text-anchor="end">key</text>'
-    place = f"translate(12 {top + height:g}) rotate(-90)"
+    cell = _cell_size(mask)
+    grid_h, grid_w = (axis_length * cell for axis_length in mask.shape)
+    grid_top, bottom = LINE + 6, 2 * LINE + 8 + grid_h
+    key_label = f'<text x="{LINE + grid_w:g}" y="{bottom - 4:g}" text-anchor="end">key</text>'
+    query_transform = f"translate(12 {grid_top + grid_h:g}) rotate(-90)"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_width(title, mask)} {bottom:g}" '
-        f'style="width:100%;max-width:{_width(title, mask)}px;height:auto;overflow:visible;'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_px_wide(title, mask)} {bottom:g}" '
+        f'style="width:100%;max-width:{_px_wide(title, mask)}px;height:auto;overflow:visible;'
         f'font-family:inherit;font-size:14px;fill:currentColor">'
-        f'<text x="0" y="14" style="font-weight:bold">{_escaped(title)}</text>'
-        f'<text transform="{place}">query</text>'
-        f'<g transform="translate({LINE} {top})"><rect width="{width:g}" height="{height:g}" '
-        f'style="{_HIDDEN}"/><path d="{_path(mask, cell=cell)}" style="{_stroke(cell)}"/></g>'
-        f"{across}</svg>"
+        f'<text x="0" y="14" style="font-weight:bold">{_escape_xml(title)}</text>'
+        f'<text transform="{query_transform}">query</text>'
+        f'<g transform="translate({LINE} {grid_top})"><rect width="{grid_w:g}" height="{grid_h:g}" '
+        f'style="{_HIDDEN_FILL}"/><path d="{_path(mask, cell=cell)}" style="{_stroke(cell)}"/></g>'
+        f"{key_label}</svg>"
     )
 
 
-def _escaped(text):
+def _escape_xml(text):
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _table(title, mask):
+def _mask_table(title, mask):
     """Say of each query how many keys it may look at, and which."""
-    rows = [[str(int(row.sum())), _spans(row)] for row in mask]
-    names = [str(query) for query in range(len(mask))]
-    return Table(f"{title}, {in_words(mask)}", np.array(rows), names, ["keys", "which"], "query")
+    cells = [[str(int(row.sum())), _key_spans(row)] for row in mask]
+    queries = [str(query) for query in range(len(mask))]
+    return Table(f"{title}, {in_words(mask)}", np.array(cells), queries, ["keys", "which"], "query")
 
 
-def _spans(row):
+def _key_spans(row_flags):
     """Write the places of the keys of a row, those in a run as 2–5."""
-    spans = []
-    for seen, keys in groupby(range(len(row)), key=row.tolist().__getitem__):
-        first, *_, last = [*keys] * 2
-        if seen:
-            spans.append(str(first) if first == last else f"{first}–{last}")
-    return ", ".join(spans) or "none"
+    ranges = []
+    for is_seen, run_keys in groupby(range(len(row_flags)), key=row_flags.tolist().__getitem__):
+        first_key, *_, last_key = [*run_keys] * 2
+        if is_seen:
+            ranges.append(str(first_key) if first_key == last_key else f"{first_key}–{last_key}")
+    return ", ".join(ranges) or "none"

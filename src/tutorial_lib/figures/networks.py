@@ -12,9 +12,9 @@ from tutorial_lib.figures.ink import INK
 from tutorial_lib.figures.svg import RULE, draw_svg, length_of, side_by_side
 
 _BOX, _GAP, _MARGIN = (110, 40), 44, 12  # width and height of a box, pixels between two, around all
-_TITLE, _RAIL, _OPEN, _LEG = 28, 28, 46, 34  # heights of a title, of a rail, of an open end; pitch
-_BETWEEN = 68  # height of what stands between two chains
-_LEAST = 76  # pixels of a box and the gap beside it
+_HEADER, _RAIL, _OPEN, _LEG = 28, 28, 46, 34  # heights of a title, of a rail, of an open end; pitch
+_OPERATION_HEIGHT = 68  # height of what stands between two chains
+_MIN_BOX_PITCH = 76  # pixels of a box and the gap beside it
 
 
 class Chain(NamedTuple):
@@ -42,13 +42,13 @@ class Chain(NamedTuple):
     @property
     def rails(self):
         """The other indices that several arrays share: a line below the boxes joins them."""
-        shared = [index for index in self.indices if len(self.owners(index)) > 1]
-        return [index for index in shared if not self.is_joint(index)]
+        shared_indices = [index for index in self.indices if len(self.owners(index)) > 1]
+        return [index for index in shared_indices if not self.is_joint(index)]
 
     @property
     def height(self):
         """Pixels from the title to the labels of the open ends."""
-        return _TITLE + _BOX[1] + _RAIL * len(self.rails) + _OPEN
+        return _HEADER + _BOX[1] + _RAIL * len(self.rails) + _OPEN
 
 
 def tensor_network(chains, *, between="", caption, alt=None):
@@ -72,31 +72,31 @@ def tensor_network(chains, *, between="", caption, alt=None):
         no operand has, or another number of names than of operands
     """
     require_some("chains", chains)
-    parsed = [_parse(title, *chain) for title, chain in chains.items()]
-    widest = max(len(chain.names) for chain in parsed)
-    width = widest * _BOX[0] + (widest - 1) * _GAP + 2 * _MARGIN
-    height = sum(chain.height for chain in parsed) + _BETWEEN * (len(parsed) - 1)
+    records = [_parse_chain(title, *chain) for title, chain in chains.items()]
+    max_boxes = max(len(chain.names) for chain in records)
+    x_max = max_boxes * _BOX[0] + (max_boxes - 1) * _GAP + 2 * _MARGIN
+    y_max = sum(chain.height for chain in records) + _OPERATION_HEIGHT * (len(records) - 1)
 
     def picture(room):  # boxes and lines are scaled to it, texts are not
-        wide = max(min(width, room), _LEAST * widest)
-        return draw_svg(lambda axes: _draw(axes, parsed, between, (width, height)), wide, height)
+        px_width = max(min(x_max, room), _MIN_BOX_PITCH * max_boxes)
+        return draw_svg(lambda axes: _draw(axes, records, between, (x_max, y_max)), px_width, y_max)
 
-    then = f" Then {between}. " if between else " "
-    alt = alt or "Tensor network. " + then.join(_in_words(chain) for chain in parsed)
-    return Figure(side_by_side([picture]), tuple(map(_table, parsed)), caption, alt)
+    joiner = f" Then {between}. " if between else " "
+    alt = alt or "Tensor network. " + joiner.join(_chain_alt(chain) for chain in records)
+    return Figure(side_by_side([picture]), tuple(map(_chain_table, records)), caption, alt)
 
 
-def _parse(title, subscripts, names):
+def _parse_chain(title, subscripts, names):
     if not re.fullmatch(r"[A-Za-z]+(,[A-Za-z]+)*->[A-Za-z]*", subscripts):
         raise ValueError(
             f"{title!r} has subscripts {subscripts!r}; expected letters, commas and an arrow. "
             f"Write them as for np.einsum without dots, such as 'htd,hsd->hts'."
         )
     operands, result = subscripts.split("->")
-    missing = sorted(set(result) - set(operands))
-    if missing:
+    unknown = sorted(set(result) - set(operands))
+    if unknown:
         raise ValueError(
-            f"{title!r} has {', '.join(missing)} in its result, {result!r}, and in no operand; "
+            f"{title!r} has {', '.join(unknown)} in its result, {result!r}, and in no operand; "
             f"expected letters of {operands!r}. Leave them out, or add them to an operand."
         )
     operands = operands.split(",")
@@ -108,7 +108,7 @@ def _parse(title, subscripts, names):
     return Chain(printable(title), [printable(name) for name in names], operands, result)
 
 
-def _table(chain):
+def _chain_table(chain):
     """Say of each index which arrays have it, and what becomes of it."""
     rows = [
         ["●" if index in operand else "" for operand in chain.operands]
@@ -121,96 +121,96 @@ def _table(chain):
     return Table(title, np.array(rows), chain.indices, columns, "index, array")
 
 
-def _in_words(chain):
-    ends = [index for index in chain.indices if index in chain.result]
-    summed = [index for index in chain.indices if index not in chain.result]
+def _chain_alt(chain):
+    free = [index for index in chain.indices if index in chain.result]
+    sums = [index for index in chain.indices if index not in chain.result]
     return (
         f"{chain.title}: {', '.join(chain.names)} in a row. "
-        f"Summed over: {', '.join(summed) or 'nothing'}. Open: {', '.join(ends) or 'nothing'}."
+        f"Summed over: {', '.join(sums) or 'nothing'}. Open: {', '.join(free) or 'nothing'}."
     )
 
 
-def _draw(axes, chains, between, size):
-    axes.set(xlim=(0, size[0]), ylim=(size[1], 0))
+def _draw(axes, chains, operation, full_size):
+    axes.set(xlim=(0, full_size[0]), ylim=(full_size[1], 0))
     axes.set_axis_off()
-    top = 0
-    for number, chain in enumerate(chains):
-        if number:
-            _draw_between(axes, between, size[0], top)
-            top += _BETWEEN
-        _draw_chain(axes, chain, top)
-        top += chain.height
+    chain_top = 0
+    for chain_number, chain in enumerate(chains):
+        if chain_number:
+            _draw_operation(axes, operation, full_size[0], chain_top)
+            chain_top += _OPERATION_HEIGHT
+        _draw_chain(axes, chain, chain_top)
+        chain_top += chain.height
 
 
-def _draw_between(axes, text, width, top):
-    middle = width / 2
-    half = (length_of(text) / 2 + 20) * width / axes.bbox.width
+def _draw_operation(axes, text, width, top):
+    middle_x = width / 2
+    half_width = (length_of(text) / 2 + 20) * width / axes.bbox.width
     if text:
-        _box(axes, (middle - half, top + 14), (2 * half, 32), round_corners=True)
-        axes.text(middle, top + 30, text, ha="center", va="center_baseline", style="italic")
-    for start, end in ((4, 14), (46, 60)) if text else ((4, 60),):
-        _line(axes, (middle, middle), (top + start, top + end))
-    axes.plot(middle, top + 60, marker="v", markersize=7, color=INK, linestyle="none")
+        _draw_box(axes, (middle_x - half_width, top + 14), (2 * half_width, 32), round_corners=True)
+        axes.text(middle_x, top + 30, text, ha="center", va="center_baseline", style="italic")
+    for line_start, line_end in ((4, 14), (46, 60)) if text else ((4, 60),):
+        _draw_line(axes, (middle_x, middle_x), (top + line_start, top + line_end))
+    axes.plot(middle_x, top + 60, marker="v", markersize=7, color=INK, linestyle="none")
 
 
-def _draw_chain(axes, chain, top):
-    axes.text(0, top + 10, chain.title, va="center_baseline", weight="bold")
-    roof = top + _TITLE
-    for place, name in enumerate(chain.names):
-        corner = _left(place), roof
-        _box(axes, corner, _BOX)
-        middle = _left(place) + _BOX[0] / 2, roof + _BOX[1] / 2
-        axes.text(*middle, name, ha="center", va="center_baseline")
+def _draw_chain(axes, chain, chain_top):
+    axes.text(0, chain_top + 10, chain.title, va="center_baseline", weight="bold")
+    box_top = chain_top + _HEADER
+    for operand_index, name in enumerate(chain.names):
+        corner = _box_left(operand_index), box_top
+        _draw_box(axes, corner, _BOX)
+        box_middle = _box_left(operand_index) + _BOX[0] / 2, box_top + _BOX[1] / 2
+        axes.text(*box_middle, name, ha="center", va="center_baseline")
     for index in filter(chain.is_joint, chain.indices):
-        start = _left(chain.owners(index)[0]) + _BOX[0]
-        _line(axes, (start, start + _GAP), (roof + _BOX[1] / 2,) * 2)
-        axes.text(start + _GAP / 2, roof + _BOX[1] / 2 - 9, index, ha="center")
-    _draw_legs(axes, chain, roof + _BOX[1])
+        line_start = _box_left(chain.owners(index)[0]) + _BOX[0]
+        _draw_line(axes, (line_start, line_start + _GAP), (box_top + _BOX[1] / 2,) * 2)
+        axes.text(line_start + _GAP / 2, box_top + _BOX[1] / 2 - 9, index, ha="center")
+    _draw_legs(axes, chain, box_top + _BOX[1])
 
 
-def _draw_legs(axes, chain, floor):
+def _draw_legs(axes, chain, box_bottom):
     """Draw what hangs below the boxes: rails through shared indices, and open ends."""
-    bottom = floor + _RAIL * len(chain.rails) + _OPEN - 24
-    for index in [i for i in chain.indices if not chain.is_joint(i)]:
-        legs = [_leg(chain, place, index) for place in chain.owners(index)]
-        start = floor
+    open_end_y = box_bottom + _RAIL * len(chain.rails) + _OPEN - 24
+    for index in [chain_index for chain_index in chain.indices if not chain.is_joint(chain_index)]:
+        leg_xs = [_leg_x(chain, operand_index, index) for operand_index in chain.owners(index)]
+        line_top = box_bottom
         if index in chain.rails:
-            start = floor + _RAIL * (chain.rails.index(index) + 0.75)
-            _draw_rail(axes, legs, (floor, start))
+            line_top = box_bottom + _RAIL * (chain.rails.index(index) + 0.75)
+            _draw_rail(axes, leg_xs, (box_bottom, line_top))
         if index not in chain.result:
-            axes.text(np.mean(legs), start + 15, f"{index}, summed", ha="center")
+            axes.text(np.mean(leg_xs), line_top + 15, f"{index}, summed", ha="center")
             continue
-        _line(axes, (np.mean(legs),) * 2, (start, bottom - 3))
-        axes.plot(np.mean(legs), bottom, "o", markersize=6, color=INK, markerfacecolor="none")
-        axes.text(np.mean(legs), bottom + 13, index, ha="center", va="center_baseline")
+        _draw_line(axes, (np.mean(leg_xs),) * 2, (line_top, open_end_y - 3))
+        axes.plot(np.mean(leg_xs), open_end_y, "o", markersize=6, color=INK, markerfacecolor="none")
+        axes.text(np.mean(leg_xs), open_end_y + 13, index, ha="center", va="center_baseline")
 
 
-def _draw_rail(axes, legs, heights):
-    floor, rail = heights
-    _line(axes, (min(legs), max(legs)), (rail, rail))
-    for leg in legs:
-        _line(axes, (leg, leg), (floor, rail))
-    axes.plot(legs, [rail] * len(legs), "o", markersize=5, color=INK, linestyle="none")
+def _draw_rail(axes, leg_xs, rail_span):
+    box_bottom, rail_y = rail_span
+    _draw_line(axes, (min(leg_xs), max(leg_xs)), (rail_y, rail_y))
+    for leg_position in leg_xs:
+        _draw_line(axes, (leg_position, leg_position), (box_bottom, rail_y))
+    axes.plot(leg_xs, [rail_y] * len(leg_xs), "o", markersize=5, color=INK, linestyle="none")
 
 
-def _leg(chain, place, index):
+def _leg_x(chain, operand_index, index):
     """Return where the line of an index leaves a box: open ends outside, shared ones inside."""
-    below = [i for i in chain.operands[place] if not chain.is_joint(i)]
-    outward = 2 * place < len(chain.operands) - 1
-    below.sort(key=lambda i: (i in chain.rails) == outward)
-    offset = below.index(index) - (len(below) - 1) / 2
-    return _left(place) + _BOX[0] / 2 + _LEG * offset
+    leg_indices = [name for name in chain.operands[operand_index] if not chain.is_joint(name)]
+    opens_outward = 2 * operand_index < len(chain.operands) - 1
+    leg_indices.sort(key=lambda i: (i in chain.rails) == opens_outward)
+    offset = leg_indices.index(index) - (len(leg_indices) - 1) / 2
+    return _box_left(operand_index) + _BOX[0] / 2 + _LEG * offset
 
 
-def _left(place):
-    return _MARGIN + place * (_BOX[0] + _GAP)
+def _box_left(operand_index):
+    return _MARGIN + operand_index * (_BOX[0] + _GAP)
 
 
-def _line(axes, x, y, linewidth=RULE):
+def _draw_line(axes, x, y, linewidth=RULE):
     axes.plot(x, y, color=INK, linewidth=linewidth, solid_capstyle="butt")
 
 
-def _box(axes, corner, size, *, round_corners=False):
+def _draw_box(axes, corner, size, *, round_corners=False):
     style = "round,pad=0,rounding_size=14" if round_corners else "square,pad=0"
-    patch = FancyBboxPatch(corner, *size, boxstyle=style, fill=False, edgecolor=INK, linewidth=RULE)
-    axes.add_patch(patch)
+    shape = FancyBboxPatch(corner, *size, boxstyle=style, fill=False, edgecolor=INK, linewidth=RULE)
+    axes.add_patch(shape)

@@ -18,9 +18,9 @@ from tutorial_lib.figures.figure import (
 from tutorial_lib.figures.ink import INK, title_ink
 from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, side_by_side
 
-_HEIGHT = 140  # of a panel's axes, in pixels
-_ROOM = LINE + 4  # for a number beyond the end of its bar
-_PITCH = (46, 104)  # least and largest pixels from bar to bar
+_AXES_HEIGHT = 140  # of a panel's axes, in pixels
+_NUMBER_ROOM = LINE + 4  # for a number beyond the end of its bar
+_PITCH_LIMITS = (46, 104)  # least and largest pixels from bar to bar
 
 
 class Panel(NamedTuple):
@@ -56,16 +56,16 @@ def bar_panels(panels, names, *, fractions=False, caption, alt=None):
     """
     require_some("panels", panels)
     names = [printable(name) for name in names]
-    drawn = [_panel(title, array, names, fractions) for title, array in panels.items()]
-    least = len(names) * _needed(drawn, names)
-    pictures = [lambda room, p=p: _picture(p, names, max(least, room)) for p in drawn]
-    cells = np.stack([panel.texts for panel in drawn], axis=1)
-    table = Table("bars", cells, names, [panel.title for panel in drawn])
-    alt = alt or "Bars. " + " ".join(_in_words(panel, names) for panel in drawn)
-    return Figure(side_by_side(pictures, least=least + 8), (table,), caption, alt)
+    rounded_panels = [_new_panel(title, array, names, fractions) for title, array in panels.items()]
+    min_width = len(names) * _min_pitch(rounded_panels, names)
+    draws = [lambda room, p=p: _panel_svg(p, names, max(min_width, room)) for p in rounded_panels]
+    cells = np.stack([panel.texts for panel in rounded_panels], axis=1)
+    table = Table("bars", cells, names, [panel.title for panel in rounded_panels])
+    alt = alt or "Bars. " + " ".join(_panel_alt(panel, names) for panel in rounded_panels)
+    return Figure(side_by_side(draws, least=min_width + 8), (table,), caption, alt)
 
 
-def _panel(title, array, names, fractions):
+def _new_panel(title, array, names, fractions):
     require_numbers(title, array, "names", names=names)
     if not fractions:
         return Panel(printable(title), *rounded(array))
@@ -73,64 +73,64 @@ def _panel(title, array, names, fractions):
     return Panel(printable(title), np.array([float(Fraction(text)) for text in texts]), texts)
 
 
-def _needed(panels, names):
+def _min_pitch(panels, names):
     """Return the pixels from bar to bar: room for every number, and for names if they are short."""
-    numbers = 5 + max(length_of(text) for panel in panels for text in panel.texts)
-    longest = 8 + max(length_of(shortened(name)) for name in names)
-    return max(_PITCH[0], numbers, longest if longest <= _PITCH[1] else 0)
+    number_width = 5 + max(length_of(text) for panel in panels for text in panel.texts)
+    name_width = 8 + max(length_of(shortened(name)) for name in names)
+    return max(_PITCH_LIMITS[0], number_width, name_width if name_width <= _PITCH_LIMITS[1] else 0)
 
 
-def _picture(panel, names, room):
-    pitch = min(_PITCH[1], (room - 8) / len(names))
-    return draw_svg(lambda axes: _draw(axes, panel, names, pitch), pitch * len(names), _HEIGHT)
+def _panel_svg(panel, names, room):
+    pitch = min(_PITCH_LIMITS[1], (room - 8) / len(names))
+    return draw_svg(lambda axes: _plot(axes, panel, names, pitch), pitch * len(names), _AXES_HEIGHT)
 
 
-def _draw(axes, panel, names, pitch):
+def _plot(axes, panel, names, bar_pitch):
     colour = title_ink(panel.title)
-    places = np.arange(len(names)) + 0.5
+    bar_positions = np.arange(len(names)) + 0.5
     axes.bar(
-        places,
+        bar_positions,
         panel.numbers,
-        width=min(0.62, 52 / pitch),
+        width=min(0.62, 52 / bar_pitch),
         facecolor=(colour, 0.35),
         edgecolor=colour,
         linewidth=RULE,
     )
     axes.axhline(0, color=INK, linewidth=RULE)
-    axes.set(xlim=(0, len(names)), ylim=_limits(panel.numbers), yticks=[])
-    for place, number, text in zip(places, panel.numbers, panel.texts, strict=True):
-        _write(axes, (place, number), text)
-    axes.set_xticks(places, [shortened(name) for name in names])
-    if max(length_of(shortened(name)) for name in names) > pitch:
-        for label in axes.get_xticklabels():
-            label.set(rotation=45, rotation_mode="anchor", ha="right", va="center")
+    axes.set(xlim=(0, len(names)), ylim=_y_limits(panel.numbers), yticks=[])
+    for bar_x, number, text in zip(bar_positions, panel.numbers, panel.texts, strict=True):
+        _write_number(axes, (bar_x, number), text)
+    axes.set_xticks(bar_positions, [shortened(name) for name in names])
+    if max(length_of(shortened(name)) for name in names) > bar_pitch:
+        for tick_label in axes.get_xticklabels():
+            tick_label.set(rotation=45, rotation_mode="anchor", ha="right", va="center")
     axes.tick_params(length=0, pad=4)
     axes.spines[:].set_visible(False)
     axes.set_title(panel.title, color=colour)
 
 
-def _limits(numbers):
+def _y_limits(numbers):
     """Return y limits that hold 0, every bar, and a number beyond the highest and the lowest."""
-    low, high = min(0.0, numbers.min()), max(0.0, numbers.max())
-    below = _ROOM if low < 0 else 3
-    above = _ROOM
-    pixel = (high - low or 1.0) / (_HEIGHT - below - above)
-    return low - below * pixel, high + above * pixel
+    lowest_end, highest_end = min(0.0, numbers.min()), max(0.0, numbers.max())
+    room_below = _NUMBER_ROOM if lowest_end < 0 else 3
+    room_above = _NUMBER_ROOM
+    units_per_pixel = (highest_end - lowest_end or 1.0) / (_AXES_HEIGHT - room_below - room_above)
+    return lowest_end - room_below * units_per_pixel, highest_end + room_above * units_per_pixel
 
 
-def _write(axes, end, text):
+def _write_number(axes, bar_end, text):
     """Write a number beyond the end of its bar: above one that rises, below one that falls."""
-    down = end[1] < 0
+    is_negative = bar_end[1] < 0
     axes.annotate(
         re.sub(r"\.0+$", "", text).replace("-", "−"),  # whole numbers stand out
-        end,
-        xytext=(0, -4 if down else 4),
+        bar_end,
+        xytext=(0, -4 if is_negative else 4),
         textcoords="offset pixels",
         ha="center",
-        va="top" if down else "bottom",
+        va="top" if is_negative else "bottom",
     )
 
 
-def _in_words(panel, names):
-    bars = zip(names, panel.texts, strict=True)
-    return f"{panel.title}: " + ", ".join(f"{name} {text}" for name, text in bars) + "."
+def _panel_alt(panel, names):
+    named_texts = zip(names, panel.texts, strict=True)
+    return f"{panel.title}: " + ", ".join(f"{name} {text}" for name, text in named_texts) + "."

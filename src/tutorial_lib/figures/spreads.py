@@ -17,8 +17,8 @@ from tutorial_lib.figures.figure import (
 from tutorial_lib.figures.ink import HEAD_INKS, INK
 from tutorial_lib.figures.svg import RULE, Ticks, draw_within, length_of, side_by_side
 
-_ROW, _ROW_OF_TWO = 34, 42  # pixels from row to row, and where a name takes two lines
-_LONGEST = 20  # signs of a name on one line
+_ROW_HEIGHT, _TALL_ROW = 34, 42  # pixels from row to row, and where a name takes two lines
+_MAX_LINE_LENGTH = 20  # signs of a name on one line
 
 
 def spread_chart(runs, *, label, caption, log=False, at=None):
@@ -59,27 +59,27 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
             axes.axvline(at, color=INK, linewidth=1.5 * RULE)
 
     def picture(room):
-        row = _ROW_OF_TWO if any("\n" in _written(name) for name in names) else _ROW
-        return draw_within(draw, room, row * len(names))
+        row_height = _TALL_ROW if any("\n" in _two_lines(name) for name in names) else _ROW_HEIGHT
+        return draw_within(draw, room, row_height * len(names))
 
-    ends = zip(names, numbers.argmin(axis=1), numbers.argmax(axis=1), texts, strict=True)
+    extreme_runs = zip(names, numbers.argmin(axis=1), numbers.argmax(axis=1), texts, strict=True)
     alt = f"Points of {label}, a row for each. " + " ".join(
-        f"{name}: {row[least]} to {row[most]}." for name, least, most, row in ends
+        f"{name}: {row[lowest_run]} to {row[top]}." for name, lowest_run, top, row in extreme_runs
     )
-    table = Table(label, texts, names, [f"run {n}" for n in range(texts.shape[1])])
+    table = Table(label, texts, names, [f"run {index}" for index in range(texts.shape[1])])
     return Figure(side_by_side([picture]), (table,), caption, alt)
 
 
-def _written(name):
+def _two_lines(name):
     """Write a name on one line, or on two where it is long."""
-    return "\n".join(map(shortened, in_two(name, _LONGEST).split("\n")))
+    return "\n".join(map(shortened, in_two(name, _MAX_LINE_LENGTH).split("\n")))
 
 
 def _draw_spreads(axes, numbers, names, label, log):
-    for place, row in enumerate(numbers):
-        axes.plot([row.min(), row.max()], [place, place], color=INK, alpha=0.5, linewidth=RULE)
-        style = {"linestyle": "none", "marker": "o", "markersize": 8, "markerfacecolor": "none"}
-        axes.plot(row, np.full(len(row), place), color=HEAD_INKS[0], markeredgewidth=1.6, **style)
+    for row_y, row in enumerate(numbers):
+        axes.plot([row.min(), row.max()], [row_y, row_y], color=INK, alpha=0.5, linewidth=RULE)
+        marker = {"linestyle": "none", "marker": "o", "markersize": 8, "markerfacecolor": "none"}
+        axes.plot(row, np.full(len(row), row_y), color=HEAD_INKS[0], markeredgewidth=1.6, **marker)
     if log:
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -88,7 +88,7 @@ def _draw_spreads(axes, numbers, names, label, log):
         axes.xaxis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10)))
     label = in_two(label, 0) if length_of(label) > axes.bbox.width else label
     axes.set(xlabel=label, ylim=(len(names) - 0.4, -0.6))
-    axes.set_yticks(range(len(names)), list(map(_written, names)))
+    axes.set_yticks(range(len(names)), list(map(_two_lines, names)))
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.8)

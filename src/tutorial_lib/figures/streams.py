@@ -11,20 +11,20 @@ from tutorial_lib.figures.ink import INK, title_ink
 from tutorial_lib.figures.svg import RULE, draw_svg, length_of, side_by_side
 
 PARTS = ("norm", "attend", "MLP")
-_WIDTH, _STREAM, _BRANCH = 312, 54, 207  # pixels: of a panel, and x of its two columns
-_FRAME, _CHIP, _ADD = 28, 22, 11  # heights of a box and of a small one, and the radius of an add
-_CHIPS = (("project", "score", "mix"), ("concat", "project out"))
-_GAP, _WIDE = 26, 186  # from box to box, and the width of attend and of MLP
-_FAINT, _PALE = 0.6, 0.7  # of the ink, of lines and of texts of what is not there
-_HEIGHTS = {"attend": _FRAME + 2 * _CHIP + 4 + 8, "MLP": _FRAME}
-_END = (92, _FRAME)  # of the boxes on the stream
-_TOP = 28 + _FRAME + _GAP  # of the frame around a block
-_FIRST = _TOP + _GAP
-_ATTENDING, _FEEDING = (
-    _FRAME / 2 + _GAP + _HEIGHTS[part] + _GAP + _GAP for part in ("attend", "MLP")
+_PANEL_WIDTH, _X, _BRANCH_X = 312, 54, 207  # pixels: of a panel, and x of its two columns
+_BOX_PX, _CHIP, _ADD = 28, 22, 11  # heights of a box and of a small one, and the radius of an add
+_CHIP_NAMES = (("project", "score", "mix"), ("concat", "project out"))
+_GAP, _BRANCH_BOX_WIDTH = 26, 186  # from box to box, and the width of attend and of MLP
+_FAINT_LINE_ALPHA, _TEXT_ALPHA = 0.6, 0.7  # of the ink, of lines and of texts of what is not there
+_BRANCH_BOX_HEIGHTS = {"attend": _BOX_PX + 2 * _CHIP + 4 + 8, "MLP": _BOX_PX}
+_END_BOX_SIZE = (92, _BOX_PX)  # of the boxes on the stream
+_BLOCK_TOP = 28 + _BOX_PX + _GAP  # of the frame around a block
+_FIRST = _BLOCK_TOP + _GAP
+_ATTEND_HEIGHT, _MLP_PX = (
+    _BOX_PX / 2 + _GAP + _BRANCH_BOX_HEIGHTS[part] + _GAP + _GAP for part in ("attend", "MLP")
 )
-_HEIGHT = _FIRST + _ATTENDING + _FEEDING + 3 * _GAP + 2 * _FRAME
-_ROWS = (
+_PANEL_HEIGHT = _FIRST + _ATTEND_HEIGHT + _MLP_PX + 3 * _GAP + 2 * _BOX_PX
+_STEPS = (
     ("embed", "ids (T,)", "(T, d_model)", "before the blocks"),
     ("norm", "(T, d_model)", "(T, d_model)", "in each block"),
     ("attend", "(T, d_model)", "(T, d_model)", "in each block"),
@@ -57,48 +57,48 @@ def block_map(models, *, layers="L", caption):
     ValueError : no model, no tuple or list of parts of the three, fewer layers than one
     """
     require_some("models", models)
-    for title, lacks in models.items():
+    for title, missing in models.items():
         require(
-            isinstance(lacks, tuple | list) and set(lacks) <= set(PARTS),
+            isinstance(missing, tuple | list) and set(missing) <= set(PARTS),
             ValueError,
-            f"{title!r} lacks {lacks!r}; expected a tuple of {', '.join(PARTS)}. "
+            f"{title!r} lacks {missing!r}; expected a tuple of {', '.join(PARTS)}. "
             f"Give () for a whole block, or for example ('norm', 'MLP').",
         )
     if not isinstance(layers, str):
         require_value("layers", layers, "length")
-    named = [(printable(title), frozenset(lacks)) for title, lacks in models.items()]
-    pictures = [_picture(*panel, layers) for panel in named]  # narrow enough for every room
-    draws = [lambda room, picture=picture: picture for picture in pictures]
-    tables = tuple(_table(title, lacks) for title, lacks in named)
+    named_models = [(printable(title), frozenset(missing)) for title, missing in models.items()]
+    svgs = [_panel_svg(*model, layers) for model in named_models]  # narrow enough for every room
+    panel_draws = [lambda room, picture=picture: picture for picture in svgs]
+    tables = tuple(_step_table(title, missing) for title, missing in named_models)
     alt = (
         f"A residual stream of shape (T, d_model) runs down from embed through {layers} blocks to "
         f"unembed. In each block two branches leave it and come back at an add: one through norm "
         f"and attend, which is project, score, mix, concat and project out, the other through "
-        f"norm and MLP. {' '.join(_lacking(*panel) for panel in named)}"
+        f"norm and MLP. {' '.join(_lacking_text(*model) for model in named_models)}"
     )
-    return Figure(side_by_side(draws, least=_WIDTH), tables, caption, alt)
+    return Figure(side_by_side(panel_draws, least=_PANEL_WIDTH), tables, caption, alt)
 
 
-def _count(layers):
+def _repeat_text(n_blocks):
     """Say how often a block stands in a model."""
-    return f"× {printable(str(layers))} {'block' if layers == 1 else 'blocks'}"
+    return f"× {printable(str(n_blocks))} {'block' if n_blocks == 1 else 'blocks'}"
 
 
-def _lacking(title, lacks):
-    there = [part for part in PARTS if part in lacks]
-    return f"{title}: without {' and '.join(there)}." if there else f"{title}: with all of it."
+def _lacking_text(title, missing_parts):
+    missing = [part for part in PARTS if part in missing_parts]
+    return f"{title}: without {' and '.join(missing)}." if missing else f"{title}: with all of it."
 
 
-def _table(title, lacks):
+def _step_table(title, missing):
     """Write down what each step takes and gives, from the first to the last."""
-    owners = [part for part, *_ in _ROWS]
-    owners[3], owners[6] = "attend", "MLP"  # an add goes with its branch
-    there = [
-        "no" if owner in lacks or ("MLP" in lacks and place == 4) else "yes"
-        for place, owner in enumerate(owners)
+    step_owners = [part for part, *_ in _STEPS]
+    step_owners[3], step_owners[6] = "attend", "MLP"  # an add goes with its branch
+    presence_words = [
+        "no" if step_owner in missing or ("MLP" in missing and step_number == 4) else "yes"
+        for step_number, step_owner in enumerate(step_owners)
     ]
-    cells = [[*row[1:], word] for row, word in zip(_ROWS, there, strict=True)]
-    names = [row[0] for row in _ROWS]
+    cells = [[*step_row[1:], word] for step_row, word in zip(_STEPS, presence_words, strict=True)]
+    names = [step_row[0] for step_row in _STEPS]
     return Table(title, np.array(cells), names, ["takes", "gives", "where", "there"], "step")
 
 
@@ -108,100 +108,100 @@ class _Pen:
     def __init__(self, axes):
         self.axes = axes
 
-    def box(self, x, y, text, *, size=None, absent=False):
+    def box(self, x, y, text, *, size=None, is_absent=False):
         """Draw a box around x, from y down, and its name in the middle of it."""
-        width, height = size or (length_of(text) + 16, _FRAME)
+        width, height = size or (length_of(text) + 16, _BOX_PX)
         corner = (x - width / 2, y)
-        look = {"facecolor": "none", "edgecolor": INK, "linewidth": RULE}
-        self._add(Rectangle(corner, width, height, **look), absent)
-        self.text(x, y + height / 2, text, absent=absent)
+        patch_style = {"facecolor": "none", "edgecolor": INK, "linewidth": RULE}
+        self._put(Rectangle(corner, width, height, **patch_style), is_absent)
+        self.text(x, y + height / 2, text, is_absent=is_absent)
 
-    def add(self, y, *, absent):
+    def add(self, y, *, is_absent):
         """Draw the add of a branch on the stream."""
-        look = {"facecolor": "none", "edgecolor": INK, "linewidth": RULE}
-        self._add(Circle((_STREAM, y), _ADD, **look), absent)
-        self.line([(_STREAM - 5, y), (_STREAM + 5, y)], width=RULE + 0.5, absent=absent)
-        self.line([(_STREAM, y - 5), (_STREAM, y + 5)], width=RULE + 0.5, absent=absent)
-        self.text(_STREAM - _ADD - 4, y, "add", ha="right", absent=absent)
+        patch_style = {"facecolor": "none", "edgecolor": INK, "linewidth": RULE}
+        self._put(Circle((_X, y), _ADD, **patch_style), is_absent)
+        self.line([(_X - 5, y), (_X + 5, y)], width=RULE + 0.5, is_absent=is_absent)
+        self.line([(_X, y - 5), (_X, y + 5)], width=RULE + 0.5, is_absent=is_absent)
+        self.text(_X - _ADD - 4, y, "add", ha="right", is_absent=is_absent)
 
-    def line(self, points, *, width=RULE, arrow=False, absent=False):
+    def line(self, points, *, width=RULE, arrow=False, is_absent=False):
         """Draw a line through points, with a head at its end where it leads to something."""
-        head = "-|>,head_length=0.5,head_width=0.28" if arrow else "-"
-        ends = {"arrowstyle": head, "mutation_scale": 16, "shrinkA": 0, "shrinkB": 0}
-        self._add(FancyArrowPatch(path=Path(points), color=INK, linewidth=width, **ends), absent)
+        arrow_style = "-|>,head_length=0.5,head_width=0.28" if arrow else "-"
+        ends = {"arrowstyle": arrow_style, "mutation_scale": 16, "shrinkA": 0, "shrinkB": 0}
+        self._put(FancyArrowPatch(path=Path(points), color=INK, linewidth=width, **ends), is_absent)
 
-    def text(self, x, y, text, *, ha="center", absent=False):
+    def text(self, x, y, text, *, ha="center", is_absent=False):
         """Write a text, by default around its place."""
-        alpha = _PALE if absent else None
+        alpha = _TEXT_ALPHA if is_absent else None
         self.axes.text(x, y, text, color=INK, ha=ha, va="center_baseline", alpha=alpha)
 
-    def _add(self, patch, absent):
+    def _put(self, patch, is_absent):
         patch.set(clip_on=False)
-        if absent:
-            patch.set(linestyle=(0, (4, 2.5)), alpha=_FAINT)
+        if is_absent:
+            patch.set(linestyle=(0, (4, 2.5)), alpha=_FAINT_LINE_ALPHA)
         self.axes.add_patch(patch)
 
 
-def _picture(title, lacks, layers):
+def _panel_svg(title, missing_parts, n_blocks):
     def draw(axes):
-        axes.set(xlim=(0, _WIDTH), ylim=(_HEIGHT, 0))
+        axes.set(xlim=(0, _PANEL_WIDTH), ylim=(_PANEL_HEIGHT, 0))
         axes.set_axis_off()
         axes.set_title(title, color=title_ink(title))
         pen = _Pen(axes)
-        first, second, end = _FIRST, _FIRST + _ATTENDING, _FIRST + _ATTENDING + _FEEDING
-        _draw_ends(pen, end, absent="norm" in lacks)
-        pen.box(_WIDTH / 2, _TOP, "", size=(_WIDTH - 4, end - _TOP))
-        pen.text(_WIDTH - 12, end - 14, _count(layers), ha="right")
-        _draw_branch(pen, "attend", first, lacks)
-        _draw_branch(pen, "MLP", second, lacks)
-        adds = {"attend": second - _GAP, "MLP": end - _GAP}
-        _draw_stream(pen, [y for part, y in adds.items() if part not in lacks], end + _GAP)
+        attend_y, mlp_y, end = _FIRST, _FIRST + _ATTEND_HEIGHT, _FIRST + _ATTEND_HEIGHT + _MLP_PX
+        _draw_ends(pen, end, is_absent="norm" in missing_parts)
+        pen.box(_PANEL_WIDTH / 2, _BLOCK_TOP, "", size=(_PANEL_WIDTH - 4, end - _BLOCK_TOP))
+        pen.text(_PANEL_WIDTH - 12, end - 14, _repeat_text(n_blocks), ha="right")
+        _draw_branch(pen, "attend", attend_y, missing_parts)
+        _draw_branch(pen, "MLP", mlp_y, missing_parts)
+        add_y = {"attend": mlp_y - _GAP, "MLP": end - _GAP}
+        _draw_stream(pen, [y for part, y in add_y.items() if part not in missing_parts], end + _GAP)
 
-    return draw_svg(draw, _WIDTH, _HEIGHT)
+    return draw_svg(draw, _PANEL_WIDTH, _PANEL_HEIGHT)
 
 
-def _draw_stream(pen, adds, end):
+def _draw_stream(pen, add_heights, stream_end):
     """Draw the stream itself, from embed to an end, parted by the adds on it."""
-    tops = [28 + _FRAME, *(y + _ADD for y in adds)]
-    bottoms = [*(y - _ADD for y in adds), end]
-    for top, bottom in zip(tops, bottoms, strict=True):
-        pen.line([(_STREAM, top), (_STREAM, bottom)], width=4)
+    segment_tops = [28 + _BOX_PX, *(add_y + _ADD for add_y in add_heights)]
+    segment_bottoms = [*(add_y - _ADD for add_y in add_heights), stream_end]
+    for segment_top, segment_bottom in zip(segment_tops, segment_bottoms, strict=True):
+        pen.line([(_X, segment_top), (_X, segment_bottom)], width=4)
 
 
-def _draw_ends(pen, end, *, absent):
+def _draw_ends(pen, block_bottom, *, is_absent):
     """Draw the steps before and after the blocks."""
-    pen.line([(_STREAM, 4), (_STREAM, 28)], arrow=True)
-    pen.text(_STREAM + 14, 14, "ids (T,)", ha="left")
-    pen.box(_STREAM, 28, "embed", size=_END)
-    pen.text(_STREAM + 14, 28 + _FRAME + _GAP / 2, "residual stream (T, d_model)", ha="left")
-    pen.box(_STREAM, end + _GAP, "norm", size=_END, absent=absent)
-    top = end + _GAP + _FRAME + _GAP
-    pen.line([(_STREAM, top - _GAP), (_STREAM, top)], arrow=True)
-    pen.text(_STREAM + 14, top - _GAP / 2 - 2, "(T, d_model)", ha="left")
-    pen.box(_STREAM, top, "unembed", size=_END)
-    pen.line([(_STREAM, top + _FRAME), (_STREAM, top + _FRAME + _GAP)], arrow=True)
-    pen.text(_STREAM + 14, top + _FRAME + _GAP / 2, "(T, vocabulary)", ha="left")
+    pen.line([(_X, 4), (_X, 28)], arrow=True)
+    pen.text(_X + 14, 14, "ids (T,)", ha="left")
+    pen.box(_X, 28, "embed", size=_END_BOX_SIZE)
+    pen.text(_X + 14, 28 + _BOX_PX + _GAP / 2, "residual stream (T, d_model)", ha="left")
+    pen.box(_X, block_bottom + _GAP, "norm", size=_END_BOX_SIZE, is_absent=is_absent)
+    unembed_top = block_bottom + _GAP + _BOX_PX + _GAP
+    pen.line([(_X, unembed_top - _GAP), (_X, unembed_top)], arrow=True)
+    pen.text(_X + 14, unembed_top - _GAP / 2 - 2, "(T, d_model)", ha="left")
+    pen.box(_X, unembed_top, "unembed", size=_END_BOX_SIZE)
+    pen.line([(_X, unembed_top + _BOX_PX), (_X, unembed_top + _BOX_PX + _GAP)], arrow=True)
+    pen.text(_X + 14, unembed_top + _BOX_PX + _GAP / 2, "(T, vocabulary)", ha="left")
 
 
-def _draw_branch(pen, part, y, lacks):
+def _draw_branch(pen, part, norm_y, missing_parts):
     """Draw a branch that leaves the stream at y, from its norm to its add."""
-    absent, height = part in lacks, _HEIGHTS[part]
-    left = _BRANCH - length_of("norm") / 2 - 8
-    pen.line([(_STREAM, y), (left, y)], arrow=True, absent=absent)
-    pen.box(_BRANCH, y - _FRAME / 2, "norm", absent=absent or "norm" in lacks)
-    top = y + _FRAME / 2 + _GAP
-    pen.line([(_BRANCH, top - _GAP), (_BRANCH, top)], arrow=True, absent=absent)
-    pen.box(_BRANCH, top, "", size=(_WIDE, height), absent=absent)
-    pen.text(_BRANCH, top + _FRAME / 2, part, absent=absent)
-    for line, names in enumerate(_CHIPS if part == "attend" else ()):
-        rooms = [length_of(name) + 10 for name in names]
-        x = _BRANCH - (sum(rooms) + 6 * (len(rooms) - 1)) / 2
-        for name, room in zip(names, rooms, strict=True):
-            place = top + _FRAME + line * (_CHIP + 4)
-            pen.box(x + room / 2, place, name, size=(room, _CHIP), absent=absent)
-            x += room + 6
-    end = top + height + _GAP
-    way = [(_BRANCH, end - _GAP), (_BRANCH, end), (_STREAM + _ADD, end)]
-    pen.line(way, arrow=True, absent=absent)
-    pen.text((_STREAM + _ADD + _BRANCH) / 2 + 4, end - 11, "(T, d_model)", absent=absent)
-    pen.add(end, absent=absent)
+    is_absent, box_height = part in missing_parts, _BRANCH_BOX_HEIGHTS[part]
+    norm_left = _BRANCH_X - length_of("norm") / 2 - 8
+    pen.line([(_X, norm_y), (norm_left, norm_y)], arrow=True, is_absent=is_absent)
+    pen.box(_BRANCH_X, norm_y - _BOX_PX / 2, "norm", is_absent=is_absent or "norm" in missing_parts)
+    box_top = norm_y + _BOX_PX / 2 + _GAP
+    pen.line([(_BRANCH_X, box_top - _GAP), (_BRANCH_X, box_top)], arrow=True, is_absent=is_absent)
+    pen.box(_BRANCH_X, box_top, "", size=(_BRANCH_BOX_WIDTH, box_height), is_absent=is_absent)
+    pen.text(_BRANCH_X, box_top + _BOX_PX / 2, part, is_absent=is_absent)
+    for chip_row, chip_names in enumerate(_CHIP_NAMES if part == "attend" else ()):
+        chip_widths = [length_of(chip) + 10 for chip in chip_names]
+        chip_left = _BRANCH_X - (sum(chip_widths) + 6 * (len(chip_widths) - 1)) / 2
+        for chip, px in zip(chip_names, chip_widths, strict=True):
+            chip_top = box_top + _BOX_PX + chip_row * (_CHIP + 4)
+            pen.box(chip_left + px / 2, chip_top, chip, size=(px, _CHIP), is_absent=is_absent)
+            chip_left += px + 6
+    add_y = box_top + box_height + _GAP
+    return_path = [(_BRANCH_X, add_y - _GAP), (_BRANCH_X, add_y), (_X + _ADD, add_y)]
+    pen.line(return_path, arrow=True, is_absent=is_absent)
+    pen.text((_X + _ADD + _BRANCH_X) / 2 + 4, add_y - 11, "(T, d_model)", is_absent=is_absent)
+    pen.add(add_y, is_absent=is_absent)

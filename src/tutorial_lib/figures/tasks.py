@@ -6,7 +6,7 @@ from tutorial_lib.figures.figure import Figure, require_numbers, require_some
 from tutorial_lib.figures.ink import SEQUENTIAL
 from tutorial_lib.figures.maps import FIXED, colour_bar, draw_grids, grid_of, levels_of, table_of
 
-_MOST_WRITTEN = 2  # maps that carry their numbers; more are small, to be seen at once
+_MAX_NUMBERED_MAPS = 2  # maps that carry their numbers; more are small, to be seen at once
 
 
 def task_maps(scores, baseline, *, heads, tasks, caption):
@@ -35,24 +35,24 @@ def task_maps(scores, baseline, *, heads, tasks, caption):
         _grid(title, array, _of("baseline", baseline, title), (_of("heads", heads, title), tasks))
         for title, array in scores.items()
     ]
-    levels = [levels_of(grid.numbers, 0, 1) for grid in grids]
-    key = colour_bar("score", SEQUENTIAL, (0, 0.5, 1))
-    written = len(grids) <= _MOST_WRITTEN
-    svg = draw_grids(grids, levels, SEQUENTIAL, written=written, key=key)
-    alt = "Heat map of scores, framed above the fixed offset. " + " ".join(map(_in_words, grids))
+    colour_levels = [levels_of(grid.numbers, 0, 1) for grid in grids]
+    colour_key = colour_bar("score", SEQUENTIAL, (0, 0.5, 1))
+    has_numbers = len(grids) <= _MAX_NUMBERED_MAPS
+    svg = draw_grids(grids, colour_levels, SEQUENTIAL, written=has_numbers, key=colour_key)
+    alt = "Heat map of scores, framed above the fixed offset. " + " ".join(map(_grid_alt, grids))
     return Figure(svg, tuple(map(table_of, grids)), caption, alt)
 
 
-def _of(name, given, title):
+def _of(name, shared_value, title):
     """Return what is given for a map, or for all maps."""
-    if not isinstance(given, dict):
-        return given
-    if title not in given:
+    if not isinstance(shared_value, dict):
+        return shared_value
+    if title not in shared_value:
         raise ValueError(
-            f"{name} has no {title!r}, only {list(given)}; expected one for each map. "
+            f"{name} has no {title!r}, only {list(shared_value)}; expected one for each map. "
             f"Give it, or the same {name} for all."
         )
-    return given[title]
+    return shared_value[title]
 
 
 def _grid(title, array, baseline, names):
@@ -66,15 +66,15 @@ def _grid(title, array, baseline, names):
     return grid._replace(framed=grid.numbers > grid.numbers[:, -1:])
 
 
-def _in_words(grid):
+def _grid_alt(grid):
     """Say of each task which head is best, and whether it is above the baseline."""
-    best = grid.numbers[:, :-1].argmax(axis=1)
-    parts = [
-        f"{task}, best head {grid.columns.entries[head]} with {row[head]}, "
-        f"{'above' if framed[head] else 'not above'} the fixed offset with {row[-1]}"
-        for task, head, row, framed in zip(
-            grid.rows.entries, best, grid.texts, grid.framed, strict=True
+    best_heads = grid.numbers[:, :-1].argmax(axis=1)
+    task_phrases = [
+        f"{task}, best head {grid.columns.entries[head]} with {row_texts[head]}, "
+        f"{'above' if frame_flags[head] else 'not above'} the fixed offset with {row_texts[-1]}"
+        for task, head, row_texts, frame_flags in zip(
+            grid.rows.entries, best_heads, grid.texts, grid.framed, strict=True
         )
     ]
-    none = "" if grid.framed.any() else "no head is framed; "
-    return f"{grid.title}: {none}{'; '.join(parts)}."
+    no_frame_phrase = "" if grid.framed.any() else "no head is framed; "
+    return f"{grid.title}: {no_frame_phrase}{'; '.join(task_phrases)}."

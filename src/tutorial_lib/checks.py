@@ -24,14 +24,14 @@ def _rooms():
 def __getattr__(name):
     if name.startswith("_"):  # Python asks for some of its own
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    for room in _rooms() if name.startswith(PREFIX) else ():
-        if hasattr(room, name):
-            return getattr(room, name)
-    known = [check.removeprefix(PREFIX) for check in __dir__()]
-    close = [PREFIX + check for check in get_close_matches(name.removeprefix(PREFIX), known)]
-    instead = " or ".join(close) or "one of dir(checks)"
-    raise AttributeError(f"No chapter has a check called {name}; call {instead}.", name=name)
+    for room_checks in _rooms() if name.startswith(PREFIX) else ():
+        if hasattr(room_checks, name):
+            return getattr(room_checks, name)
+    check_names = [check.removeprefix(PREFIX) for check in __dir__()]
+    close = [PREFIX + check for check in get_close_matches(name.removeprefix(PREFIX), check_names)]
+    suggestion = " or ".join(close) or "one of dir(checks)"
+    raise AttributeError(f"No chapter has a check called {name}; call {suggestion}.", name=name)
 
 
 def __dir__():
-    return sorted(name for room in _rooms() for name in vars(room) if name.startswith(PREFIX))
+    return sorted(name for module in _rooms() for name in vars(module) if name.startswith(PREFIX))

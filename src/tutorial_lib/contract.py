@@ -92,8 +92,8 @@ def require_instance(name, value, kind):
     """Require an instance of a class, or what is `callable`; MADE_BY says how to make one."""
     fits = callable(value) if kind is callable else isinstance(value, NUMPY_TOO.get(kind, kind))
     if not fits or (kind is float and isinstance(value, bool)):
-        expected = MADE_BY.get(kind, f"{kind.__name__}.").format(name=name)
-        raise TypeError(f"{name} is a {type(value).__name__}; expected {expected}")
+        recipe = MADE_BY.get(kind, f"{kind.__name__}.").format(name=name)
+        raise TypeError(f"{name} is a {type(value).__name__}; expected {recipe}")
 
 
 def require_value(name, value, annotation, **sizes):
@@ -114,8 +114,8 @@ def require_value(name, value, annotation, **sizes):
     elif not value:
         raise ValueError(f"{name} is empty; expected one entry at least. Give a list of some.")
     else:
-        for n, entry in enumerate(value):
-            require_value(f"{name}[{n}]", entry, *annotation.__args__)
+        for index, entry in enumerate(value):
+            require_value(f"{name}[{index}]", entry, *annotation.__args__)
 
 
 class Axes:
@@ -124,9 +124,9 @@ class Axes:
     kinds, last, require_array = KINDS, LAST, staticmethod(require_array)
 
     def __init__(self, annotation):
-        kind, _, axes = annotation.partition(" ")
-        named = kind in {**self.kinds, **self.last}
-        self.kind, self.text = (kind, axes) if named else ("", annotation)
+        kind_word, _, axes_text = annotation.partition(" ")
+        has_kind = kind_word in {**self.kinds, **self.last}
+        self.kind, self.text = (kind_word, axes_text) if has_kind else ("", annotation)
         self.names = tuple(axis for axis in self.text.split() if axis != "...")
         self.factors = {axis: axis.split("*") for axis in self.names if not axis.isidentifier()}
         self.batched = "..." in self.text
@@ -138,13 +138,13 @@ class Axes:
         self.require_array(name, array)
         for axis, factors in self.factors.items():
             sizes[axis] = math.prod(int(f) if f.isdigit() else sizes[f] for f in factors)
-        shape, before, n = tuple(array.shape), self.before, array.ndim - len(self.names)
+        shape, first, n = tuple(array.shape), self.before, array.ndim - len(self.names)
         if n < 0 or (n > 0 and not self.batched):
             mend = "Drop an axis." if n > 0 else f"Add the missing axes, for example {name}[None]."
             raise ShapeError(
                 f"{name} has shape {shape}, {len(shape)} axes; expected {self}. {mend}"
             )
-        for axis, length in zip(self.names, shape[:before] + shape[before + n :], strict=True):
+        for axis, length in zip(self.names, shape[:first] + shape[first + n :], strict=True):
             if length == 0:
                 raise ShapeError(
                     f"{name} has shape {shape}: its axis {axis} is empty; expected {self} "
@@ -155,7 +155,7 @@ class Axes:
                     f"{name} has shape {shape}; expected {self} with {axis}={sizes[axis]}, "
                     f"but its axis {axis} has length {length}. Make the two agree."
                 )
-        return shape[before : before + n]
+        return shape[first : first + n]
 
     def __str__(self):
         return f"({', '.join(self.text.split())})"
@@ -167,46 +167,46 @@ class Contract:
     kind_of_axes = Axes
 
     def __init__(self, parameters):
-        notes = {
+        annotations = {
             n: object if p.annotation is p.empty else p.annotation for n, p in parameters.items()
         }
         self.names = tuple(n for n, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD)
         self.optional = {name for name, p in parameters.items() if p.default is None}
-        self.calls_back = callable in notes.values()
-        kinds = type | GenericAlias
-        self.values = {n: a for n, a in notes.items() if a in VALUES or isinstance(a, kinds)}
-        lists = {n: a.__args__ for n, a in notes.items() if isinstance(a, GenericAlias)}
-        self.lists = {name for name, (kind,) in lists.items() if hasattr(kind, "contract")}
-        texts = {n: a for n, a in notes.items() if isinstance(a, str) and a not in VALUES}
+        self.calls_back = callable in annotations.values()
+        types = type | GenericAlias
+        self.values = {n: a for n, a in annotations.items() if a in VALUES or isinstance(a, types)}
+        classes = {n: a.__args__ for n, a in annotations.items() if isinstance(a, GenericAlias)}
+        self.lists = {name for name, (kind,) in classes.items() if hasattr(kind, "contract")}
+        texts = {n: a for n, a in annotations.items() if isinstance(a, str) and a not in VALUES}
         self.axes = {name: self.kind_of_axes(annotation) for name, annotation in texts.items()}
         self.arrays = [(name, a) for name, a in self.axes.items() if a.kind not in a.last]
         self.last = [(name, a) for name, a in self.axes.items() if a.kind in a.last]
 
     def check(self, arguments, options):
         """Check the arguments of a call and return them; that one is missing is left to Python."""
-        given = dict(zip(self.names, arguments, strict=False), **options)
-        for name in self.optional & given.keys():
-            if given[name] is None:
-                del given[name]
+        passed = dict(zip(self.names, arguments, strict=False), **options)
+        for name in self.optional & passed.keys():
+            if passed[name] is None:
+                del passed[name]
         sizes = {}
         for name, annotation in self.values.items():
-            if name in given:
-                require_value(name, given[name], annotation)
-                sizes |= getattr(given[name], "sizes", {})
-        arrays = [(name, given[name], axes) for name, axes in self.arrays if name in given]
-        batches = {name: axes.measure(name, array, sizes) for name, array, axes in arrays}
-        for name in self.lists & given.keys():
-            for n, entry in enumerate(given[name]):
-                require_fields(f"{name}[{n}]", entry, dict(sizes))
-        batch = broadcast_batches(batches)
+            if name in passed:
+                require_value(name, passed[name], annotation)
+                sizes |= getattr(passed[name], "sizes", {})
+        arrays = [(name, passed[name], axes) for name, axes in self.arrays if name in passed]
+        batch_axes = {name: axes.measure(name, array, sizes) for name, array, axes in arrays}
+        for name in self.lists & passed.keys():
+            for index, entry in enumerate(passed[name]):
+                require_fields(f"{name}[{index}]", entry, dict(sizes))
+        batch_shape = broadcast_batches(batch_axes)
         for name, array, axes in arrays:
             axes.require_entries(name, array)
         for name, axes in self.last:
-            if name in given:
+            if name in passed:
                 sizes.setdefault("S", sizes.get("T"))
-                shape = *batch, *(sizes[axis] for axis in axes.names)
-                axes.require_entries(name, given[name], shape)
-        return given
+                shape = *batch_shape, *(sizes[axis] for axis in axes.names)
+                axes.require_entries(name, passed[name], shape)
+        return passed
 
 
 _call = _Call()
@@ -217,7 +217,7 @@ def checked(function):
     contract = Contract(inspect.signature(function).parameters)
 
     @wraps(function)
-    def call(*arguments, **options):
+    def checked_call(*arguments, **options):
         if _call.checked:
             return function(*arguments, **options)
         contract.check(arguments, options)
@@ -227,9 +227,9 @@ def checked(function):
         finally:
             _call.checked = False
 
-    call.contract = contract
-    call.__kwdefaults__ = function.__kwdefaults__  # where a text looks a default up
-    return call
+    checked_call.contract = contract
+    checked_call.__kwdefaults__ = function.__kwdefaults__  # where a text looks a default up
+    return checked_call
 
 
 def record(made_by):
@@ -245,13 +245,13 @@ def record(made_by):
     """
 
     def decorate(cls):
-        cls.__post_init__, cls.sizes = _check_fields, property(_sizes)
+        cls.__post_init__, cls.sizes = _check_fields, property(_axis_lengths)
         cls = dataclass(frozen=True)(cls)
         cls.contract = Contract(inspect.signature(cls).parameters)
         for name, axes in reversed(cls.contract.axes.items()):
-            for i, axis in enumerate(axes.names):
+            for place_, axis in enumerate(axes.names):
                 if axis.isidentifier():
-                    setattr(cls, PROPERTIES.get(axis, axis), _length(name, i, axis))
+                    setattr(cls, PROPERTIES.get(axis, axis), _axis_property(name, place_, axis))
         MADE_BY[cls] = f"{cls.__name__}. {made_by}"
         return cls
 
@@ -272,18 +272,18 @@ def require_fields(name, instance, sizes):
             Axes(annotation).measure(f"{name}.{field}", array, sizes)
 
 
-def _sizes(self):
+def _axis_lengths(self):
     """Return the lengths of the axes, by name."""
     sizes = {}
     for name, value in vars(self).items():
         axes = self.contract.axes.get(name)
-        named = zip(axes.names, value.shape, strict=True) if axes and value is not None else ()
-        sizes |= dict(named) | getattr(value, "sizes", {})
+        lengths = zip(axes.names, value.shape, strict=True) if axes and value is not None else ()
+        sizes |= dict(lengths) | getattr(value, "sizes", {})
     return sizes
 
 
-def _length(name, place, axis):
+def _axis_property(name, axis_index, axis):
     """Return the property that is the length of an axis of one array."""
     return property(
-        lambda self: getattr(self, name).shape[place], doc=f"Length of the axis {axis}."
+        lambda self: getattr(self, name).shape[axis_index], doc=f"Length of the axis {axis}."
     )

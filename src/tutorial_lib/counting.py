@@ -143,28 +143,28 @@ def cache_entries(model: dict):
     >>> cache_entries({"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7})
     (66, 0, 0)
     """
-    own = layer_kinds(model)[: model["layers"] - model.get("shared", 0)]
-    entries = [_entries(model, kind) for kind in own]
-    return tuple(map(sum, zip(*entries, strict=True)))
+    cached_kinds = layer_kinds(model)[: model["layers"] - model.get("shared", 0)]
+    layer_entries = [_layer_entries(model, kind) for kind in cached_kinds]
+    return tuple(map(sum, zip(*layer_entries, strict=True)))
 
 
-def _entries(model, kind):
+def _layer_entries(model, kind):
     """Return the same of one layer."""
-    short = model.get("chosen", {}).get("d_k", 0) if "chosen" in kind else 0
+    indexer_entries = model.get("chosen", {}).get("d_k", 0) if "chosen" in kind else 0
     if kind in ("full", "window", "pool", "chosen pool"):
-        heads = model | (model.get("full", {}) if kind == "full" else {})
-        width = heads["d_k"] + (0 if model.get("keys_are_values") else heads["d_v"])
-        entries = heads["kv_heads"] * width
+        head_sizes = model | (model.get("full", {}) if kind == "full" else {})
+        kv_width = head_sizes["d_k"] + (0 if model.get("keys_are_values") else head_sizes["d_v"])
+        kv_entries = head_sizes["kv_heads"] * kv_width
         if "pool" in kind:
-            tokens = model["chosen"]["pool"] if "chosen" in kind else model["pool"]
-            return (entries + short) // tokens, entries, 0
-        return (entries, 0, 0) if kind == "full" else (0, entries, 0)
+            pool_size = model["chosen"]["pool"] if "chosen" in kind else model["pool"]
+            return (kv_entries + indexer_entries) // pool_size, kv_entries, 0
+        return (kv_entries, 0, 0) if kind == "full" else (0, kv_entries, 0)
     if kind in ("latent", "chosen"):
-        return model["latent"]["rank"] + model["latent"]["rope_dim"] + short, 0, 0
+        return model["latent"]["rank"] + model["latent"]["rope_dim"] + indexer_entries, 0, 0
     if kind == "state":
-        state = model["state"]
-        matrices = state["heads"] * state["d_k"] * state["d_v"]
-        return 0, 0, matrices + state["channels"] * (state["convolution"] - 1)
+        state_sizes = model["state"]
+        state_entries = state_sizes["heads"] * state_sizes["d_k"] * state_sizes["d_v"]
+        return 0, 0, state_entries + state_sizes["channels"] * (state_sizes["convolution"] - 1)
     return 0, 0, 0
 
 
@@ -181,9 +181,9 @@ def layer_kinds(model: dict) -> list:
     ['window', 'full', 'window', 'full']
     """
     require_model(model)
-    first, last = model.get("first", []), model.get("last", [])
-    between = model["layers"] - len(first) - len(last)
-    return [*first, *islice(cycle(model["pattern"]), between), *last]
+    first_kinds, last_kinds = model.get("first", []), model.get("last", [])
+    n_between = model["layers"] - len(first_kinds) - len(last_kinds)
+    return [*first_kinds, *islice(cycle(model["pattern"]), n_between), *last_kinds]
 
 
 @checked
@@ -224,11 +224,11 @@ def model_cache_bytes(model: dict, tokens: float, *, itemsize: float = 2):
     >>> model_cache_bytes({"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}, 5)
     660
     """
-    growing, windowed, fixed = cache_entries(model)
+    per_token, per_window_token, per_sequence = cache_entries(model)
     require_itemsize(itemsize)
     require(0 <= tokens < math.inf, ValueError, f"tokens={tokens}; expected 0 or more. Give 0.")
-    seen = min(tokens, model.get("window", 0))
-    return itemsize * (growing * tokens + windowed * seen + fixed)
+    window_tokens = min(tokens, model.get("window", 0))
+    return itemsize * (per_token * tokens + per_window_token * window_tokens + per_sequence)
 
 
 def require_attention(Q, K, V):
@@ -240,8 +240,8 @@ def require_attention(Q, K, V):
                 f'For only its shape, make torch.empty(T, d, device="meta").'
             )
     shapes = [tuple(value.shape) for value in (Q, K, V)]
-    fits = min(map(len, shapes)) >= 2 and shapes[0][-1] == shapes[1][-1]
-    if not fits or shapes[1][-2] != shapes[2][-2]:
+    widths_agree = min(map(len, shapes)) >= 2 and shapes[0][-1] == shapes[1][-1]
+    if not widths_agree or shapes[1][-2] != shapes[2][-2]:
         raise ShapeError(
             f"Q, K and V have shapes {shapes[0]}, {shapes[1]} and {shapes[2]}; expected "
             f"(..., T, d_k), (..., S, d_k) and (..., S, d_v). Make the widths of queries and "
@@ -258,20 +258,20 @@ def require_model(model):
             f"{name} has the pattern {kinds or pattern!r}; expected a list of kinds of layers out "
             f"of {', '.join(LAYERS)}, which is repeated through its layers."
         )
-    needed = {"layers", *(field for kind in kinds for field in LAYERS[kind])}
-    if missing := sorted(needed - set(model)):
+    required = {"layers", *(field for kind in kinds for field in LAYERS[kind])}
+    if missing_fields := sorted(required - set(model)):
         raise ValueError(
-            f"{name} lacks {', '.join(missing)}; its pattern {pattern} needs "
-            f"{', '.join(sorted(needed))}. Add what is missing."
+            f"{name} lacks {', '.join(missing_fields)}; its pattern {pattern} needs "
+            f"{', '.join(sorted(required))}. Add what is missing."
         )
-    for field in sorted(needed | ({"full", "shared"} & set(model))):
+    for field in sorted(required | ({"full", "shared"} & set(model))):
         lengths = model[field] if isinstance(model[field], dict) else {field: model[field]}
-        for part, length in lengths.items():
-            if length != 0 or part not in MAY_BE_NONE:
-                require_length(f"{part} of {name}", length)
-    named = len(kinds) - len(pattern)
-    if max(named + 1, model.get("shared", 0) + 1) > model["layers"]:
+        for axis_name, length in lengths.items():
+            if length != 0 or axis_name not in MAY_BE_NONE:
+                require_length(f"{axis_name} of {name}", length)
+    n_named = len(kinds) - len(pattern)
+    if max(n_named + 1, model.get("shared", 0) + 1) > model["layers"]:
         raise ValueError(
-            f"{name} has {model['layers']} layers; expected more than the {named} that it names "
+            f"{name} has {model['layers']} layers; expected more than the {n_named} that it names "
             f"before and after its pattern, and than the {model.get('shared', 0)} without keys."
         )

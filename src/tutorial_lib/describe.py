@@ -22,8 +22,8 @@ def show(label, value, *, rows=None, columns=None, decimals=4):
     ValueError : names that do not match an axis; or, when outputs are refreshed or compared, a
         value too close to a rounding boundary to be stable. Nothing is printed then
     """
-    array = _array(value)
-    _print(label, array, formatter(array, decimals), rows, columns)
+    array = _as_numpy(value)
+    _print_array(label, array, formatter(array, decimals), rows, columns)
 
 
 def show_fractions(label, value, *, rows=None, columns=None):
@@ -38,23 +38,23 @@ def show_fractions(label, value, *, rows=None, columns=None):
     ValueError : names that do not match an axis, or a value that is no such fraction. Nothing is
         printed then
     """
-    _print(label, _array(value), as_fraction, rows, columns)
+    _print_array(label, _as_numpy(value), as_fraction, rows, columns)
 
 
-def _array(value):
+def _as_numpy(value):
     # NumPy refuses a tensor that requires a gradient
     return np.asarray(value.detach() if hasattr(value, "detach") else value)
 
 
-def _print(label, array, number, rows, columns):
+def _print_array(label, array, format_entry, rows, columns):
     if array.ndim == 0:
-        for kind, names in {"rows": rows, "columns": columns}.items():
-            _names(kind, names, None)
-        text = f"{label}: {number(array.item())}"
+        for axis_name, names in {"rows": rows, "columns": columns}.items():
+            _checked_names(axis_name, names, None)
+        text = f"{label}: {format_entry(array.item())}"
     elif array.size == 0:
         text = f"{label}   {array.shape}"
     else:
-        table = format_array(array, number, rows=rows, columns=columns)
+        table = format_array(array, format_entry, rows=rows, columns=columns)
         text = f"{label}   {array.shape}\n{table}" + "\n" * (array.ndim > 1)  # a gap between tables
     print(text)
 
@@ -73,14 +73,14 @@ def format_array(array, number, *, rows=None, columns=None):
     ValueError : as many names as entries are expected
     """
     matrices = array[None] if array.ndim == 1 else array
-    rows = _names("rows", rows, None if array.ndim == 1 else matrices.shape[-2])
-    columns = _names("columns", columns, matrices.shape[-1])
-    blocks = []
+    rows = _checked_names("rows", rows, None if array.ndim == 1 else matrices.shape[-2])
+    columns = _checked_names("columns", columns, matrices.shape[-1])
+    tables = []
     for index in product(*(range(length) for length in matrices.shape[:-2])):
-        title = [f"[{', '.join(str(i) for i in index)}]"] if index else []
+        heading = [f"[{', '.join(str(axis_index) for axis_index in index)}]"] if index else []
         cells = [[number(entry.item()) for entry in row] for row in matrices[index]]
-        blocks.append("\n".join(title + _table(cells, rows, columns)))
-    return "\n".join(blocks)
+        tables.append("\n".join(heading + _aligned_table(cells, rows, columns)))
+    return "\n".join(tables)
 
 
 def describe_attention(weights, tokens, *, query, head=0):
@@ -115,10 +115,10 @@ def describe_attention(weights, tokens, *, query, head=0):
         )
     row = weights[head, query]
     shown = [round_stable(weight, 3) for weight in row.tolist()]  # equal texts keep their order
-    order = [s for s in np.argsort([-weight for weight in shown], kind="stable") if row[s] > 0]
-    parts = [f"{tokens[s]} {_text(shown[s], 3)}" for s in order]
-    looks = ", ".join(parts) if parts else "nothing"
-    return f"Head {head}: {tokens[query]} looks at {looks}."
+    key_order = [s for s in np.argsort([-weight for weight in shown], kind="stable") if row[s] > 0]
+    key_texts = [f"{tokens[s]} {_text(shown[s], 3)}" for s in key_order]
+    key_list = ", ".join(key_texts) if key_texts else "nothing"
+    return f"Head {head}: {tokens[query]} looks at {key_list}."
 
 
 def round_stable(value, decimals):
@@ -131,8 +131,8 @@ def round_stable(value, decimals):
     ------
     ValueError : too close to a boundary
     """
-    fraction = abs(value) * 10.0**decimals % 1
-    if os.environ.get("TUTORIAL_LIB_STRICT") and abs(fraction - 0.5) < 1e-9 * 10.0**decimals:
+    decimal_part = abs(value) * 10.0**decimals % 1
+    if os.environ.get("TUTORIAL_LIB_STRICT") and abs(decimal_part - 0.5) < 1e-9 * 10.0**decimals:
         raise ValueError(
             f"{value!r} lies on a rounding boundary at {decimals} decimals, so its last digit may "
             f"differ between machines. Print more decimals, a fraction, or a comparison."
@@ -146,8 +146,8 @@ def printable(name):
 
 
 def _is_dyadic_boundary(value, decimals):
-    scaled = value * 2.0 ** (decimals + 1)
-    return scaled == round(scaled) and abs(value) * 10.0**decimals % 1 == 0.5
+    scaled_value = value * 2.0 ** (decimals + 1)
+    return scaled_value == round(scaled_value) and abs(value) * 10.0**decimals % 1 == 0.5
 
 
 def formatter(array, decimals):
@@ -156,11 +156,11 @@ def formatter(array, decimals):
         return str
     if array.dtype.kind != "f":
         return lambda entry: "✓·"[not entry] if isinstance(entry, bool) else str(entry)
-    finite = [entry for entry in array.ravel().tolist() if np.isfinite(entry)]
-    while any(_is_dyadic_boundary(entry, decimals) for entry in finite):
+    finite_entries = [entry for entry in array.ravel().tolist() if np.isfinite(entry)]
+    while any(_is_dyadic_boundary(entry, decimals) for entry in finite_entries):
         decimals += 1  # an exact short decimal such as 1/32 prints in full
-    needed = max((_decimals_of(_text(entry, decimals)) for entry in finite), default=0)
-    return lambda entry: f"{round_stable(entry, decimals):.{needed}f}"
+    n_decimals = max((_decimals_of(_text(entry, decimals)) for entry in finite_entries), default=0)
+    return lambda entry: f"{round_stable(entry, decimals):.{n_decimals}f}"
 
 
 def _text(value, decimals):
@@ -187,29 +187,29 @@ def as_fraction(value):
     return str(fraction)
 
 
-def _names(kind, names, length):
+def _checked_names(axis_name, names, length):
     if names is None:
         return None
     if length is None:
         raise ValueError(
-            f"{kind} named, {list(names)}, but the array has no axis of {kind}. "
-            f"Leave {kind} out, or give a matrix, such as array[None]."
+            f"{axis_name} named, {list(names)}, but the array has no axis of {axis_name}. "
+            f"Leave {axis_name} out, or give a matrix, such as array[None]."
         )
     if len(names) != length:
         raise ValueError(
-            f"{len(names)} {kind} named, {list(names)}, but the array has {length}. "
-            f"Give one name for each of its {kind}."
+            f"{len(names)} {axis_name} named, {list(names)}, but the array has {length}. "
+            f"Give one name for each of its {axis_name}."
         )
     return [str(name) for name in names]
 
 
-def _table(cells, rows, columns):
+def _aligned_table(cells, rows, columns):
     width = max(len(text) for row in [*cells, columns or []] for text in row)
     margin = max((len(name) for name in rows), default=0) if rows else 0
-    gap = "  " if rows else ""
+    separator = "  " if rows else ""
     lines = []
     if columns:
-        lines.append(" " * margin + gap + "  ".join(f"{name:>{width}}" for name in columns))
+        lines.append(" " * margin + separator + "  ".join(f"{name:>{width}}" for name in columns))
     for name, row in zip(rows or [""] * len(cells), cells, strict=True):
-        lines.append(f"{name:<{margin}}{gap}" + "  ".join(f"{text:>{width}}" for text in row))
+        lines.append(f"{name:<{margin}}{separator}" + "  ".join(f"{text:>{width}}" for text in row))
     return lines

@@ -9,13 +9,13 @@ class ShapeError(ValueError):
 
 def first_place(marks):
     """Return the index of the first True; of none, an empty one."""
-    return tuple(int(i) for i in next(iter(np.argwhere(marks)), ()))
+    return tuple(int(coordinate) for coordinate in next(iter(np.argwhere(marks)), ()))
 
 
 def broadcasts(shape, other):
     """Say whether an array of a shape broadcasts to another shape, which stays as it is."""
-    pairs = zip(reversed(shape), reversed(other), strict=False)
-    return len(shape) <= len(other) and all(n in (1, length) for n, length in pairs)
+    length_pairs = zip(reversed(shape), reversed(other), strict=False)
+    return len(shape) <= len(other) and all(size in (1, length) for size, length in length_pairs)
 
 
 def require_array(name, value):
@@ -78,7 +78,7 @@ def require_divisible(width_name, width, parts_name, parts):
     require_length(width_name, width)
     require_length(parts_name, parts)
     if width % parts:
-        divisors = [n for n in range(1, width + 1) if width % n == 0]
+        divisors = [divisor for divisor in range(1, width + 1) if width % divisor == 0]
         raise ShapeError(
             f"{width_name}={width} does not split into {parts_name}={parts} equal parts. "
             f"Choose {parts_name} from {divisors}, or change {width_name}."
@@ -112,30 +112,30 @@ def require_operand(name, array, *, finite=True):
 
 def require_softmax_rows(scores, axis):
     """Require that each row along `axis` has a finite largest score, so that softmax is defined."""
-    known = isinstance(axis, int | np.integer) and -scores.ndim <= axis < scores.ndim
-    if not known or scores.shape[axis] == 0:
+    is_axis = isinstance(axis, int | np.integer) and -scores.ndim <= axis < scores.ndim
+    if not is_axis or scores.shape[axis] == 0:
         raise ShapeError(
             f"scores has shape {scores.shape}; expected an axis {axis} with at least one entry. "
             f"Choose axis=-1 for attention scores of shape (..., T, S)."
         )
     top = scores.max(axis=axis)
     if not np.isfinite(top).all():
-        row = first_place(~np.isfinite(top))
+        row_index = first_place(~np.isfinite(top))
         raise ValueError(
-            f"the largest score of row {row} is {top[row]}; expected a finite number. "
-            + _mend_of_scores(top[row])
+            f"the largest score of row {row_index} is {top[row_index]}; expected a finite number. "
+            + _score_remedy(top[row_index])
         )
 
 
-def _mend_of_scores(top):
-    if np.isnan(top):
+def _score_remedy(maximum):
+    if np.isnan(maximum):
         return "Look for NaN in Q and K: np.argwhere(~np.isfinite(Q))."
-    wider = "make Q or K smaller" if top.dtype == np.float64 else "convert Q and K to float64"
-    overflow = f"a product overflowed {top.dtype}: {wider}."
-    if top > 0:
-        return "A" + overflow[1:]
+    remedy = "make Q or K smaller" if maximum.dtype == np.float64 else "convert Q and K to float64"
+    overflow_cause = f"a product overflowed {maximum.dtype}: {remedy}."
+    if maximum > 0:
+        return "A" + overflow_cause[1:]
     return (
-        f"Either {overflow} Or -inf hides every key of the row, which is then fully masked: "
+        f"Either {overflow_cause} Or -inf hides every key of the row, which is then fully masked: "
         f"attention_weights(scores, mask=mask) gives it zeros."
     )
 
@@ -150,9 +150,9 @@ def require_mask(mask, shape):
     if mask is None:
         return
     if not isinstance(mask, np.ndarray) or mask.dtype != bool:
-        kind = getattr(mask, "dtype", type(mask).__name__)
+        mask_type = getattr(mask, "dtype", type(mask).__name__)
         raise TypeError(
-            f"mask is of type {kind}; expected a NumPy array of booleans, True = may look. "
+            f"mask is of type {mask_type}; expected a NumPy array of booleans, True = may look. "
             f"From 1 and 0 make mask == 1; from 0 and -inf make mask == 0."
         )
     if not broadcasts(mask.shape, shape):
@@ -176,9 +176,9 @@ def broadcast_batches(batches):
     try:
         return np.broadcast_shapes(*batches.values())
     except ValueError:
-        given = ", ".join(f"{name} has {axes}" for name, axes in batches.items())
+        shape_list = ", ".join(f"{name} has {axes}" for name, axes in batches.items())
         raise ShapeError(
-            f"the leading axes do not fit together: {given}. Expected equal lengths, or 1, "
+            f"the leading axes do not fit together: {shape_list}. Expected equal lengths, or 1, "
             f"from the right. Add a batch axis of 1 where one is missing: array[None]."
         ) from None
 
@@ -198,9 +198,9 @@ def require_gradient(name, gradient, shape):
 
 def require_ids(ids, vocabulary_size):
     """Require ids from 0 to `vocabulary_size` - 1; the error names the first position."""
-    outside = (ids < 0) | (ids >= vocabulary_size)
-    if outside.any():
-        position = first_place(outside)
+    is_outside = (ids < 0) | (ids >= vocabulary_size)
+    if is_outside.any():
+        position = first_place(is_outside)
         raise ValueError(
             f"ids is {ids[position]} at position {position}; expected 0 to {vocabulary_size - 1}, "
             f"one of the {vocabulary_size} rows of E. Add a row to E, or map unknown tokens first."
@@ -209,11 +209,11 @@ def require_ids(ids, vocabulary_size):
 
 def require_one_precision(**arrays):
     """Require that all arrays are float32, or all float64."""
-    kinds = {name: array.dtype.name for name, array in arrays.items()}
-    if set(kinds.values()) not in ({"float32"}, {"float64"}):
-        given = ", ".join(f"{name} is {kind}" for name, kind in kinds.items())
-        first, second, *_ = kinds
+    dtype_names = {name: array.dtype.name for name, array in arrays.items()}
+    if set(dtype_names.values()) not in ({"float32"}, {"float64"}):
+        dtype_list = ", ".join(f"{name} is {dtype}" for name, dtype in dtype_names.items())
+        name_1, name_2, *_ = dtype_names
         raise TypeError(
-            f"{given}; expected float32 throughout or float64 throughout. "
-            f"Convert what differs, for example {first}.astype({second}.dtype)."
+            f"{dtype_list}; expected float32 throughout or float64 throughout. "
+            f"Convert what differs, for example {name_1}.astype({name_2}.dtype)."
         )

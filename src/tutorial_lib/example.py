@@ -53,10 +53,10 @@ def running_example():
     weight is a fraction. The values of head 0 are the four features of the word, those of
     head 1 the four features of its position.
     """
-    E = np.array(_WORDS, dtype=float)
-    P = np.array(_POSITIONS, dtype=float)
-    W_Q = 2 * np.log(2) * np.array(_QUERIES)
-    params = Params(W_Q, *(np.array(W, dtype=float) for W in (_KEYS, _VALUES, _OUT)))
+    E = np.array(_TOKEN_TABLE, dtype=float)
+    P = np.array(_POSITION_TABLE, dtype=float)
+    W_Q = 2 * np.log(2) * np.array(_QUERY_WEIGHTS)
+    params = Params(W_Q, *(np.array(W, dtype=float) for W in (_KEY_WEIGHTS, _VALUE_WEIGHTS, _OUT)))
     vocabulary = Vocabulary(("<pad>", "dogs", "that", "bark", "cats", "sleep"))
     return Example(("dogs", "that", "bark"), vocabulary, E, P, params)
 
@@ -70,19 +70,19 @@ def published_example():
     """
     rng = random.Random(42)
 
-    def sample(*shape):
+    def sample_matrix(*shape):
         entries = [rng.gauss(0, 0.1) for _ in range(int(np.prod(shape)))]
         return np.array(entries).reshape(shape)
 
-    E, P = sample(6, 16), sample(5, 16)
-    W_Q, W_K, W_V = sample(2, 16, 8), sample(2, 16, 8), sample(2, 16, 8)
-    W_O = sample(16, 16)
+    E, P = sample_matrix(6, 16), sample_matrix(5, 16)
+    W_Q, W_K, W_V = sample_matrix(2, 16, 8), sample_matrix(2, 16, 8), sample_matrix(2, 16, 8)
+    W_O = sample_matrix(16, 16)
     vocabulary = Vocabulary(("<PAD>", "<BOS>", "<EOS>", "I", "like", "transformers"))
     tokens = ("<BOS>", "I", "like", "transformers", "<EOS>")
     return Example(tokens, vocabulary, E, P, Params(W_Q, W_K, W_V, W_O.T))
 
 
-_WORDS = [
+_TOKEN_TABLE = [
     [0, 0, 0, 0, 0, 0, 0, 0],  # <pad>
     [1, 0, 1, 0, 0, 0, 0, 0],  # dogs
     [0, 1, 0, 1, 0, 0, 0, 0],  # that
@@ -90,13 +90,13 @@ _WORDS = [
     [1, 0, 1, 1, 0, 0, 0, 0],  # cats
     [1, 1, 0, 1, 0, 0, 0, 0],  # sleep
 ]
-_POSITIONS = [
+_POSITION_TABLE = [
     [0, 0, 0, 0, 0, 1, 0, 0],
     [0, 0, 0, 0, 1, 0, 0, 0],
     [0, 0, 0, 0, 0, 0, 1, 0],
     [0, 0, 0, 0, 0, 0, 0, 1],
 ]
-_QUERIES = [
+_QUERY_WEIGHTS = [
     [
         [1, 1, 1, -1],
         [0, 0, 0, 0],
@@ -118,7 +118,7 @@ _QUERIES = [
         [1, -1, 1, -1],
     ],
 ]
-_KEYS = [
+_KEY_WEIGHTS = [
     [
         [0, 0, 1, -1],
         [1, 1, 0, 1],
@@ -140,7 +140,7 @@ _KEYS = [
         [-1, -1, -1, -1],
     ],
 ]
-_VALUES = [
+_VALUE_WEIGHTS = [
     [
         [1, 0, 0, 0],
         [0, 1, 0, 0],

@@ -71,9 +71,9 @@ def sum_copies(gradient: "any ...", shape: tuple) -> "...":
     )
     if gradient.shape == shape:
         return gradient
-    once = (1,) * (gradient.ndim - len(shape)) + shape  # (1, 6, 12) for (6, 12)
-    copied = tuple(np.flatnonzero(np.not_equal(once, gradient.shape)))  # axes
-    return gradient.sum(axis=copied, keepdims=True).reshape(shape)
+    padded_shape = (1,) * (gradient.ndim - len(shape)) + shape  # (1, 6, 12) for (6, 12)
+    copied_axes = tuple(np.flatnonzero(np.not_equal(padded_shape, gradient.shape)))  # axes
+    return gradient.sum(axis=copied_axes, keepdims=True).reshape(shape)
 
 
 @checked
@@ -165,8 +165,8 @@ def require_backward(trace, dY):
     require_gradient("dY", dY, trace.Y.shape)
     layer_input = {"X": trace.X, "params": trace.params, "context": trace.context}
     multi_head_attention.contract.check((), layer_input)
-    source = trace.X if trace.context is None else trace.context
-    require_fields("trace", trace, trace.params.sizes | {"S": source.shape[-2]})
+    key_input = trace.X if trace.context is None else trace.context
+    require_fields("trace", trace, trace.params.sizes | {"S": key_input.shape[-2]})
     require_finite("trace.Y", trace.Y)  # what overflows anywhere in the layer ends up here
-    for name, array in {"X": trace.X, "context": source}.items():
+    for name, array in {"X": trace.X, "context": key_input}.items():
         require_floats(name, array)

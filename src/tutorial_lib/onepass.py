@@ -242,10 +242,10 @@ def flash_backward(trace: FlashTrace, dheads: "... T d_v", *, block: "length" = 
 
 def require_scores(logsumexp, last):
     """Require that scores did not overflow: a query that sees keys has a finite logsumexp."""
-    lost = (last >= 0) & ~(np.abs(logsumexp) < np.finfo(logsumexp.dtype).max)
+    overflows = (last >= 0) & ~(np.abs(logsumexp) < np.finfo(logsumexp.dtype).max)
     require(
-        not lost.any(),
+        not overflows.any(),
         ValueError,
-        f"the scores of query {first_place(lost)[:-1]} overflow {logsumexp.dtype}; expected a "
+        f"the scores of query {first_place(overflows)[:-1]} overflow {logsumexp.dtype}; expected a "
         f"finite largest one. Q and K are finite, but their products are not: make one smaller.",
     )

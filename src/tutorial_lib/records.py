@@ -53,9 +53,9 @@ def record(name):
     ValueError : no record of this name, a file that is not the one committed, or one without a head
     FileNotFoundError : neither installed nor to be fetched
     """
-    found = json.loads(_read("results", name))
-    require_head(name, found)
-    return found
+    record_dict = json.loads(_read("results", name))
+    require_head(name, record_dict)
+    return record_dict
 
 
 def checkpoint(name):
@@ -67,11 +67,11 @@ def checkpoint(name):
         holds no arrays of numbers
     FileNotFoundError : neither installed nor to be fetched
     """
-    content = _read("checkpoints", name)
-    require_budget(name, content)
+    npz_bytes = _read("checkpoints", name)
+    require_budget(name, npz_bytes)
     try:
-        with np.load(BytesIO(content)) as arrays:
-            return [array.astype(float) for array in arrays.values()]
+        with np.load(BytesIO(npz_bytes)) as archive:
+            return [array.astype(float) for array in archive.values()]
     except Exception as error:  # a flipped bit may raise nearly any of np.load
         raise ValueError(
             f"checkpoint {name!r} holds no arrays of numbers, or not whole: {error}. Expected what "
@@ -106,21 +106,21 @@ def bank(page):
     ValueError : no room of that name, or a room without a bank
     """
     folders = resources.files("tutorial_lib").joinpath("practice").iterdir()
-    rooms = {page_of(f.name): f for f in folders if f.joinpath("__init__.py").is_file()}
+    rooms = {page_of(room.name): room for room in folders if room.joinpath("__init__.py").is_file()}
     if page not in rooms:
         raise ValueError(
             f"There is no chapter {page!r} with questions. There are: {sorted(rooms)}."
         )
-    text = _bank_of(rooms[page], page).decode("utf-8")
+    text = _bank_bytes(rooms[page], page).decode("utf-8")
     return json.loads(re.sub(r"<!--.*?-->", "", text))  # which tell tests where a number comes from
 
 
 def require_head(name, found):
     """Require that a record begins with HEAD."""
-    first = tuple(found)[: len(HEAD)]
-    if first != HEAD:
+    leading_keys = tuple(found)[: len(HEAD)]
+    if leading_keys != HEAD:
         raise ValueError(
-            f"record {name!r} begins with {list(first)}; expected its head, {list(HEAD)}. "
+            f"record {name!r} begins with {list(leading_keys)}; expected its head, {list(HEAD)}. "
             f"Let its script begin it with experiments.measuring.new_record(__file__, seed=SEED)."
         )
 
@@ -135,11 +135,11 @@ def require_budget(name, content):
         )
 
 
-def _bank_of(room, page):
+def _bank_bytes(room, page):
     """Return the bytes of a bank, which the page's copy of the library fetches as it does data."""
-    file = room.joinpath("bank.json")
-    if file.is_file():
-        return file.read_bytes()
+    bank_file = room.joinpath("bank.json")
+    if bank_file.is_file():
+        return bank_file.read_bytes()
     if f"banks/{page}.json" in json.loads(MANIFEST.read_bytes()):
         return _read("banks", page)
     raise ValueError(
@@ -153,20 +153,20 @@ def _read(folder, name):
     digests = json.loads(MANIFEST.read_bytes())
     path = f"{folder}/{name}{FOLDERS.get(folder, '.json')}"
     if path not in digests:
-        names = [Path(known).stem for known in digests if known.startswith(f"{folder}/")]
+        known_names = [Path(entry).stem for entry in digests if entry.startswith(f"{folder}/")]
         raise ValueError(
-            f"There is no {name!r} in data/{folder}; expected one of {names}. "
+            f"There is no {name!r} in data/{folder}; expected one of {known_names}. "
             f"After adding a file run: {SEAL}."
         )
-    content = _content(path)
-    found = hashlib.sha256(content).hexdigest()
-    if found != digests[path]:
+    file_bytes = _content(path)
+    digest = hashlib.sha256(file_bytes).hexdigest()
+    if digest != digests[path]:
         raise ValueError(
-            f"data/{path} has the sha256 {found}; expected {digests[path]}. Load the page again, "
+            f"data/{path} has the sha256 {digest}; expected {digests[path]}. Load the page again, "
             f"or install anew: {INSTALL}. After a change of facts by hand run: {SEAL}; "
             f"a result or a checkpoint changes where its script in experiments/ writes it."
         )
-    return content
+    return file_bytes
 
 
 def _content(path):
@@ -180,7 +180,7 @@ def _content(path):
         )
     address = os.environ[ADDRESS] + path
     try:
-        return _ask_browser(address) if sys.platform == "emscripten" else _ask(address)
+        return _download_in_browser(address) if sys.platform == "emscripten" else _download(address)
     except (OSError, ValueError) as error:
         raise FileNotFoundError(
             f"{address} did not load: {error}. Try again, or install the library with its data: "
@@ -188,12 +188,12 @@ def _content(path):
         ) from None
 
 
-def _ask(address):
+def _download(address):
     with urlopen(address, timeout=TIMEOUT) as response:
         return response.read()
 
 
-def _ask_browser(address):
+def _download_in_browser(address):
     """Return the same in Pyodide, whose worker may wait for an answer as urlopen does."""
     from js import XMLHttpRequest
     from pyodide.ffi import JsException

@@ -41,10 +41,10 @@ class Vocabulary:
                 "the vocabulary is empty; expected at least one token. "
                 'Give one or more: Vocabulary(("<pad>", "dogs")).'
             )
-        twice = sorted({token for token in self.tokens if self.tokens.count(token) > 1})
-        if twice:
+        repeats = sorted({token for token in self.tokens if self.tokens.count(token) > 1})
+        if repeats:
             raise ValueError(
-                f"{twice} occur in the vocabulary twice; expected each token once. "
+                f"{repeats} occur in the vocabulary twice; expected each token once. "
                 f"Drop the repeats: dict.fromkeys(tokens) keeps the first of each."
             )
 
@@ -68,10 +68,10 @@ class Vocabulary:
             raise ValueError(
                 "tokens is empty; expected at least one token. Give a sentence of one word or more."
             )
-        unknown = [token for token in tokens if token not in self.tokens]
-        if unknown:
+        unknown_tokens = [token for token in tokens if token not in self.tokens]
+        if unknown_tokens:
             raise ValueError(
-                f"token {unknown[0]!r} is not in the vocabulary {list(self.tokens)}. "
+                f"token {unknown_tokens[0]!r} is not in the vocabulary {list(self.tokens)}. "
                 f"Use one of these, or add it to the vocabulary and a row to E."
             )
         return np.array([self.tokens.index(token) for token in tokens])

@@ -163,41 +163,41 @@ def gate_gradients(
     ids, target = documents.ids, documents.target_of(task)
     require_outputs(model, ids[:, :-1], outputs)
     require_gates(gates, outputs)
-    sentence = f"no word of the documents belongs to {task!r}; expected at least one. Sample more."
-    require((target >= 0).any(), ValueError, sentence)
-    logits, records = _gated_records(model, ids[:, :-1], gates, outputs)
-    n, t = np.nonzero(target >= 0)
-    word = ids[n, t + 1]
-    in_set = FORMS[word][:, None] == FORMS
-    chances, dlogits = softmax(np.where(in_set, logits[n, t], -np.inf)), np.zeros(logits.shape)
-    dlogits[n, t] = (chances - np.eye(len(model.E))[word]) / len(n)
+    message = f"no word of the documents belongs to {task!r}; expected at least one. Sample more."
+    require((target >= 0).any(), ValueError, message)
+    logits, records = _gated_traces(model, ids[:, :-1], gates, outputs)
+    n, query = np.nonzero(target >= 0)
+    right_word = ids[n, query + 1]
+    is_form = FORMS[right_word][:, None] == FORMS
+    chances, dlogits = softmax(np.where(is_form, logits[n, query], -np.inf)), np.zeros(logits.shape)
+    dlogits[n, query] = (chances - np.eye(len(model.E))[right_word]) / len(n)
     dX, gradients = dlogits @ model.U.T, dict.fromkeys(gates)
     for layer in reversed(range(len(model.layers))):
         for head in [head for head in gates if head[0] == layer]:
-            change = records[layer].heads[:, head[1]] - outputs[head]
-            gradients[head] = float((change @ _rows(model, head) * dX).sum())
+            difference = records[layer].heads[:, head[1]] - outputs[head]
+            gradients[head] = float((difference @ _output_rows(model, head) * dX).sum())
         dX = dX + multi_head_attention_backward(records[layer], dX).dX
     return form_loss(logits, documents)[task], gradients
 
 
-def _gated_records(model, ids, gates, outputs):
+def _gated_traces(model, ids, gates, outputs):
     """Return the logits of `gated`, and traces with the rows of W_O times their head's gate."""
     X, records = embed(ids, model.E, model.P), []
     for layer, params in enumerate(model.layers):
-        own = np.array([gates.get((layer, head), 1.0) for head in range(params.n_heads)])
-        W_O = np.repeat(own, params.d_v)[:, None] * params.W_O
+        head_gates = np.array([gates.get((layer, head), 1.0) for head in range(params.n_heads)])
+        W_O = np.repeat(head_gates, params.d_v)[:, None] * params.W_O
         records.append(trace(X, replace(params, W_O=W_O), mask=causal_mask(ids.shape[-1])))
         X = X + records[-1].Y
         for head, gate in gates.items():
             if head[0] == layer:
-                X = X + (1 - gate) * outputs[head] @ _rows(model, head)
+                X = X + (1 - gate) * outputs[head] @ _output_rows(model, head)
     return X @ model.U, records
 
 
-def _rows(model, head):
+def _output_rows(model, head):
     """Return the rows of W_O that belong to a head, (d_v, d_model)."""
-    params = model.layers[head[0]]
-    return params.W_O[head[1] * params.d_v : (head[1] + 1) * params.d_v]
+    layer_params = model.layers[head[0]]
+    return layer_params.W_O[head[1] * layer_params.d_v : (head[1] + 1) * layer_params.d_v]
 
 
 @checked
@@ -218,12 +218,12 @@ def learn_gates(gates: dict, gradients: callable, *, price: float, steps: "integ
     {(0, 0): 0.0, (0, 1): 1.0}
     """
     require_gates(gates, gates)
-    expected = "expected more than 0, or a gate that nothing needs does not move"
-    require(price > 0, ValueError, f"price is {price}; {expected}. Take 0.3 nats.")
-    for step in np.linspace(0.2, 0.02, steps):
-        slopes = gradients(gates)
-        moves = {head: step * np.clip(slopes[head] / price, -1, 1) for head in gates}
-        gates = {head: float(np.clip(gates[head] - moves[head], 0, 1)) for head in gates}
+    expectation = "expected more than 0, or a gate that nothing needs does not move"
+    require(price > 0, ValueError, f"price is {price}; {expectation}. Take 0.3 nats.")
+    for step_size in np.linspace(0.2, 0.02, steps):
+        derivatives = gradients(gates)
+        head_steps = {head: step_size * np.clip(derivatives[head] / price, -1, 1) for head in gates}
+        gates = {head: float(np.clip(gates[head] - head_steps[head], 0, 1)) for head in gates}
     return gates
 
 

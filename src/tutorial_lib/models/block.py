@@ -79,12 +79,12 @@ def require_squares(X):
         "X is an array of float16; expected float32 or float64, since the square of 256 "
         "overflows float16. Convert it first: X.astype(float).",
     )
-    kind = np.iinfo if X.dtype.kind == "i" else np.finfo
-    most = math.sqrt(float(kind(X.dtype).max) / X.shape[-1])
+    type_info = np.iinfo if X.dtype.kind == "i" else np.finfo
+    limit = math.sqrt(float(type_info(X.dtype).max) / X.shape[-1])
     largest = max(float(X.max(initial=0)), -float(X.min(initial=0)))  # 0 where a batch is empty
     require(
-        largest < most,
+        largest < limit,
         ValueError,
-        f"the largest number of X is {largest:.3g}; expected less than {most:.3g}, or the "
+        f"the largest number of X is {largest:.3g}; expected less than {limit:.3g}, or the "
         f"sum of its row's squares overflows {X.dtype}. Make X smaller.",
     )

@@ -129,8 +129,8 @@ def compose(model: TinyModel, first: tuple, second: tuple, *, through: object = 
         f"since a layer reads what earlier ones have added. "
         + ("Exchange them." if second[0] < first[0] else "Take heads of two layers."),
     )
-    sentence = f"through={through!r}; expected one of {PATHS}. A head reads by these."
-    require(through in PATHS, ValueError, sentence)
+    message = f"through={through!r}; expected one of {PATHS}. A head reads by these."
+    require(through in PATHS, ValueError, message)
     W_OV = ov_circuit(model.layers[first[0]], first[1])
     params, head = model.layers[second[0]], second[1]
     if through == "values":

@@ -44,7 +44,7 @@ class TinyModel:
     def of(cls, arrays):
         """Make a model of such a list."""
         E, P, layers, U = split_layers(arrays, "TinyModel")
-        return cls(E, P, tuple(Params(*layer) for layer in layers), U)
+        return cls(E, P, tuple(Params(*matrices) for matrices in layers), U)
 
 
 def init_model(rng, *, n_layers=2, n_heads=2, d_model=64, **widths):
@@ -53,8 +53,8 @@ def init_model(rng, *, n_layers=2, n_heads=2, d_model=64, **widths):
     `widths` are the d_k and d_v of its heads, by default d_model / n_heads.
     """
     E, P = rng.standard_normal((2, VOCABULARY, d_model)) / np.sqrt(2)
-    shape = {"d_model": d_model, "n_heads": n_heads, **widths}
-    layers = tuple(init_params(rng, **shape) for _ in range(n_layers))
+    widths_ = {"d_model": d_model, "n_heads": n_heads, **widths}
+    layers = tuple(init_params(rng, **widths_) for _ in range(n_layers))
     return TinyModel(E, P, layers, rng.standard_normal((d_model, VOCABULARY)) / np.sqrt(d_model))
 
 
@@ -78,11 +78,11 @@ def sample_sequences(
 @checked
 def run(model: TinyModel, ids: "int ... T") -> tuple:
     """Run the forward pass: logits, (..., T, vocabulary), and the trace of each layer."""
-    X, records = embed(ids, model.E, model.P), []
+    X, traces = embed(ids, model.E, model.P), []
     for params in model.layers:
-        records.append(trace(X, params, mask=causal_mask(ids.shape[-1])))
-        X = X + records[-1].Y
-    return X @ model.U, records
+        traces.append(trace(X, params, mask=causal_mask(ids.shape[-1])))
+        X = X + traces[-1].Y
+    return X @ model.U, traces
 
 
 @checked
@@ -91,15 +91,15 @@ def loss_and_gradients(model: TinyModel, ids: "int n tokens", known: object) -> 
 
     The gradients are a list in the order of `model.arrays`.
     """
-    logits, records = run(model, ids[:, :-1])
+    logits, traces = run(model, ids[:, :-1])
     probabilities, one_hot = softmax(logits), np.eye(len(model.E))[ids]
-    weight = known / known.sum()
-    loss = -(np.log((probabilities * one_hot[:, 1:]).sum(axis=-1)) * weight).sum()
-    dlogits = (probabilities - one_hot[:, 1:]) * weight[..., None]
-    dX, dU = linear_backward(records[-1].X + records[-1].Y, model.U, dlogits)
+    token_weights = known / known.sum()
+    loss = -(np.log((probabilities * one_hot[:, 1:]).sum(axis=-1)) * token_weights).sum()
+    dlogits = (probabilities - one_hot[:, 1:]) * token_weights[..., None]
+    dX, dU = linear_backward(traces[-1].X + traces[-1].Y, model.U, dlogits)
     gradients = [dU]
-    for layer in records[::-1]:
-        own = multi_head_attention_backward(layer, dX)
+    for layer_trace in traces[::-1]:
+        own = multi_head_attention_backward(layer_trace, dX)
         gradients = [own.dW_Q, own.dW_K, own.dW_V, own.dW_O, *gradients]
         dX = dX + own.dX  # around the layer, and through it
     _, dE = linear_backward(one_hot[:, :-1], model.E, dX)  # a lookup is a product: chapter 01

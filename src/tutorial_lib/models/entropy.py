@@ -26,15 +26,15 @@ def expected_surprisal(*, length: "length" = LENGTH, grammar: Grammar = GRAMMAR)
     """
     chances = grammar.chances
     entropy = -(chances * np.log(np.where(chances > 0, chances, 1))).sum(axis=1)
-    moves = np.zeros((len(chances), len(chances)))  # from state to state, by any word
-    np.add.at(moves, (np.arange(len(chances))[:, None], grammar.follows), chances)
-    surname, new = _chances_of_new(grammar, length)
+    transitions = np.zeros((len(chances), len(chances)))  # from state to state, by any word
+    np.add.at(transitions, (np.arange(len(chances))[:, None], grammar.follows), chances)
+    is_surname, new = _chances_of_new(grammar, length)
     distribution, nats = np.zeros((len(chances), length)), []  # over states and names so far
     distribution[0, 0] = 1
     for _ in range(length):
-        nats.append((distribution * np.where(surname[:, None], new, 1) * entropy[:, None]).sum())
-        distribution[surname] = np.roll(distribution[surname], 1, axis=1)
-        distribution = moves.T @ distribution
+        nats.append((distribution * np.where(is_surname[:, None], new, 1) * entropy[:, None]).sum())
+        distribution[is_surname] = np.roll(distribution[is_surname], 1, axis=1)
+        distribution = transitions.T @ distribution
     return np.array(nats)
 
 
@@ -43,20 +43,20 @@ def _chances_of_new(grammar, length):
 
     Given names have to be equally likely wherever one is possible, and surnames only after them.
     """
-    possible = grammar.chances > 0
-    named, surname = (possible[:, words].any(axis=1) for words in (GIVEN, SURNAME))
-    chances = grammar.chances[named][:, possible.any(axis=0) & GIVEN]  # (states, names)
+    is_possible = grammar.chances > 0
+    names_next, is_surname = (is_possible[:, words].any(axis=1) for words in (GIVEN, SURNAME))
+    chances = grammar.chances[names_next][:, is_possible.any(axis=0) & GIVEN]  # (states, names)
     even = np.allclose(chances, chances[:, :1])
-    surnames_only = not possible[surname][:, ~SURNAME].any() and not surname[0]
-    after_names = (surname[grammar.follows] == GIVEN) | ~possible
+    surnames_only = not is_possible[is_surname][:, ~SURNAME].any() and not is_surname[0]
+    surname_follows = (is_surname[grammar.follows] == GIVEN) | ~is_possible
     require(
-        even and surnames_only and after_names.all(),
+        even and surnames_only and surname_follows.all(),
         ValueError,
         f"the grammar has {'names and surnames apart' if even else 'uneven names'}; expected one "
         f"chance for all names, wherever a name is possible, and a surname after each and nowhere "
         f"else, or the chance of a new name is not known. Change the rules.",
     )
-    return surname, (1 - 1 / max(1, chances.shape[1])) ** np.arange(length)
+    return is_surname, (1 - 1 / max(1, chances.shape[1])) ** np.arange(length)
 
 
 @checked
@@ -79,8 +79,8 @@ def accuracy(logits: "any n length 100", documents: Documents) -> dict:
     the documents is left out.
     """
     return {
-        task: float((logits.argmax(axis=-1) == words).mean())
-        for task, logits, words in _forms(logits, documents)
+        task: float((logits.argmax(axis=-1) == targets).mean())
+        for task, logits, targets in _form_cases(logits, documents)
     }
 
 
@@ -101,12 +101,12 @@ def form_loss(logits: "any n length 100", documents: Documents) -> dict:
     0.6931
     """
     return {
-        task: float(-_log_softmax(logits, words).mean())
-        for task, logits, words in _forms(logits, documents)
+        task: float(-_log_softmax(logits, targets).mean())
+        for task, logits, targets in _form_cases(logits, documents)
     }
 
 
-def _forms(logits, documents):
+def _form_cases(logits, documents):
     """Yield each task that occurs, the logits of its cases, and the right form of each.
 
     The logits, (cases, words), are -inf outside the set of forms that the right one belongs to.
@@ -114,12 +114,12 @@ def _forms(logits, documents):
     for task, name in enumerate(TASKS):
         cases = documents.task == task
         if cases.any():
-            words = documents.ids[:, 1:][cases]
-            yield name, np.where(FORMS[words][:, None] == FORMS, logits[cases], -np.inf), words
+            targets = documents.ids[:, 1:][cases]
+            yield name, np.where(FORMS[targets][:, None] == FORMS, logits[cases], -np.inf), targets
 
 
-def _log_softmax(logits, words):
+def _log_softmax(logits, targets):
     """Return the log of the softmax at one word of each row; no gap of logits is too wide."""
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    logit = np.take_along_axis(shifted, words[..., None], axis=-1)[..., 0]
-    return logit - np.log(np.exp(shifted).sum(axis=-1))
+    shifted_logits = logits - logits.max(axis=-1, keepdims=True)
+    target_logit = np.take_along_axis(shifted_logits, targets[..., None], axis=-1)[..., 0]
+    return target_logit - np.log(np.exp(shifted_logits).sum(axis=-1))

@@ -27,8 +27,8 @@ VERB, GIVEN = _is("rest:s", "rest:p", "act:s", "act:p"), _is("given:f", "given:m
 CLOSING, SURNAME = _is(")", "]"), _is("surname")
 FORMS = np.arange(len(WORDS))  # words of one number are forms of one set: a single one is right
 FORMS[_is("rest:p", "act:p")] = FORMS[_is("rest:s", "act:s")]
-for _set in (CLOSING, SURNAME, _is("pronoun"), _is("reflexive")):
-    FORMS[_set] = FORMS[_set][0]
+for _form_set in (CLOSING, SURNAME, _is("pronoun"), _is("reflexive")):
+    FORMS[_form_set] = FORMS[_form_set][0]
 
 
 @checked
@@ -59,23 +59,23 @@ def rules():
     symbols["inner"] = "1 noun:s>clause act:s<clause | 1 noun:p>clause act:p<clause"
     symbols["object"] = "1 the other | 1 given:f surname | 1 given:m surname"
     symbols["other"] = "1 noun:s | 1 noun:p"
-    symbols |= {f"called:{k}": f"1 given:{k}>subject surname aside:{k}" for k in "fm"}
+    symbols |= {f"called:{kind}": f"1 given:{kind}>subject surname aside:{kind}" for kind in "fm"}
     words = CLASSES["pronoun"].split(), CLASSES["reflexive"].split()
     for kind, pronoun, reflexive in zip("spfm", *words, strict=True):
-        verb, end = "p<subject" if kind == "p" else "s<subject", f". next:{kind}"
+        verb_end, end = "p<subject" if kind == "p" else "s<subject", f". next:{kind}"
         aside, clause = f"aside:{kind}", f"{pronoun}<subject>subject do:{kind}"
         symbols[f"next:{kind}"] = f"6 the head | 3 called:f | 3 called:m | 4 {clause}"
         symbols[f"more:{kind}"] = f"1 {aside} | 1 that clause:{kind} {aside}"
-        symbols[f"clause:{kind}"] = f"1 rest:{verb} | 1 act:{verb} the other | 1 the inner"
+        symbols[f"clause:{kind}"] = f"1 rest:{verb_end} | 1 act:{verb_end} the other | 1 the inner"
         symbols[aside] = f"2 do:{kind} | 1 round:1 do:{kind} | 1 square:1 do:{kind}"
-        symbols[f"do:{kind}"] = f"1 rest:{verb} {end} | 1 act:{verb} whom:{kind} {end}"
+        symbols[f"do:{kind}"] = f"1 rest:{verb_end} {end} | 1 act:{verb_end} whom:{kind} {end}"
         symbols[f"whom:{kind}"] = f"2 object | 1 {reflexive}<subject"
     for depth in range(1, DEPTH + 1):
         for shape, opening, closing in (("round", "(", ")"), ("square", "[", "]")):
             end, deeper = f"{closing}<bracket{depth}", depth + 1
-            more = f" | 1 round:{deeper} {end} | 1 square:{deeper} {end}" * (depth < DEPTH)
+            nesting = f" | 1 round:{deeper} {end} | 1 square:{deeper} {end}" * (depth < DEPTH)
             symbols[f"{shape}:{depth}"] = f"1 {opening}>bracket{depth} adverb {shape}-end:{depth}"
-            symbols[f"{shape}-end:{depth}"] = f"4 {end}{more}"
+            symbols[f"{shape}-end:{depth}"] = f"4 {end}{nesting}"
     return symbols
 
 
@@ -111,48 +111,48 @@ class Documents:
         ------
         ValueError : no such task
         """
-        sentence = f"task is {task!r}; expected one of {TASKS}. Choose one of them."
-        require(task in TASKS, ValueError, sentence)
+        message = f"task is {task!r}; expected one of {TASKS}. Choose one of them."
+        require(task in TASKS, ValueError, message)
         return np.where(self.task == TASKS.index(task), self.decided_by, -1)
 
 
-def _walk(next_word, n, length, grammar):
+def _make_documents(next_word, count, length, grammar):
     """Make documents word by word; `next_word` gets t and the chances (n, words)."""
-    rows, state = np.arange(n), np.zeros(n, dtype=int)
-    ids, surprisal = np.zeros((n, length + 1), dtype=int), np.zeros((n, length))
-    decided_by, marks = np.full((n, length), -1), np.full((n, len(grammar.names)), -1)
-    family = np.full((n, len(WORDS)), -1)  # given name -> where its surname occurred last
+    batch, states_ = np.arange(count), np.zeros(count, dtype=int)
+    ids, surprisal = np.zeros((count, length + 1), dtype=int), np.zeros((count, length))
+    decided_by, noted = np.full((count, length), -1), np.full((count, len(grammar.names)), -1)
+    surname_at = np.full((count, len(WORDS)), -1)  # given name -> where its surname occurred last
     for t in range(length):
-        chances, previous = grammar.chances[state], ids[:, t]
-        surname = family[rows, previous]
-        repeated = surname >= 0
-        chances[repeated] = np.eye(len(WORDS))[ids[repeated, surname[repeated]]]
-        word = ids[:, t + 1] = next_word(t, chances)
-        surprisal[:, t] = -np.log(chances[rows, word])
-        decided_by[:, t] = np.where(repeated, surname, marks[rows, grammar.decides[state, word]])
-        marks[rows, grammar.notes[state, word]] = t + 1
-        marks[:, -1] = -1
-        family[rows[SURNAME[word]], previous[SURNAME[word]]] = t + 1
-        state = grammar.follows[state, word]
-    return Documents(ids, np.abs(surprisal), _tasks(ids, decided_by), decided_by)
+        word_chances, last_words = grammar.chances[states_], ids[:, t]
+        surname = surname_at[batch, last_words]
+        is_known = surname >= 0
+        word_chances[is_known] = np.eye(len(WORDS))[ids[is_known, surname[is_known]]]
+        word = ids[:, t + 1] = next_word(t, word_chances)
+        surprisal[:, t] = -np.log(word_chances[batch, word])
+        decided_by[:, t] = np.where(is_known, surname, noted[batch, grammar.decides[states_, word]])
+        noted[batch, grammar.notes[states_, word]] = t + 1
+        noted[:, -1] = -1
+        surname_at[batch[SURNAME[word]], last_words[SURNAME[word]]] = t + 1
+        states_ = grammar.follows[states_, word]
+    return Documents(ids, np.abs(surprisal), _word_tasks(ids, decided_by), decided_by)
 
 
-def _tasks(ids, decided_by):
+def _word_tasks(ids, decided_by):
     """Return which of TASKS each word is, from the words between it and its target."""
-    rows, word = np.arange(len(ids))[:, None], ids[:, 1:]
-    verb, closing, that = VERB[word], CLOSING[word], _is("that")
+    documents, word = np.arange(len(ids))[:, None], ids[:, 1:]
+    verb, closing, is_that = VERB[word], CLOSING[word], _is("that")
 
-    def count_between(flags):
-        counts = np.pad(np.cumsum(flags[ids], axis=1), ((0, 0), (1, 0)))
-        return counts[:, 1:-1] - counts[rows, decided_by + 1]
+    def count_between(word_flags):
+        running_count = np.pad(np.cumsum(word_flags[ids], axis=1), ((0, 0), (1, 0)))
+        return running_count[:, 1:-1] - running_count[documents, decided_by + 1]
 
-    plural, nested = _is("noun:p", "they")[ids[rows, decided_by]], count_between(CLOSING) > 0
-    singular_between = count_between(_is("noun:s") | GIVEN)
-    attractors = np.where(plural, singular_between, count_between(_is("noun:p")))
+    plural, nested = _is("noun:p", "they")[ids[documents, decided_by]], count_between(CLOSING) > 0
+    n_singular = count_between(_is("noun:s") | GIVEN)
+    n_attractors = np.where(plural, n_singular, count_between(_is("noun:p")))
     adjacent = decided_by == np.arange(ids.shape[1] - 1)
-    delayed = np.pad(ids, ((0, 0), (2, 0)))[:, :-3]  # the word before the last
-    cases = [verb & (that[ids[:, :-1]] | that[delayed] & adjacent), verb & (attractors > 0)]
-    cases += [verb & (count_between(that) > 0), verb & nested, verb, closing & nested, closing]
+    lagged = np.pad(ids, ((0, 0), (2, 0)))[:, :-3]  # the word before the last
+    cases = [verb & (is_that[ids[:, :-1]] | is_that[lagged] & adjacent), verb & (n_attractors > 0)]
+    cases += [verb & (count_between(is_that) > 0), verb & nested, verb, closing & nested, closing]
     cases += [SURNAME[word], _is("reflexive")[word], _is("pronoun")[word]]  # the first that holds
     return np.where(decided_by >= 0, np.select(cases, [1, 4, 2, 3, 0, 8, 7, 9, 5, 6]), -1)
 
@@ -165,13 +165,13 @@ def sample_documents(
 
     Introduced in chapter 19. The words of the grammar are WORDS.
     """
-    uniform = rng.random((length, n, 1))
+    draws = rng.random((length, n, 1))
 
     def next_word(t, chances):
-        sums = np.cumsum(chances, axis=1)
-        return (sums <= uniform[t] * sums[:, -1:]).sum(axis=1)
+        cumulative = np.cumsum(chances, axis=1)
+        return (cumulative <= draws[t] * cumulative[:, -1:]).sum(axis=1)
 
-    return _walk(next_word, n, length, grammar)
+    return _make_documents(next_word, n, length, grammar)
 
 
 @checked
@@ -193,13 +193,13 @@ def read_documents(ids: "int n tokens", *, grammar: Grammar = GRAMMAR) -> Docume
         raise ValueError("a document does not begin with <bos>; expected id 0. Put it in front.")
 
     def next_word(t, chances):
-        words = ids[:, t + 1]
-        for n in np.flatnonzero(chances[np.arange(len(ids)), words] == 0):
-            possible = [WORDS[i] for i in np.flatnonzero(chances[n])]
+        word_ids = ids[:, t + 1]
+        for n in np.flatnonzero(chances[np.arange(len(ids)), word_ids] == 0):
+            allowed_words = [WORDS[word_id] for word_id in np.flatnonzero(chances[n])]
             raise ValueError(
-                f"document {n} has {WORDS[words[n]]!r} at position {t + 1}; expected one of "
-                f"{possible}. Change that word, or the words before it."
+                f"document {n} has {WORDS[word_ids[n]]!r} at position {t + 1}; expected one of "
+                f"{allowed_words}. Change that word, or the words before it."
             )
-        return words
+        return word_ids
 
-    return _walk(next_word, len(ids), ids.shape[1] - 1, grammar)
+    return _make_documents(next_word, len(ids), ids.shape[1] - 1, grammar)

@@ -171,14 +171,14 @@ def attribution_patch(
     Source: Nanda (2023), https://www.neelnanda.io/mechanistic-interpretability/attribution-patching
     """
     require_ids_of(model, ids, other)
-    (_, records), (_, others) = run(model, ids), run(model, other)
-    dX, changes = dlogits @ model.U.T, []
-    for record, patched in zip(records[::-1], others[::-1], strict=True):
-        H, d_v = record.params.n_heads, record.params.d_v
-        dY = (patched.heads - record.heads) @ record.params.W_O.reshape(H, d_v, -1)
-        changes.append((dY * dX[..., None, :, :]).sum(axis=(-2, -1)))  # (..., H)
-        dX = dX + multi_head_attention_backward(record, dX).dX
-    return np.concatenate(changes[::-1], axis=-1)
+    (_, traces), (_, other_traces) = run(model, ids), run(model, other)
+    dX, estimates = dlogits @ model.U.T, []
+    for base_trace, other_trace in zip(traces[::-1], other_traces[::-1], strict=True):
+        H, d_v = base_trace.params.n_heads, base_trace.params.d_v
+        dY = (other_trace.heads - base_trace.heads) @ base_trace.params.W_O.reshape(H, d_v, -1)
+        estimates.append((dY * dX[..., None, :, :]).sum(axis=(-2, -1)))  # (..., H)
+        dX = dX + multi_head_attention_backward(base_trace, dX).dX
+    return np.concatenate(estimates[::-1], axis=-1)
 
 
 def require_target(target):
@@ -224,9 +224,9 @@ def require_outputs(model, ids, outputs):
     for (layer, _), output in outputs.items():
         require_array("output", output)
         shape = (*ids.shape, model.layers[layer].d_v)
-        pairs = zip(output.shape[::-1], shape[::-1], strict=False)
+        length_pairs = zip(output.shape[::-1], shape[::-1], strict=False)
         require(
-            output.ndim <= len(shape) and all(n in (1, length) for n, length in pairs),
+            output.ndim <= len(shape) and all(size in (1, length) for size, length in length_pairs),
             ShapeError,
             f"output has shape {output.shape}; expected what broadcasts to {shape}, (..., T, d_v). "
             f"A mean over documents and positions has shape ({shape[-1]},).",

@@ -41,11 +41,11 @@ class BlockModel:
 
     def check(self):
         """Require feeds that fit the layers."""
-        lengths = [len(feed) for feed in self.feeds]
+        feed_lengths = [len(feed) for feed in self.feeds]
         require(
-            lengths == [2] * len(self.layers),
+            feed_lengths == [2] * len(self.layers),
             ShapeError,
-            f"feeds has entries of {lengths} matrices; expected W_1 and W_2 for each of "
+            f"feeds has entries of {feed_lengths} matrices; expected W_1 and W_2 for each of "
             f"{len(self.layers)} layers. Give as many pairs.",
         )
         for feed in self.feeds:
@@ -54,8 +54,8 @@ class BlockModel:
     @property
     def arrays(self):
         """All parameters, in one list: six matrices per block."""
-        pairs = zip(self.layers, self.feeds, strict=True)
-        matrices = [W for params, feed in pairs for W in (*vars(params).values(), *feed)]
+        layer_pairs = zip(self.layers, self.feeds, strict=True)
+        matrices = [W for params, feed in layer_pairs for W in (*vars(params).values(), *feed)]
         return [self.E, self.P, *matrices, self.U]
 
     @classmethod
@@ -105,12 +105,12 @@ def encode(sentence: str, *, length: "length" = LENGTH) -> "positions":
         f"Give the number of positions that the model has, such as {LENGTH}.",
     )
     words = sentence.split()
-    message = _fault(words, length)
-    require(not message, ValueError, message)
+    fault = _sentence_fault(words, length)
+    require(not fault, ValueError, fault)
     return np.array([0, *(ID[word] for word in words)])
 
 
-def _fault(words, length):
+def _sentence_fault(words, length):
     """Say what keeps the words of a sentence from being ids; nothing where all can be."""
     limit = length - 1
     if not words:
@@ -123,40 +123,40 @@ def _fault(words, length):
             f"The sentence has {len(words)} words; expected at most {limit}, since the model has "
             f"{length} positions and <bos> takes the first. Leave out {len(words) - limit}."
         )
-    unknown = [word for word in words if not ID.get(word)]  # None, or 0 for <bos>
-    return _unknown(unknown[0]) if unknown else ""
+    unknown_words = [word for word in words if not ID.get(word)]  # None, or 0 for <bos>
+    return _word_fault(unknown_words[0]) if unknown_words else ""
 
 
-def _unknown(word):
+def _word_fault(word):
     """Explain that the text does not have a word, and what may have been meant."""
     if word in ID:
         return f"'{word}' is put in front by itself. Leave it out."
-    parts = re.findall(r"[^\W_]+|[\W_]", word)
+    word_parts = re.findall(r"[^\W_]+|[\W_]", word)
     excerpt = word if len(word) <= LONGEST_SHOWN else word[:LONGEST_SHOWN] + "…"
     message = f"'{excerpt}' is no word of this text"
-    if all(part in ID for part in parts):
-        return f"{message}, but its parts are. Put blanks between them: “{' '.join(parts)}”."
-    if similar := _similar(excerpt):
-        return f"{message}; near it: {', '.join(similar)}. Take one of its words."
+    if all(part in ID for part in word_parts):
+        return f"{message}, but its parts are. Put blanks between them: “{' '.join(word_parts)}”."
+    if neighbours := _similar_words(excerpt):
+        return f"{message}; near it: {', '.join(neighbours)}. Take one of its words."
     return f"{message}. {KINDS}"
 
 
-def _similar(word):
+def _similar_words(word):
     """Return up to three words of the text that a few changed letters make of this one."""
-    distances = {known: _distance(word.lower(), known.lower()) for known in ID if ID[known]}
-    limit = min(max(2, len(word) // 2), len(word) - 1)
-    nearest = sorted(distances, key=distances.get)[:3]
-    return [known for known in nearest if distances[known] <= limit]
+    distances = {entry: _distance(word.lower(), entry.lower()) for entry in ID if ID[entry]}
+    max_distance = min(max(2, len(word) // 2), len(word) - 1)
+    nearest_words = sorted(distances, key=distances.get)[:3]
+    return [entry for entry in nearest_words if distances[entry] <= max_distance]
 
 
-def _distance(a, b):
+def _distance(source, target):
     """Count the letters to insert, delete or replace to make b of a."""
-    distances = list(range(len(b) + 1))
-    for x in a:
-        previous, distances = distances, [distances[0] + 1]
-        for j, y in enumerate(b):
-            distances.append(min(distances[j] + 1, previous[j + 1] + 1, previous[j] + (x != y)))
-    return distances[-1]
+    row = list(range(len(target) + 1))
+    for x in source:
+        last_row, row = row, [row[0] + 1]
+        for j, y in enumerate(target):
+            row.append(min(row[j] + 1, last_row[j + 1] + 1, last_row[j] + (x != y)))
+    return row[-1]
 
 
 @checked
@@ -180,5 +180,5 @@ def in_eight_bits(model: TinyModel) -> TinyModel:
 
     Introduced in chapter 20.
     """
-    pairs = (eight_bits(array) for array in model.arrays)
-    return TinyModel.of([codes * steps[..., None] for codes, steps in pairs])
+    rounded_arrays = (eight_bits(array) for array in model.arrays)
+    return TinyModel.of([codes * steps[..., None] for codes, steps in rounded_arrays])

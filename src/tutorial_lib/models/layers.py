@@ -21,24 +21,24 @@ def split_layers(arrays, kind):
         + (f"Take {fits[0]}.of(arrays)." if fits else "Is the checkpoint whole, and of this kind?"),
     )
     E, P, *matrices, U = arrays
-    return E, P, [matrices[i : i + n] for i in range(0, len(matrices), n)], U
+    return E, P, [matrices[start : start + n] for start in range(0, len(matrices), n)], U
 
 
 def require_heads(layers, *heads):
     """Require heads of these layers, each named by a tuple (layer, head), both counted from 0."""
-    for pair in heads:
+    for head in heads:
         require(
-            isinstance(pair, tuple) and len(pair) == 2,
+            isinstance(head, tuple) and len(head) == 2,
             TypeError,
-            f"a head is named {pair!r}; expected a tuple (layer, head). Head 1.2 is (1, 2).",
+            f"a head is named {head!r}; expected a tuple (layer, head). Head 1.2 is (1, 2).",
         )
-        n = len(layers)
-        for name, number in zip(("layer", "head"), pair, strict=True):
-            require_whole(name, number)
+        limit = len(layers)
+        for name, index in zip(("layer", "head"), head, strict=True):
+            require_whole(name, index)
             require(
-                0 <= number < n,
+                0 <= index < limit,
                 ValueError,
-                f"{name} {number} of {n}: expected 0 to {n - 1}. Choose one that is there; "
+                f"{name} {index} of {limit}: expected 0 to {limit - 1}. Choose one that is there; "
                 f"the first is {name} 0.",
             )
-            n = layers[pair[0]].n_heads
+            limit = layers[head[0]].n_heads

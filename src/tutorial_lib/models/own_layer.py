@@ -134,8 +134,8 @@ def backward_pass(record: Pass, dY: "any ...") -> tuple:
         dQ, dK = (rotate(dZ, np.arange(dZ.shape[-2]), -layer.frequencies) for dZ in (dQ, dK))
     pairs = zip((params.W_Q, params.W_K, params.W_V), (dQ, dK, dV), strict=True)
     dX, matrices = zip(*(project_heads_backward(record.X, W, dZ) for W, dZ in pairs), strict=True)
-    sinks = [] if layer.sink is None else [_dsink(record, dheads)]
-    return sum(dX), [*matrices, dW_O, *sinks]
+    sink_gradients = [] if layer.sink is None else [_sink_gradient(record, dheads)]
+    return sum(dX), [*matrices, dW_O, *sink_gradients]
 
 
 def _sum_groups(dZ, n_kv_heads):
@@ -144,11 +144,11 @@ def _sum_groups(dZ, n_kv_heads):
     return dZ.reshape(*batch, n_kv_heads, H // n_kv_heads, T, d).sum(axis=-3)
 
 
-def _dsink(record, dheads):
+def _sink_gradient(record, dheads):
     """The gradient of a sink: minus its weight times the weighted sum of the row's gradients."""
     dweights = dheads @ np.swapaxes(record.V, -1, -2)
-    mean = (record.weights * dweights).sum(axis=-1)  # (..., H, T)
-    dscores = (record.weights.sum(axis=-1) - 1) * mean
+    row_mean = (record.weights * dweights).sum(axis=-1)  # (..., H, T)
+    dscores = (record.weights.sum(axis=-1) - 1) * row_mean
     return dscores.sum(axis=-1).reshape(-1, dscores.shape[-2]).sum(axis=0)
 
 
@@ -169,8 +169,8 @@ class OwnModel:
     @property
     def arrays(self):
         """All parameters, in one list; the first and the last are E, P and U."""
-        inner = [array for layer in self.layers for array in layer.arrays]
-        return [self.E, *([self.P] if self.has_positions else []), *inner, self.U]
+        layer_arrays = [array for layer in self.layers for array in layer.arrays]
+        return [self.E, *([self.P] if self.has_positions else []), *layer_arrays, self.U]
 
     @property
     def has_positions(self):
@@ -184,10 +184,10 @@ class OwnModel:
 
     def of(self, arrays):
         """Return the model with other arrays, in the order of `arrays`."""
-        E, *inner, U = arrays
-        P = inner.pop(0) if self.has_positions else self.P
-        size = len(inner) // len(self.layers)
-        layers = (layer.of(inner[n * size :][:size]) for n, layer in enumerate(self.layers))
+        E, *layer_arrays, U = arrays
+        P = layer_arrays.pop(0) if self.has_positions else self.P
+        size = len(layer_arrays) // len(self.layers)
+        layers = (layer.of(layer_arrays[n * size :][:size]) for n, layer in enumerate(self.layers))
         return replace(self, E=E, P=P, layers=tuple(layers), U=U)
 
 
@@ -208,15 +208,15 @@ def init_own_model(
     >>> init_own_model(np.random.default_rng(0)).n_parameters
     49664
     """
-    d_k, terms = D_MODEL // HEADS, 1 if rotated else 2
-    E = rng.standard_normal((len(WORDS), D_MODEL)) / np.sqrt(terms)
+    d_k, n_terms = D_MODEL // HEADS, 1 if rotated else 2
+    E = rng.standard_normal((len(WORDS), D_MODEL)) / np.sqrt(n_terms)
     P = np.zeros((LENGTH, D_MODEL)) if rotated else rng.standard_normal((LENGTH, D_MODEL)) / 2**0.5
     frequencies, layers = rope_frequencies(d_k) if rotated else None, []
     for _ in range(2):
         shapes = (HEADS, D_MODEL, d_k), *2 * [(n_kv_heads, D_MODEL, d_k)], (D_MODEL, D_MODEL)
-        params = GroupedParams(*(rng.standard_normal(s) / np.sqrt(D_MODEL) for s in shapes))
-        own = rng.standard_normal(HEADS) / 2 if sink else None
-        layers.append(OwnLayer(params, frequencies, window, own))
+        params = GroupedParams(*(rng.standard_normal(shape) / np.sqrt(D_MODEL) for shape in shapes))
+        sink_scores = rng.standard_normal(HEADS) / 2 if sink else None
+        layers.append(OwnLayer(params, frequencies, window, sink_scores))
     return OwnModel(E, P, tuple(layers), rng.standard_normal((D_MODEL, len(WORDS))) / D_MODEL**0.5)
 
 
@@ -226,11 +226,11 @@ def run_own(model: OwnModel, ids: "int ... T") -> tuple:
 
     Introduced in chapter 23.
     """
-    X, records = embed(ids, model.E, model.P), []
+    X, passes = embed(ids, model.E, model.P), []
     for layer in model.layers:
-        records.append(forward_pass(X, layer))
-        X = X + records[-1].Y
-    return X @ model.U, records
+        passes.append(forward_pass(X, layer))
+        X = X + passes[-1].Y
+    return X @ model.U, passes
 
 
 @checked
@@ -239,15 +239,15 @@ def loss_and_gradients(model: OwnModel, ids: "int n tokens") -> tuple:
 
     Introduced in chapter 23. The gradients are a list in the order of `model.arrays`.
     """
-    logits, records = run_own(model, ids[:, :-1])
+    logits, passes = run_own(model, ids[:, :-1])
     probabilities, one_hot = softmax(logits), np.eye(len(model.E))[ids]
     loss = -np.log((probabilities * one_hot[:, 1:]).sum(axis=-1)).mean()
     dlogits = (probabilities - one_hot[:, 1:]) / ids[:, 1:].size
-    dX, dU = linear_backward(records[-1].X + records[-1].Y, model.U, dlogits)
+    dX, dU = linear_backward(passes[-1].X + passes[-1].Y, model.U, dlogits)
     gradients = [dU]
-    for layer in records[::-1]:
-        through, own = backward_pass(layer, dX)
-        dX, gradients = dX + through, [*own, *gradients]  # around the layer, and through it
+    for layer_pass in passes[::-1]:
+        dX_layer, own = backward_pass(layer_pass, dX)
+        dX, gradients = dX + dX_layer, [*own, *gradients]  # around the layer, and through it
     _, dE = linear_backward(one_hot[:, :-1], model.E, dX)
     dP = np.zeros(model.P.shape)
     dP[: dX.shape[1]] = dX.sum(axis=0)
@@ -272,22 +272,22 @@ def train_own(
     ------
     ValueError : a rate that is no positive number
     """
-    expected = "expected a positive number, about the change of an entry in a step"
-    require(0 < rate < np.inf, ValueError, f"rate={rate}; {expected}. Begin with 4e-3.")
-    arrays, average, memories = model.arrays, model.arrays, (None, None)
+    expectation = "expected a positive number, about the change of an entry in a step"
+    require(0 < rate < np.inf, ValueError, f"rate={rate}; {expectation}. Begin with 4e-3.")
+    arrays, averages, adam_memories = model.arrays, model.arrays, (None, None)
     for step in range(1, steps + 1):
         loss, gradients = loss_and_gradients(model.of(arrays), sample_documents(rng, BATCH).ids)
-        warm = rate * min(1, step / WARM_UP)
-        arrays, memories = _stepped(model, arrays, gradients, memories, warm)
-        weight = FORGETS / (step + FORGETS - 1)
-        average = [mean + weight * (W - mean) for mean, W in zip(average, arrays, strict=True)]
-        yield step, loss, replace(model.of(average), steps=model.steps + step)
+        warm_rate = rate * min(1, step / WARM_UP)
+        arrays, adam_memories = _adam_update(model, arrays, gradients, adam_memories, warm_rate)
+        share = FORGETS / (step + FORGETS - 1)
+        averages = [mean + share * (W - mean) for mean, W in zip(averages, arrays, strict=True)]
+        yield step, loss, replace(model.of(averages), steps=model.steps + step)
 
 
-def _stepped(model, arrays, gradients, memories, rate):
+def _adam_update(model, arrays, gradients, moments, rate):
     """One step of Adam, at a larger rate for E, P and U; return arrays and both memories."""
-    n = 2 if model.has_positions else 1  # of E and P
-    ends = ([*Z[:n], Z[-1]] for Z in (arrays, gradients))
-    outer, after_outer = adam_step(*ends, memories[0], rate * OUTER)
-    inner, after_inner = adam_step(arrays[n:-1], gradients[n:-1], memories[1], rate)
-    return [*outer[:-1], *inner, outer[-1]], (after_outer, after_inner)
+    n_tables = 2 if model.has_positions else 1  # of E and P
+    table_arrays = ([*arrays_[:n_tables], arrays_[-1]] for arrays_ in (arrays, gradients))
+    tables, table_memory = adam_step(*table_arrays, moments[0], rate * OUTER)
+    inner, layer_memory = adam_step(arrays[n_tables:-1], gradients[n_tables:-1], moments[1], rate)
+    return [*tables[:-1], *inner, tables[-1]], (table_memory, layer_memory)

@@ -38,7 +38,7 @@ class Grammar:
 @checked
 def alternatives(rule: str) -> list:
     """Return the alternatives of a rule: pairs of a chance and a tuple of what follows."""
-    pairs = []
+    choices = []
     for alternative in rule.split("|"):
         weight, *parts = alternative.split() or [""]
         require(
@@ -47,36 +47,36 @@ def alternatives(rule: str) -> list:
             f"an alternative of {rule!r} is {alternative.strip()!r}; expected a weight above 0 and "
             f"what follows, since a word shows the choice. Write '1 word'.",
         )
-        pairs.append((float(weight), tuple(parts)))
-    total = sum(weight for weight, _ in pairs)
-    return [(weight / total, parts) for weight, parts in pairs]
+        choices.append((float(weight), tuple(parts)))
+    total_weight = sum(weight for weight, _ in choices)
+    return [(weight / total_weight, parts) for weight, parts in choices]
 
 
-def _split(part):
+def _split_marks(part):
     """Return a part's symbol or word, and its marks."""
     return re.fullmatch(r"(.[^<>]*)(.*)", part).groups()
 
 
-def _parse(symbol, rule, known):
+def _checked_choices(symbol, rule, vocabulary):
     """Return the alternatives of a rule, of known symbols and words."""
-    pairs = alternatives(rule)
-    unknown = {name for _, parts in pairs for name, _ in map(_split, parts)} - known
+    choices = alternatives(rule)
+    unknown = {name for _, parts in choices for name, _ in map(_split_marks, parts)} - vocabulary
     require(
         not unknown,
         ValueError,
         f"{symbol!r} holds {min(unknown, default='')!r}, which is no symbol and no word; expected "
-        f"one of the {len(known)} that there are. Write it otherwise, or add it.",
+        f"one of the {len(vocabulary)} that there are. Write it otherwise, or add it.",
     )
-    return pairs
+    return choices
 
 
-def _begin(pairs, parts, within=()):
+def _expand(rules_of, parts, within=()):
     """Yield each continuation: chance, the word, its marks, and the parts after it.
 
-    `pairs` are the alternatives of each symbol. `within` are the symbols that these parts begin.
+    `rules_of` are the alternatives of each symbol. `within` are the symbols that these parts begin.
     """
-    symbol, marks = _split(parts[0])
-    if symbol not in pairs:
+    symbol, marks = _split_marks(parts[0])
+    if symbol not in rules_of:
         yield 1.0, symbol, marks, parts[1:]
         return
     require(
@@ -85,18 +85,18 @@ def _begin(pairs, parts, within=()):
         f"{symbol!r} can begin with itself, and so never comes to a word; expected a word before "
         f"it. Put {symbol!r} after a word.",
     )
-    words = set()
-    for chance, (head, *others) in pairs[symbol]:
-        inner = _begin(pairs, (head + marks, *others), (*within, symbol))
-        for conditional, word, word_marks, rest in inner:
+    first_words = set()
+    for chance, (first_part, *other_parts) in rules_of[symbol]:
+        continuations = _expand(rules_of, (first_part + marks, *other_parts), (*within, symbol))
+        for inner_chance, word, word_marks, next_parts in continuations:
             require(
-                word not in words,
+                word not in first_words,
                 ValueError,
                 f"two alternatives of {symbol!r} can begin with {word!r}; expected that a word "
                 f"shows the choice. Let each begin with words of its own.",
             )
-            words.add(word)
-            yield chance * conditional, word, word_marks, (*rest, *parts[1:])
+            first_words.add(word)
+            yield chance * inner_chance, word, word_marks, (*next_parts, *parts[1:])
 
 
 @checked
@@ -116,32 +116,32 @@ def compile_rules(rules: dict, words: list[str], *, start: str = "text") -> Gram
     ValueError : two alternatives of a rule can begin with one word; an alternative has no weight
         or no word, or a word that is not in `words`; a symbol begins with itself; a text ends
     """
-    known = {*rules, *words}
-    pairs = {symbol: _parse(symbol, rule, known) for symbol, rule in rules.items()}
-    _parse("the start", f"1 {start}", known)
-    notes = sorted(set(re.findall(r">(\w+)", " ".join(rules.values()))))
-    names, state_of, states = (*notes, ""), {(start,): 0}, []
-    for parts in (queue := [(start,)]):  # grows while it is read
-        entries = np.zeros((4, len(words)))
-        entries[2:] = len(notes)
-        for chance, word, marks, rest in _begin(pairs, parts):
+    vocabulary = {*rules, *words}
+    choices = {symbol: _checked_choices(symbol, rule, vocabulary) for symbol, rule in rules.items()}
+    _checked_choices("the start", f"1 {start}", vocabulary)
+    note_names = sorted(set(re.findall(r">(\w+)", " ".join(rules.values()))))
+    names, state_of, states = (*note_names, ""), {(start,): 0}, []
+    for parts in (open_states := [(start,)]):  # grows while it is read
+        table_rows = np.zeros((4, len(words)))
+        table_rows[2:] = len(note_names)
+        for chance, word, marks, next_parts in _expand(choices, parts):
             require(
-                rest,
+                next_parts,
                 ValueError,
                 f"the text ends after {word!r}; expected one that goes on, to be cut off at "
                 f"any length. Let the rule end in {start!r}.",
             )
-            if rest not in state_of:
-                state_of[rest] = len(state_of)
-                queue.append(rest)
-            indices = [names.index(name) for name in _marks(marks, names)]
-            entries[:, words.index(word)] = chance, state_of[rest], *indices
-        states.append(entries)
+            if next_parts not in state_of:
+                state_of[next_parts] = len(state_of)
+                open_states.append(next_parts)
+            name_indices = [names.index(name) for name in _mark_names(marks, names)]
+            table_rows[:, words.index(word)] = chance, state_of[next_parts], *name_indices
+        states.append(table_rows)
     chances, *tables = np.stack(states, axis=1)
     return Grammar(chances, *(table.astype(int) for table in tables), names)
 
 
-def _marks(marks, names):
+def _mark_names(marks, names):
     """Return under which name the target of a word is noted, and under which its own position."""
     decider, note = re.fullmatch(r"(?:<(\w+))?(?:>(\w+))?", marks).groups("")
     require(

@@ -22,13 +22,13 @@ def adam_step(arrays: list[np.ndarray], gradients: list[np.ndarray], memory: obj
     zeros = [np.zeros(array.shape) for array in arrays]
     steps, means, squares = memory or (0, zeros, zeros)
     steps += 1
-    means = [m + 0.1 * (g - m) for m, g in zip(means, gradients, strict=True)]
+    means = [mean + 0.1 * (g - mean) for mean, g in zip(means, gradients, strict=True)]
     squares = [s + 0.02 * (g**2 - s) for s, g in zip(squares, gradients, strict=True)]
-    moved = []
+    new_arrays = []
     for array, mean, square in zip(arrays, means, squares, strict=True):
-        size = np.sqrt(square / (1 - 0.98**steps)) + 1e-8
-        moved.append(array - rate * mean / (1 - 0.9**steps) / size)
-    return moved, (steps, means, squares)
+        divisor = np.sqrt(square / (1 - 0.98**steps)) + 1e-8
+        new_arrays.append(array - rate * mean / (1 - 0.9**steps) / divisor)
+    return new_arrays, (steps, means, squares)
 
 
 @checked
@@ -60,12 +60,12 @@ def train(
         f"steps={steps} and rate={rate}; expected 0 steps or more and a rate above 0, at most 1, "
         f"since all entries begin near 0. Give numbers such as 300 and 5e-3.",
     )
-    memory = None
+    adam_memory = None
     for step in range(1, steps + 1):
         ids, known = sample_sequences(rng, BATCH)
         loss, gradients = differentiate(model, ids, known)
         if not np.isfinite(loss):
             raise FloatingPointError(f"The loss of step {step} is {loss}. Lower the rate.")
-        arrays, memory = adam_step(model.arrays, gradients, memory, rate)
+        arrays, adam_memory = adam_step(model.arrays, gradients, adam_memory, rate)
         model = TinyModel.of(arrays)
         yield step, loss, model

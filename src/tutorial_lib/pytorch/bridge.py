@@ -60,7 +60,7 @@ def params_from_module(module: MultiHeadAttention) -> Params:
     ShapeError : weights that do not fit the heads
     """
     projections = {"qkv_proj": module.qkv_proj, "out_proj": module.out_proj}
-    return Params(*_arrays(projections, module.n_heads, module.n_heads, module.d_k))
+    return Params(*_matrices(projections, module.n_heads, module.n_heads, module.d_k))
 
 
 @checked
@@ -70,10 +70,10 @@ def module_from_params(params: Params, *, dtype: torch.dtype = torch.float64) ->
     Introduced in chapter 09. It is on the CPU, in training mode, has no biases and no dropout, and
     its weights require gradients. The state of torch's random generator does not change.
     """
-    state = _state(params, dtype)
+    state_dict = _state_dict(params, dtype)
     with torch.device("meta"):  # neither memory nor random numbers for weights soon replaced
         module = MultiHeadAttention(params.d_model, params.n_heads, d_k=params.d_k, d_v=params.d_v)
-    module.load_state_dict(state, assign=True)
+    module.load_state_dict(state_dict, assign=True)
     return module
 
 
@@ -87,22 +87,22 @@ def params_from_torch_mha(layer: nn.MultiheadAttention) -> Params:
 
     Source: PyTorch's documentation of torch.nn.MultiheadAttention.
     """
-    options = {
+    option_flags = {
         f"kdim={layer.kdim}, vdim={layer.vdim}": layer.in_proj_weight is None,
         "add_bias_kv=True": layer.bias_k is not None,
         "add_zero_attn=True": layer.add_zero_attn,
     }
-    additions = ", ".join(option for option, is_on in options.items() if is_on)
+    extras = ", ".join(option for option, is_set in option_flags.items() if is_set)
     require(
-        not additions,
+        not extras,
         ValueError,
-        f"layer has embed_dim={layer.embed_dim} and {additions}; expected queries, keys and values "
+        f"layer has embed_dim={layer.embed_dim} and {extras}; expected queries, keys and values "
         f"from one width and nothing added to them, since Params hold no more. Make the layer "
         f"without.",
     )
     in_proj = SimpleNamespace(weight=layer.in_proj_weight, bias=layer.in_proj_bias)
     projections = {"in_proj": in_proj, "out_proj": layer.out_proj}
-    return Params(*_arrays(projections, layer.num_heads, layer.num_heads, layer.head_dim))
+    return Params(*_matrices(projections, layer.num_heads, layer.num_heads, layer.head_dim))
 
 
 @checked
@@ -125,7 +125,7 @@ def torch_mha_from_params(
         f"Call module_from_params(params), which takes any widths.",
     )
     layer = nn.MultiheadAttention(d_model, H, bias=False, batch_first=True, device="meta")
-    layer.load_state_dict(_state(params, dtype, "in_proj_weight"), assign=True)
+    layer.load_state_dict(_state_dict(params, dtype, "in_proj_weight"), assign=True)
     return layer
 
 
@@ -143,9 +143,9 @@ def decoder_from_params(
     heads are KV heads too. The rotation is a Rotation or None, and the sight a Sight; ShapeError if
     rotation, sinks or gains do not fit the heads.
     """
-    state = _state(params, dtype)
-    options = {"rotation": rotation, "sight": sight, "n_kv_heads": len(params.W_K)}
-    return _decoder(state, params.n_heads, params.d_k, options)
+    state_dict = _state_dict(params, dtype)
+    decoder_options = {"rotation": rotation, "sight": sight, "n_kv_heads": len(params.W_K)}
+    return _new_decoder(state_dict, params.n_heads, params.d_k, decoder_options)
 
 
 @checked
@@ -162,7 +162,7 @@ def params_from_decoder(decoder: DecoderAttention) -> GroupedParams:
         "scores would differ. Make it without qk_norm, or stay in PyTorch.",
     )
     projections = {"qkv_proj": decoder.qkv_proj, "out_proj": decoder.out_proj}
-    return GroupedParams(*_arrays(projections, decoder.n_heads, decoder.n_kv_heads, decoder.d_k))
+    return GroupedParams(*_matrices(projections, decoder.n_heads, decoder.n_kv_heads, decoder.d_k))
 
 
 def decoder_from_gpt2(attention: "GPT2Attention") -> DecoderAttention:
@@ -175,7 +175,7 @@ def decoder_from_gpt2(attention: "GPT2Attention") -> DecoderAttention:
 
     Source: transformers, `models/gpt2/modeling_gpt2.py`, whose Conv1D stores (in, out).
     """
-    return _decoder_of(attention, require_layer(attention, GPT2), None, 1.0)
+    return _converted_decoder(attention, require_layer(attention, GPT2), None, 1.0)
 
 
 def decoder_from_llama(attention: "LlamaAttention", rotary: object) -> DecoderAttention:
@@ -191,45 +191,45 @@ def decoder_from_llama(attention: "LlamaAttention", rotary: object) -> DecoderAt
 
     Source: transformers, `models/llama/modeling_llama.py`, and those of the other families.
     """
-    kind = require_layer(attention, LLAMAS)
-    if not kind.rotates(attention):
-        return _decoder_of(attention, kind, None, 1.0)
-    inv_freq, stretch = require_rotary(rotary, attention)
-    rotation = Rotation(to_float64(inv_freq).numpy(), half=kind.half).to(inv_freq.device)
-    return _decoder_of(attention, kind, rotation, stretch)
+    known_layer = require_layer(attention, LLAMAS)
+    if not known_layer.rotates(attention):
+        return _converted_decoder(attention, known_layer, None, 1.0)
+    inv_freq, rotation_scale = require_rotary(rotary, attention)
+    rotation = Rotation(to_float64(inv_freq).numpy(), half=known_layer.half).to(inv_freq.device)
+    return _converted_decoder(attention, known_layer, rotation, rotation_scale)
 
 
-def _decoder_of(attention, kind, rotation, stretch):
-    *inner, outer = (getattr(attention, name) for name in kind.parts)
-    d_k, shared = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
-    factors = torch.ones(2, d_k, dtype=torch.float64)  # of queries and keys, beside the root of d_k
-    factors[0] *= attention.scaling / d_k**-0.5  # exactly 1, where they are equal
+def _converted_decoder(attention, known_layer, rotation, rotation_scale):
+    *input_projections, outer = (getattr(attention, name) for name in known_layer.parts)
+    d_k, group_size = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
+    scales = torch.ones(2, d_k, dtype=torch.float64)  # of queries and keys, beside the root of d_k
+    scales[0] *= attention.scaling / d_k**-0.5  # exactly 1, where they are equal
     if rotation is not None:
-        factors[:, : 2 * len(rotation.bits)] *= stretch
-    sight = _sight(attention, kind, factors)
-    factors = torch.ones_like(factors) if kind.norm else factors  # the gains have them
-    packed = torch.cat([_rows(projection) for projection in inner])
-    G = len(packed) // d_k // (shared + 2)
-    rows = torch.cat((factors[0].repeat(shared * G), factors[1].repeat(G), torch.ones(G * d_k)))
-    state = {"qkv_proj.weight": _times(packed, rows[:, None]), "out_proj.weight": _rows(outer)}
-    if any(projection.bias is not None for projection in (*inner, outer)):
-        biases = [_bias(projection) for projection in inner]
-        state |= {"qkv_proj.bias": _times(torch.cat(biases), rows), "out_proj.bias": _bias(outer)}
-    layout = {"memory_format": torch.contiguous_format}
-    copies = {name: tensor.detach().clone(**layout) for name, tensor in state.items()}
-    options = {"rotation": rotation, "sight": sight, "n_kv_heads": G}
-    return _decoder(copies, shared * G, d_k, options)
+        scales[:, : 2 * len(rotation.bits)] *= rotation_scale
+    sight = _sight_of(attention, known_layer, scales)
+    scales = torch.ones_like(scales) if known_layer.norm else scales  # the gains have them
+    qkv_rows = torch.cat([_rows(projection) for projection in input_projections])
+    G = len(qkv_rows) // d_k // (group_size + 2)
+    rows = torch.cat((scales[0].repeat(group_size * G), scales[1].repeat(G), torch.ones(G * d_k)))
+    state = {"qkv_proj.weight": _scaled(qkv_rows, rows[:, None]), "out_proj.weight": _rows(outer)}
+    if any(projection.bias is not None for projection in (*input_projections, outer)):
+        biases = [_bias(projection) for projection in input_projections]
+        state |= {"qkv_proj.bias": _scaled(torch.cat(biases), rows), "out_proj.bias": _bias(outer)}
+    memory_layout = {"memory_format": torch.contiguous_format}
+    state_copies = {name: tensor.detach().clone(**memory_layout) for name, tensor in state.items()}
+    decoder_options = {"rotation": rotation, "sight": sight, "n_kv_heads": G}
+    return _new_decoder(state_copies, group_size * G, d_k, decoder_options)
 
 
-def _sight(attention, kind, factors):
-    options = {"window": kind.window(attention)}
-    if kind.sinks:
-        options["sink"] = to_float64(attention.sinks).numpy()
-    if kind.norm:
+def _sight_of(attention, known_layer, row_factors):
+    sight_options = {"window": known_layer.window(attention)}
+    if known_layer.sinks:
+        sight_options["sink"] = to_float64(attention.sinks).numpy()
+    if known_layer.norm:
         norms = attention.q_norm, attention.k_norm
-        gains = torch.stack([to_float64(norm.weight) for norm in norms]) + kind.shift
-        options |= {"qk_norm": (gains * factors).numpy(), "eps": eps_of(norms[0])}
-    return Sight(**options)
+        gains = torch.stack([to_float64(norm.weight) for norm in norms]) + known_layer.shift
+        sight_options |= {"qk_norm": (gains * row_factors).numpy(), "eps": eps_of(norms[0])}
+    return Sight(**sight_options)
 
 
 def _rows(projection):
@@ -238,33 +238,33 @@ def _rows(projection):
 
 
 def _bias(projection):
-    rows = _rows(projection)
-    return rows.new_zeros(len(rows)) if projection.bias is None else projection.bias
+    weight = _rows(projection)
+    return weight.new_zeros(len(weight)) if projection.bias is None else projection.bias
 
 
-def _times(tensor, factors):
-    wide = torch.promote_types(tensor.dtype, torch.float32)
-    return (tensor.to(wide) * factors.to(tensor.device, wide)).to(tensor.dtype)
+def _scaled(tensor, row_factors):
+    wide_dtype = torch.promote_types(tensor.dtype, torch.float32)
+    return (tensor.to(wide_dtype) * row_factors.to(tensor.device, wide_dtype)).to(tensor.dtype)
 
 
-def _decoder(state, n_heads, d_k, options):
-    weight, sight = state["out_proj.weight"], options["sight"]
-    d_model, concat = weight.shape
-    wide = torch.promote_types(weight.dtype, torch.float32)  # gains are multiplied in it
-    for name, dtype in {"sink": weight.dtype, "qk_norm": wide}.items():
+def _new_decoder(state, n_heads, d_k, options):
+    out_weight, sight = state["out_proj.weight"], options["sight"]
+    d_model, concat_width = out_weight.shape
+    wide_dtype = torch.promote_types(out_weight.dtype, torch.float32)  # gains are multiplied in it
+    for name, dtype in {"sink": out_weight.dtype, "qk_norm": wide_dtype}.items():
         if getattr(sight, name) is not None:
-            state[name] = _tensor(getattr(sight, name), dtype).to(weight.device)
-    options = options | {"sizes": (d_k, concat // n_heads), "bias": "out_proj.bias" in state}
+            state[name] = _tensor(getattr(sight, name), dtype).to(out_weight.device)
+    options = options | {"sizes": (d_k, concat_width // n_heads), "bias": "out_proj.bias" in state}
     with torch.device("meta"):  # neither memory nor random numbers for weights soon replaced
         decoder = DecoderAttention(d_model, n_heads, **options)
     decoder.load_state_dict(state, assign=True)
     return decoder
 
 
-def _state(params, dtype, inner="qkv_proj.weight"):
-    holds = dtype.is_floating_point
-    require(holds, TypeError, f"dtype is {dtype}; expected {MADE_BY[torch.dtype]}")
-    weights = {inner: packed_weight(params), "out_proj.weight": params.W_O.T}
+def _state_dict(params, dtype, input_name="qkv_proj.weight"):
+    is_float = dtype.is_floating_point
+    require(is_float, TypeError, f"dtype is {dtype}; expected {MADE_BY[torch.dtype]}")
+    weights = {input_name: packed_weight(params), "out_proj.weight": params.W_O.T}
     return {name: _tensor(weight, dtype) for name, weight in weights.items()}
 
 
@@ -272,7 +272,7 @@ def _tensor(array, dtype):
     return torch.from_numpy(np.array(array, dtype=np.float64, order="C")).to(dtype)
 
 
-def _arrays(projections, H, G, d_k):
+def _matrices(projections, H, G, d_k):
     """Return copies of the four matrices in two projections without biases."""
     biases = {name: projection.bias for name, projection in projections.items()}
     biased = [name for name, bias in biases.items() if bias is not None and bool(bias.any())]
@@ -282,19 +282,19 @@ def _arrays(projections, H, G, d_k):
         f"the bias of {' and '.join(biased)} is not zero; expected none, since Params hold no "
         f"biases. Make the layer with bias=False, or stay in PyTorch.",
     )
-    packed, out = (projection.weight for projection in projections.values())
-    d_v, remainder = divmod(out.shape[1], H)
+    qkv_weight, out_weight = (projection.weight for projection in projections.values())
+    d_v, remainder = divmod(out_weight.shape[1], H)
     require(
-        not remainder and packed.shape == ((H + G) * d_k + G * d_v, out.shape[0]),
+        not remainder and qkv_weight.shape == ((H + G) * d_k + G * d_v, out_weight.shape[0]),
         ShapeError,
-        f"the layer has weights {tuple(packed.shape)} and {tuple(out.shape)}; expected "
+        f"the layer has weights {tuple(qkv_weight.shape)} and {tuple(out_weight.shape)}; expected "
         f"((H + G) * d_k + G * d_v, d_model) and (d_model, H * d_v) with H={H}, G={G}, "
         f"d_k={d_k}. Load both for the same heads.",
     )
-    packed, out = (to_float64(weight).numpy() for weight in (packed, out))
-    blocks = np.split(packed, [H * d_k, (H + G) * d_k])
-    heads = [
-        np.swapaxes(rows.reshape(n, -1, packed.shape[1]), -1, -2)
-        for rows, n in zip(blocks, (H, G, G), strict=True)
+    qkv_weight, out_weight = (to_float64(weight).numpy() for weight in (qkv_weight, out_weight))
+    qkv_blocks = np.split(qkv_weight, [H * d_k, (H + G) * d_k])
+    head_matrices = [
+        np.swapaxes(block_rows.reshape(n_heads, -1, qkv_weight.shape[1]), -1, -2)
+        for block_rows, n_heads in zip(qkv_blocks, (H, G, G), strict=True)
     ]
-    return [np.array(W, order="C") for W in (*heads, out.T)]  # each a copy
+    return [np.array(W, order="C") for W in (*head_matrices, out_weight.T)]  # each a copy

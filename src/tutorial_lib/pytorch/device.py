@@ -12,9 +12,9 @@ GIB = 2**30
 
 def available_devices() -> list:
     """List this machine's devices, the best first, such as ``["cuda:0", "cpu"]`` (chapter 11)."""
-    gpus = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
-    mps = ["mps"] if torch.backends.mps.is_available() else []
-    return [*(f"cuda:{number}" for number in gpus), *mps, "cpu"]
+    gpu_numbers = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    mps_names = ["mps"] if torch.backends.mps.is_available() else []
+    return [*(f"cuda:{number}" for number in gpu_numbers), *mps_names, "cpu"]
 
 
 def find_device(device, *, name="device") -> torch.device:
@@ -23,19 +23,19 @@ def find_device(device, *, name="device") -> torch.device:
     Introduced in chapter 11. A name is ``"cpu"``, ``"cuda"``, which is the current one of several,
     ``"cuda:1"`` or ``"mps"``, and a torch.device will do. On CUDA what is returned has its number.
     """
-    label, names = str(device), available_devices()
-    if label == "cuda" and "cuda:0" in names:
-        label = f"cuda:{torch.cuda.current_device()}"
-    label = {"mps:0": "mps", "cpu:0": "cpu"}.get(label, label)
-    expected = f"a device of this machine: {', '.join(names)}. Name one of these."
-    require(label in names, ValueError, f"{name} is {label!r}; expected {expected}")
-    return torch.device(label)
+    device_name, names = str(device), available_devices()
+    if device_name == "cuda" and "cuda:0" in names:
+        device_name = f"cuda:{torch.cuda.current_device()}"
+    device_name = {"mps:0": "mps", "cpu:0": "cpu"}.get(device_name, device_name)
+    expectation = f"a device of this machine: {', '.join(names)}. Name one of these."
+    require(device_name in names, ValueError, f"{name} is {device_name!r}; expected {expectation}")
+    return torch.device(device_name)
 
 
 def best_device() -> torch.device:
     """Choose CUDA, then MPS, then the CPU, unless TUTORIAL_LIB_DEVICE names one (chapter 11)."""
-    setting = os.environ.get(VARIABLE)
-    return find_device(setting, name=VARIABLE) if setting else find_device(available_devices()[0])
+    env_name = os.environ.get(VARIABLE)
+    return find_device(env_name, name=VARIABLE) if env_name else find_device(available_devices()[0])
 
 
 def capability(device) -> tuple:
@@ -53,10 +53,10 @@ def best_dtype(device) -> torch.dtype:
 
     Source: NVIDIA, CUDA C++ Programming Guide, compute capabilities.
     """
-    version = capability(device) or (0, 0)
-    if version >= (8, 0):
+    compute_capability = capability(device) or (0, 0)
+    if compute_capability >= (8, 0):
         return torch.bfloat16
-    return torch.float16 if version >= (7, 0) else torch.float32
+    return torch.float16 if compute_capability >= (7, 0) else torch.float32
 
 
 def describe_device(device) -> str:
@@ -65,15 +65,15 @@ def describe_device(device) -> str:
     Introduced in chapter 11. Such as ``"cuda:0: Tesla T4, capability 7.5, 15 GiB; fast in float16;
     one of cuda:0, cpu"``, and TUTORIAL_LIB_DEVICE where it is set.
     """
-    device, version = find_device(device), capability(device)
+    device, compute = find_device(device), capability(device)
     hardware = {"cpu": f"{os.cpu_count()} cores", "mps": "Apple's GPU"}.get(device.type)
-    if version:
-        gpu = torch.cuda.get_device_properties(device)
-        memory = gpu.total_memory / GIB
-        hardware = f"{gpu.name}, capability {version[0]}.{version[1]}, {memory:.0f} GiB"
+    if compute:
+        properties = torch.cuda.get_device_properties(device)
+        memory_gib = properties.total_memory / GIB
+        hardware = f"{properties.name}, capability {compute[0]}.{compute[1]}, {memory_gib:.0f} GiB"
     dtype, names = str(best_dtype(device)).removeprefix("torch."), ", ".join(available_devices())
-    setting = f", {VARIABLE}={os.environ[VARIABLE]}" if os.environ.get(VARIABLE) else ""
-    return f"{device}: {hardware}; fast in {dtype}; one of {names}{setting}"
+    env_note = f", {VARIABLE}={os.environ[VARIABLE]}" if os.environ.get(VARIABLE) else ""
+    return f"{device}: {hardware}; fast in {dtype}; one of {names}{env_note}"
 
 
 def to_float64(tensor) -> torch.Tensor:

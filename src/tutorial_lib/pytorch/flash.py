@@ -122,8 +122,8 @@ def which_flash(device="cpu") -> str:
     device = find_device(device)
     if reason := _why_no_kernel(device):
         return f"{device}: the NumPy twin, because {reason}"
-    mode = "compiled by" if COMPILED else "in the interpreter of"
-    return f"{device}: the kernel, {mode} Triton {triton.__version__}"
+    run_mode = "compiled by" if COMPILED else "in the interpreter of"
+    return f"{device}: the kernel, {run_mode} Triton {triton.__version__}"
 
 
 def _why_no_kernel(device):
@@ -199,14 +199,14 @@ def _attend(Q, K, V, is_causal, blocks):
         ValueError,
         f"Q has {B * H} heads in its batch; expected at most 65535, a GPU's grid. Cut it in two.",
     )
-    return _FlashAttention.apply(Q, K, V, (bool(is_causal), _whole_blocks(blocks)))
+    return _FlashAttention.apply(Q, K, V, (bool(is_causal), _block_sizes(blocks)))
 
 
-def _whole_blocks(blocks):
+def _block_sizes(blocks):
     sizes = blocks if isinstance(blocks, tuple) else ()
-    whole = [isinstance(n, int | np.integer) and n >= 16 and n & (n - 1) == 0 for n in sizes]
+    are_powers = [isinstance(n, int | np.integer) and n >= 16 and n & (n - 1) == 0 for n in sizes]
     require(
-        blocks is None or whole == [True, True],
+        blocks is None or are_powers == [True, True],
         ValueError,
         f"blocks is {blocks!r}; expected two powers of 2 from 16 on, the numbers of queries "
         f"and of keys that are scored at once. Give for example (64, 32), or leave it out.",
@@ -223,8 +223,8 @@ class _FlashAttention(torch.autograd.Function):
             "Q is on meta, which holds no numbers; expected the CPU or a GPU, where the kernel can "
             "read them. For only the shapes use F.scaled_dot_product_attention.",
         )
-        run = _run_twin if _why_no_kernel(Q.device) else _run_kernel
-        heads, logsumexp = run(Q, K, V, *options)
+        run_forward = _run_numpy if _why_no_kernel(Q.device) else _run_kernel
+        heads, logsumexp = run_forward(Q, K, V, *options)
         ctx.save_for_backward(Q, K, V, heads, logsumexp)
         ctx.is_causal, _ = options
         return heads
@@ -241,13 +241,13 @@ class _FlashAttention(torch.autograd.Function):
         return *_recompute(ctx.saved_tensors, dheads, ctx.is_causal), None
 
 
-def _run_twin(Q, K, V, is_causal, blocks):
+def _run_numpy(Q, K, V, is_causal, blocks):
     arrays = (to_float64(tensor).numpy() for tensor in (Q, K, V))
-    block, _ = blocks or (64, 64)
-    trace = flash_forward(*arrays, causal=is_causal, block=block)
+    block_size, _ = blocks or (64, 64)
+    trace = flash_forward(*arrays, causal=is_causal, block=block_size)
     heads, logsumexp = map(torch.from_numpy, (trace.heads, trace.logsumexp[..., 0]))
-    lowest = torch.finfo(torch.float32).min  # for fully masked rows; -inf would give NaN
-    logsumexp = (logsumexp / math.log(2)).clamp(min=lowest).float()
+    float_minimum = torch.finfo(torch.float32).min  # for fully masked rows; -inf would give NaN
+    logsumexp = (logsumexp / math.log(2)).clamp(min=float_minimum).float()
     return heads.to(Q.dtype).to(Q.device), logsumexp.to(Q.device)
 
 
@@ -257,24 +257,24 @@ def _run_kernel(Q, K, V, is_causal, blocks):
         Q, K, V = Q.float(), K.float(), V.float()
     (B, H, T, d), S = Q.shape, K.shape[-2]
     heads, logsumexp = torch.empty_like(Q), Q.new_empty(B, H, T, dtype=torch.float32)
-    block_q, block_k, warps, stages = _launch_options(Q)
+    block_q, block_k, n_warps, n_stages = _launch_options(Q)
     block_q, block_k = blocks or (block_q, block_k)
-    Q, K, V, out = ((tensor, tensor.stride()) for tensor in (Q, K, V, heads))
+    Q, K, V, heads_out = ((tensor, tensor.stride()) for tensor in (Q, K, V, heads))
     with torch.cuda.device_of(heads):
         flash_kernel[triton.cdiv(T, block_q), B * H](
             (Q, K, V),
-            (out, logsumexp),
-            (H, T, S, _scale(d)),
+            (heads_out, logsumexp),
+            (H, T, S, _score_scale(d)),
             is_causal,
             (d, block_q, block_k),
-            num_warps=warps,
-            num_stages=stages,
+            num_warps=n_warps,
+            num_stages=n_stages,
             enable_fp_fusion=True,  # a multiply and an add as one; Triton will change its default
         )
     return heads.to(dtype), logsumexp
 
 
-def _scale(d):
+def _score_scale(d):
     """The factor from a product of vectors to a score in units of ln 2; it has the root of d_k."""
     return 1 / (math.sqrt(d) * math.log(2))
 
@@ -283,36 +283,36 @@ def _launch_options(Q):
     """Rows of queries, rows of keys, warps of a program, blocks that are loaded ahead."""
     if not COMPILED:
         return 64, 64, 4, 1
-    version = capability(Q.device)
-    if Q.dtype == torch.float32 or version < (8, 0):
+    compute_capability = capability(Q.device)
+    if Q.dtype == torch.float32 or compute_capability < (8, 0):
         return 32, 32, 8, 1  # Triton has no code for matrix units here: see registers
-    return 128, 64, 8 if Q.shape[-1] == 128 else 4, 3 if version >= (9, 0) else 2
+    return 128, 64, 8 if Q.shape[-1] == 128 else 4, 3 if compute_capability >= (9, 0) else 2
 
 
-def _recompute(saved, dheads, is_causal, block=128):
+def _recompute(saved_tensors, dheads, is_causal, block=128):
     """`flash_backward` in PyTorch; if causal, a block of keys takes only the rows that see it."""
-    Q, K, V, heads, logsumexp = saved
+    Q, K, V, heads, logsumexp = saved_tensors
     T, S = Q.shape[-2], K.shape[-2]
     dQ, dK, dV = torch.zeros_like(Q, dtype=torch.float32), torch.empty_like(K), torch.empty_like(V)
-    for start in range(0, S, block):
-        top = max(0, start + T - S) if is_causal else 0
-        rows, keys = np.s_[..., top:, :], np.s_[..., start : start + block, :]
-        diagonal = top + S - T - start if is_causal else block
-        tile = Q[rows], K[keys], V[keys], heads[rows], logsumexp[..., None][rows], dheads[rows]
-        dQ_tile, dK[keys], dV[keys] = _tile_backward([A.float() for A in tile], diagonal)
+    for first_key in range(0, S, block):
+        first_row = max(0, first_key + T - S) if is_causal else 0
+        rows, keys = np.s_[..., first_row:, :], np.s_[..., first_key : first_key + block, :]
+        offset = first_row + S - T - first_key if is_causal else block
+        tensors = Q[rows], K[keys], V[keys], heads[rows], logsumexp[..., None][rows], dheads[rows]
+        dQ_tile, dK[keys], dV[keys] = _tile_backward([tensor.float() for tensor in tensors], offset)
         dQ[rows] += dQ_tile
     return dQ.to(Q.dtype), dK, dV
 
 
-def _tile_backward(tile, diagonal):
+def _tile_backward(tile_tensors, offset):
     """`block_backward` in PyTorch, divided by the root of d_k: row i sees keys up to i + diagonal.
 
     In units of ln 2 and float32, as the kernel, so that both passes round large scores alike.
     """
-    Q, K, V, heads, logsumexp, dheads = tile
-    mask = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool, device=Q.device).tril(diagonal)
-    scores = Q @ K.mT * _scale(Q.shape[-1])
+    Q, K, V, heads, logsumexp, dheads = tile_tensors
+    mask = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool, device=Q.device).tril(offset)
+    scores = Q @ K.mT * _score_scale(Q.shape[-1])
     weights = torch.exp2(scores.masked_fill(~mask, -math.inf) - logsumexp)
-    mean = (dheads * heads).sum(dim=-1, keepdim=True)
-    dproducts = weights * (dheads @ V.mT - mean) * Q.shape[-1] ** -0.5
+    row_sum = (dheads * heads).sum(dim=-1, keepdim=True)
+    dproducts = weights * (dheads @ V.mT - row_sum) * Q.shape[-1] ** -0.5
     return dproducts @ K, dproducts.mT @ Q, weights.mT @ dheads

@@ -58,15 +58,15 @@ def make_prompts(read, task) -> Prompts:
     """
     tasks = ", ".join(map(repr, FRAMES))
     require(task in FRAMES, ValueError, f"task={task!r}; expected one of {tasks}.")
-    rows = []
+    prompts = []
     for frame in FRAMES[task]:
-        for text, other, *words in _sentences(frame, task):
-            ids, (target, right, wrong) = read(text), (_token(read, word) for word in words)
-            rows.append([ids, read(other), ids.index(target), right, wrong])
-    return Prompts(*(torch.tensor(column) for column in zip(*rows, strict=True)))
+        for text, other_text, *words in _prompt_texts(frame, task):
+            ids, (target, right_id, wrong_id) = read(text), (_token(read, word) for word in words)
+            prompts.append([ids, read(other_text), ids.index(target), right_id, wrong_id])
+    return Prompts(*(torch.tensor(prompt_column) for prompt_column in zip(*prompts, strict=True)))
 
 
-def _sentences(frame, task):
+def _prompt_texts(frame, task):
     """Yield a text, the other one, the word at target, the right and the wrong answer."""
     if task == "indirect object":
         for right, wrong in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True):
@@ -74,22 +74,22 @@ def _sentences(frame, task):
             yield *texts, right, right, wrong
         return
     nouns = list(NOUNS.items())
-    for numbers, nears in zip(nouns, nouns[1:] + nouns[:1], strict=True):
+    for noun_forms, nears in zip(nouns, nouns[1:] + nouns[:1], strict=True):
         for n in (0, 1):  # singular, plural
-            texts = (frame.format(noun=numbers[m], near=nears[1 - n]) for m in (n, 1 - n))
+            texts = (frame.format(noun=noun_forms[form], near=nears[1 - n]) for form in (n, 1 - n))
             verbs = ["was", "were"]
-            yield *texts, numbers[n], verbs[n], verbs[1 - n]
+            yield *texts, noun_forms[n], verbs[n], verbs[1 - n]
 
 
 def _token(read, word):
-    ids = read(f" {word}")
+    token_ids = read(f" {word}")
     require(
-        len(ids) == 1,
+        len(token_ids) == 1,
         ValueError,
-        f"{word!r} with a space in front is {len(ids)} tokens; expected one. Give the "
+        f"{word!r} with a space in front is {len(token_ids)} tokens; expected one. Give the "
         f"tokenizer of GPT-2, or choose other words in NAMES and NOUNS.",
     )
-    return ids[0]
+    return token_ids[0]
 
 
 @torch.no_grad()
@@ -100,7 +100,7 @@ def run_gpt2(model: "GPT2LMHeadModel", ids: "n T", outputs: dict | None = None) 
     layers are what `require_layer` takes; TypeError or ValueError otherwise. `outputs` are from
     (layer, head), both counted from 0, to a tensor that broadcasts to (n, T, d_v).
     """
-    blocks, outputs = _blocks(model), outputs or {}
+    blocks, outputs = _checked_blocks(model), outputs or {}
     activations = {"heads": [], "mlps": [], "last": []}
     H = blocks[0].attn.num_heads
     for layer, head in outputs:
@@ -111,23 +111,23 @@ def run_gpt2(model: "GPT2LMHeadModel", ids: "n T", outputs: dict | None = None) 
             f"and a head from 0 to {H - 1}.",
         )
     with ExitStack() as hooks:
-        for handle in _hooks(model.transformer, H, outputs, activations):
-            hooks.callback(handle.remove)
-        result = model(ids, output_attentions=True, use_cache=False)
+        for hook in _activation_hooks(model.transformer, H, outputs, activations):
+            hooks.callback(hook.remove)
+        model_output = model(ids, output_attentions=True, use_cache=False)
     heads, mlps = (torch.stack(activations[name], dim=1) for name in ("heads", "mlps"))
-    weights = torch.stack(result.attentions, dim=1)
-    return Run(result.logits[:, -1], weights, heads, mlps, activations["last"][0])
+    weights = torch.stack(model_output.attentions, dim=1)
+    return Run(model_output.logits[:, -1], weights, heads, mlps, activations["last"][0])
 
 
-def _blocks(model):
+def _checked_blocks(model):
     blocks = getattr(getattr(model, "transformer", None), "h", None)
     if type(model).__name__ != "GPT2LMHeadModel" or blocks is None:
         raise TypeError(
             f"model is a {type(model).__name__}; expected a GPT2LMHeadModel of transformers: "
             f'AutoModelForCausalLM.from_pretrained("gpt2", attn_implementation="eager").'
         )
-    message = "model is in train mode, where dropout is on; expected model.eval()."
-    require(not model.training, ValueError, message)
+    mode_message = "model is in train mode, where dropout is on; expected model.eval()."
+    require(not model.training, ValueError, mode_message)
     require(
         model.config._attn_implementation == "eager",
         ValueError,
@@ -139,13 +139,13 @@ def _blocks(model):
     return model.transformer.h
 
 
-def _hooks(body, H, outputs, activations):
+def _activation_hooks(transformer, H, outputs, activations):
     """Yield the handles of hooks that replace outputs of heads and keep what a Run holds."""
 
     def replace(layer):
         def hook(_, inputs):
             heads = inputs[0].unflatten(-1, (H, -1)).clone()  # (n, T, H, d_v), head 0 first
-            for head in (head for at, head in outputs if at == layer):
+            for head in (head for output_layer, head in outputs if output_layer == layer):
                 heads[:, :, head] = outputs[layer, head]
             activations["heads"].append(heads.transpose(1, 2))
             return (heads.flatten(-2),)
@@ -158,10 +158,10 @@ def _hooks(body, H, outputs, activations):
     def keep_last(_, inputs):
         activations["last"].append(inputs[0][:, -1])
 
-    for layer, block in enumerate(body.h):
+    for layer, block in enumerate(transformer.h):
         yield block.attn.c_proj.register_forward_pre_hook(replace(layer))
         yield block.mlp.register_forward_hook(keep_mlp)
-    yield body.ln_f.register_forward_pre_hook(keep_last)
+    yield transformer.ln_f.register_forward_pre_hook(keep_last)
 
 
 @torch.no_grad()
@@ -171,9 +171,9 @@ def attribute(model: "GPT2LMHeadModel", run: Run, right: "n", wrong: "n") -> tup
     Introduced in chapter 20: direct logit attribution. The divisor of the final norm, one number
     per position, is that of this run. Left over are the embeddings' and the biases' terms.
     """
-    norm, U = model.transformer.ln_f, model.lm_head.weight  # (vocabulary, d_model)
-    divisor = (run.last.var(-1, correction=0) + norm.eps).sqrt()
-    toward = (U[right] - U[wrong]) * norm.weight  # (n, d_model)
+    final_norm, U = model.transformer.ln_f, model.lm_head.weight  # (vocabulary, d_model)
+    divisor = (run.last.var(-1, correction=0) + final_norm.eps).sqrt()
+    toward = (U[right] - U[wrong]) * final_norm.weight  # (n, d_model)
     toward = (toward - toward.mean(-1, keepdim=True)) / divisor[:, None]  # the norm takes the mean
     W_O = torch.stack([block.attn.c_proj.weight for block in model.transformer.h])
     W_O = W_O.unflatten(1, (run.heads.shape[2], -1))  # (layers, H, d_v, d_model)
@@ -193,26 +193,26 @@ def measure_heads(model, prompts):
     change of right - wrong, NaN where nothing changes. Raises as `run_gpt2`.
     """
     ids, other, target, right, wrong = prompts
-    runs = [run_gpt2(model, texts) for texts in (ids, other)]
-    means = torch.cat([run.heads for run in runs]).mean(dim=(0, 3))  # (layers, H, d_v)
-    each = torch.arange(len(ids))
-    terms, _ = attribute(model, runs[0], right, wrong)
-    start, end = (lead(run.logits, right, wrong) for run in runs)
+    passes = [run_gpt2(model, token_ids) for token_ids in (ids, other)]
+    means = torch.cat([run.heads for run in passes]).mean(dim=(0, 3))  # (layers, H, d_v)
+    prompt_index = torch.arange(len(ids))
+    head_terms, _ = attribute(model, passes[0], right, wrong)
+    base_lead, other_lead = (lead(run.logits, right, wrong) for run in passes)
     for layer in range(means.shape[0]):
-        rows = []
+        head_rows = []
         for head in range(means.shape[1]):
-            weight = runs[0].weights[each, layer, head, -1, target].mean()
-            leads = []
-            for output in (means[layer, head], runs[1].heads[:, layer, head]):
+            weight = passes[0].weights[prompt_index, layer, head, -1, target].mean()
+            patched_leads = []
+            for output in (means[layer, head], passes[1].heads[:, layer, head]):
                 logits = run_gpt2(model, ids, {(layer, head): output}).logits
-                leads.append(lead(logits, right, wrong))
-            form = F.softplus(-leads[0]).mean() - F.softplus(-start).mean()
-            patching = (leads[1] - start).mean() / (end - start).mean()
-            rows.append([weight, terms[:, layer, head].mean(), form, patching])
-        yield layer, torch.tensor(rows)
+                patched_leads.append(lead(logits, right, wrong))
+            form_loss = F.softplus(-patched_leads[0]).mean() - F.softplus(-base_lead).mean()
+            patching = (patched_leads[1] - base_lead).mean() / (other_lead - base_lead).mean()
+            head_rows.append([weight, head_terms[:, layer, head].mean(), form_loss, patching])
+        yield layer, torch.tensor(head_rows)
 
 
 def lead(logits, right, wrong):
     """Return the logit of `right` less that of `wrong`, (n,)."""
-    each = torch.arange(len(logits))
-    return logits[each, right] - logits[each, wrong]
+    prompt_index = torch.arange(len(logits))
+    return logits[prompt_index, right] - logits[prompt_index, wrong]

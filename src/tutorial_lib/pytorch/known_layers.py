@@ -34,7 +34,7 @@ class Known:
     fixed: tuple = ("is_causal",)  # names in FIXED that the layer or its configuration listens to
 
 
-def _sliding(**options):
+def _windowed(**options):
     return Known(window=WINDOWS["layer"], reads=("sliding_window",), **options)
 
 
@@ -49,10 +49,10 @@ GPT2 = {
 LLAMAS = {
     "llama.LlamaAttention": Known(),
     "mistral.MistralAttention": Known(window=WINDOWS["model"]),
-    "gpt_oss.GptOssAttention": _sliding(sinks=True),
+    "gpt_oss.GptOssAttention": _windowed(sinks=True),
     "apertus.ApertusAttention": Known(norm="ApertusRMSNorm"),
     "cohere.CohereAttention": Known(half=False, reads=("use_qk_norm",)),
-    "cohere2.Cohere2Attention": _sliding(
+    "cohere2.Cohere2Attention": _windowed(
         half=False, rotates=lambda attention: attention.sliding_window is not None
     ),
     "exaone4.Exaone4Attention": Known(
@@ -62,13 +62,13 @@ LLAMAS = {
         reads=("sliding_window",),
     ),
     "gemma.GemmaAttention": Known(),
-    "gemma2.Gemma2Attention": _sliding(fixed=CAPPED),
-    "gemma3.Gemma3Attention": _sliding(norm="Gemma3RMSNorm", shift=1, fixed=CAPPED),
+    "gemma2.Gemma2Attention": _windowed(fixed=CAPPED),
+    "gemma3.Gemma3Attention": _windowed(norm="Gemma3RMSNorm", shift=1, fixed=CAPPED),
     "glm.GlmAttention": Known(half=False),
     "glm4.Glm4Attention": Known(half=False),
     "granite.GraniteAttention": Known(),
     "helium.HeliumAttention": Known(half=False),
-    "ministral.MinistralAttention": _sliding(),
+    "ministral.MinistralAttention": _windowed(),
     "mixtral.MixtralAttention": Known(window=WINDOWS["model"]),
     "nemotron.NemotronAttention": Known(),
     "olmo.OlmoAttention": Known(fixed=("is_causal", "clip_qkv")),
@@ -76,9 +76,9 @@ LLAMAS = {
         parts=("q_proj", "k_proj", "v_proj", "dense"), reads=("qk_layernorm",)
     ),
     "phi3.Phi3Attention": Known(parts=("qkv_proj", "o_proj"), window=WINDOWS["model"]),
-    "qwen2.Qwen2Attention": _sliding(),
-    "qwen3.Qwen3Attention": _sliding(norm="Qwen3RMSNorm"),
-    "qwen3_moe.Qwen3MoeAttention": _sliding(norm="Qwen3MoeRMSNorm"),
+    "qwen2.Qwen2Attention": _windowed(),
+    "qwen3.Qwen3Attention": _windowed(norm="Qwen3RMSNorm"),
+    "qwen3_moe.Qwen3MoeAttention": _windowed(norm="Qwen3MoeRMSNorm"),
     "seed_oss.SeedOssAttention": Known(),
     "smollm3.SmolLM3Attention": Known(
         window=WINDOWS["layer"],
@@ -123,11 +123,11 @@ def require_layer(attention, known):
     """
     kind = {_path_of(name): kind for name, kind in known.items()}.get(_path(attention))
     if kind is None:
-        raise TypeError(_unknown(attention, known))
-    classes = dict.fromkeys(kind.parts, kind.linear)
+        raise TypeError(_unknown_message(attention, known))
+    class_paths = dict.fromkeys(kind.parts, kind.linear)
     if kind.norm:
-        classes |= dict.fromkeys(NORMS, f"{type(attention).__module__}.{kind.norm}")
-    for name, path in classes.items():
+        class_paths |= dict.fromkeys(NORMS, f"{type(attention).__module__}.{kind.norm}")
+    for name, path in class_paths.items():
         part = _path(getattr(attention, name, None))
         require(
             part == path,
@@ -143,33 +143,33 @@ def require_layer(attention, known):
     return kind
 
 
-def _require_nothing_lost(attention, kind, tensors):
-    parts = (*kind.parts, *NORMS) if kind.norm else kind.parts
-    used = {f"{part}.{name}" for part in parts for name in ("weight", "bias")}
-    used |= {"sinks"} if kind.sinks else set()
+def _require_nothing_lost(attention, known_layer, tensors):
+    parts = (*known_layer.parts, *NORMS) if known_layer.norm else known_layer.parts
+    used_names = {f"{part}.{name}" for part in parts for name in ("weight", "bias")}
+    used_names |= {"sinks"} if known_layer.sinks else set()
     attributes = {name for name in vars(attention) if not name.startswith("_")}
-    attributes -= {*ATTRIBUTES, *kind.reads, *kind.fixed}
-    lost = ", ".join([*(name for name in tensors if name not in used), *sorted(attributes)])
+    attributes -= {*ATTRIBUTES, *known_layer.reads, *known_layer.fixed}
+    losses = ", ".join([*(name for name in tensors if name not in used_names), *sorted(attributes)])
     require(
-        not lost,
+        not losses,
         ValueError,
-        f"attention has {lost}, which would be lost; expected only what a DecoderAttention has "
+        f"attention has {losses}, which would be lost; expected only what a DecoderAttention has "
         f"too. Delete what the {type(attention).__name__} does not need, or stay with "
         f"transformers.",
     )
-    for name in kind.fixed:
-        value, reason = FIXED[name]
-        actual = getattr(attention, name, getattr(attention.config, name, value))
+    for name in known_layer.fixed:
+        required, reason = FIXED[name]
+        current = getattr(attention, name, getattr(attention.config, name, required))
         require(
-            actual == value,
+            current == required,
             ValueError,
-            f"attention has {name}={actual!r}; expected {value}, since a DecoderAttention "
+            f"attention has {name}={current!r}; expected {required}, since a DecoderAttention "
             f"{reason}. Stay with transformers, or change the configuration and continue training.",
         )
 
 
-def _require_shapes(attention, kind, tensors):
-    eps = [eps_of(getattr(attention, name)) for name in NORMS if kind.norm]
+def _require_shapes(attention, known_layer, tensors):
+    eps = [eps_of(getattr(attention, name)) for name in NORMS if known_layer.norm]
     require(
         len({*eps}) < 2,
         ValueError,
@@ -177,30 +177,30 @@ def _require_shapes(attention, kind, tensors):
         f"DecoderAttention has. Set both alike.",
     )
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    expected, pattern = _shapes(attention, kind, shapes)
+    needed_shapes, shape_pattern = _required_shapes(attention, known_layer, shapes)
     require(
-        expected == {name: shapes[name] for name in expected},
+        needed_shapes == {name: shapes[name] for name in needed_shapes},
         ShapeError,
         f"attention has {', '.join(f'{name} {shape}' for name, shape in shapes.items())}; "
-        f"expected {pattern}, and biases and norms that fit. Load or prune all parts alike.",
+        f"expected {shape_pattern}, and biases and norms that fit. Load or prune all parts alike.",
     )
 
 
-def _shapes(attention, kind, shapes):
+def _required_shapes(attention, known_layer, shapes):
     """Return the shape that each parameter has to have, and those of the projections in words."""
     d_k, shared = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
-    stored = -1 if kind.linear.endswith("Conv1D") else 1  # (in, out), or (out, in)
-    heads = (shared, 1, 1) if len(kind.parts) == 4 else (shared + 2,)  # of one KV head
-    rows, *_, d_model = (shapes[f"{part}.weight"][::stored][0] for part in kind.parts)
-    G = rows // (heads[0] * d_k)
-    expected = dict.fromkeys([f"{name}.weight" for name in NORMS], (d_k,))
-    ends = [*((n * d_k * G, d_model) for n in heads), (d_model, shared * d_k * G)]
-    for part, shape in zip(kind.parts, ends, strict=True):
-        expected |= {f"{part}.weight": shape[::stored], f"{part}.bias": shape[:1]}
-    expected = {name: shape for name, shape in expected.items() if name in shapes}
-    ends = [*((f"{n * d_k}*G", "d_model") for n in heads), ("d_model", f"{shared * d_k}*G")]
-    pattern = ", ".join(f"({', '.join(shape[::stored])})" for shape in ends)
-    return expected, f"{pattern} for G KV heads of {d_k} numbers, each with {shared} query heads"
+    axis_order = -1 if known_layer.linear.endswith("Conv1D") else 1  # (in, out), or (out, in)
+    head_counts = (shared, 1, 1) if len(known_layer.parts) == 4 else (shared + 2,)  # of one KV head
+    n_rows, *_, d_model = (shapes[f"{part}.weight"][::axis_order][0] for part in known_layer.parts)
+    G = n_rows // (head_counts[0] * d_k)
+    required = dict.fromkeys([f"{name}.weight" for name in NORMS], (d_k,))
+    ends = [*((n * d_k * G, d_model) for n in head_counts), (d_model, shared * d_k * G)]
+    for part, shape in zip(known_layer.parts, ends, strict=True):
+        required |= {f"{part}.weight": shape[::axis_order], f"{part}.bias": shape[:1]}
+    required = {name: shape for name, shape in required.items() if name in shapes}
+    ends = [*((f"{n * d_k}*G", "d_model") for n in head_counts), ("d_model", f"{shared * d_k}*G")]
+    pattern = ", ".join(f"({', '.join(shape[::axis_order])})" for shape in ends)
+    return required, f"{pattern} for G KV heads of {d_k} numbers, each with {shared} query heads"
 
 
 def require_rotary(rotary, attention):
@@ -224,22 +224,22 @@ def require_rotary(rotary, attention):
         "rotary was made for another configuration than attention; expected that of the same "
         "model, whose frequencies fit its heads. Give both from one model.",
     )
-    inv_freq, stretch = _frequencies(rotary, attention, tensors)
-    width = 2 * len(inv_freq)
-    rotated = getattr(attention, "rotary_ndims", width)
+    inv_freq, rotation_scale = _frequencies(rotary, attention, tensors)
+    n_covered = 2 * len(inv_freq)
+    n_rotated = getattr(attention, "rotary_ndims", n_covered)
     require(
-        rotated == width,
+        n_rotated == n_covered,
         ValueError,
-        f"attention rotates {rotated} entries of each head, and rotary has frequencies for "
-        f"{width}; expected the same number. Choose another partial_rotary_factor.",
+        f"attention rotates {n_rotated} entries of each head, and rotary has frequencies for "
+        f"{n_covered}; expected the same number. Choose another partial_rotary_factor.",
     )
-    return inv_freq, stretch
+    return inv_freq, rotation_scale
 
 
 def _frequencies(rotary, attention, tensors):
-    rope_type, prefix = rotary.rope_type, ""
+    rope_type, layer_prefix = rotary.rope_type, ""
     if isinstance(rope_type, dict):  # as in Gemma 3, which has two
-        rope_type, prefix = rope_type[attention.layer_type], f"{attention.layer_type}_"
+        rope_type, layer_prefix = rope_type[attention.layer_type], f"{attention.layer_type}_"
     require(
         rope_type in PLAIN_ROPE_TYPES,
         ValueError,
@@ -247,21 +247,21 @@ def _frequencies(rotary, attention, tensors):
         f"frequencies are the same at every length. Choose one in the configuration, or stay "
         f"with transformers.",
     )
-    return tensors[f"{prefix}inv_freq"], getattr(rotary, f"{prefix}attention_scaling")
+    return tensors[f"{layer_prefix}inv_freq"], getattr(rotary, f"{layer_prefix}attention_scaling")
 
 
 def require_untouched(name, module):
     """Require no hooks, no replaced method, and plain tensors of floats; return them by name."""
-    for path, part in module.named_modules(prefix=name):
-        replaced = "on this one module" if "forward" in vars(part) else _foreign(type(part).forward)
+    for path, child in module.named_modules(prefix=name):
+        origin = "on this one module" if "forward" in vars(child) else _foreign(type(child).forward)
         require(
-            not replaced,
+            not origin,
             ValueError,
-            f"{path}.forward was replaced {replaced}; expected that of its class, since nobody "
+            f"{path}.forward was replaced {origin}; expected that of its class, since nobody "
             f"knows what another computes. Load the model without what replaces it, such as "
             f"device_map, adapters or patches for speed.",
         )
-        for hook in (*part._forward_pre_hooks.values(), *part._forward_hooks.values()):
+        for hook in (*child._forward_pre_hooks.values(), *child._forward_hooks.values()):
             require(
                 getattr(hook, "__module__", None) == RECORDER,
                 ValueError,
@@ -275,12 +275,12 @@ def require_untouched(name, module):
 def _plain_tensors(name, module):
     parameters = module.named_parameters(remove_duplicate=False)
     tensors = dict((*parameters, *module.named_buffers()))
-    for key, tensor in tensors.items():
-        strided = type(tensor) in (nn.Parameter, torch.Tensor) and tensor.layout == torch.strided
+    for path, tensor in tensors.items():
+        is_strided = type(tensor) in (nn.Parameter, torch.Tensor) and tensor.layout == torch.strided
         require(
-            strided and tensor.dtype in FLOATS and not tensor.is_meta,
+            is_strided and tensor.dtype in FLOATS and not tensor.is_meta,
             TypeError,
-            f"{name}.{key} is a {_path(tensor)} of {tensor.dtype} on {tensor.device}; expected a "
+            f"{name}.{path} is a {_path(tensor)} of {tensor.dtype} on {tensor.device}; expected a "
             f"plain tensor of floats that has its data. Load the whole model, without "
             f"quantisation, sharding or offloading.",
         )
@@ -290,9 +290,9 @@ def _plain_tensors(name, module):
 def _foreign(method):
     """Name the module of a method, or of what is wrapped around it, that neither library has."""
     while method is not None:
-        home = getattr(method, "__globals__", {}).get("__name__", type(method).__module__)
-        if home.split(".")[0] not in ("torch", "transformers"):
-            return f"by one of {home}"
+        module_name = getattr(method, "__globals__", {}).get("__name__", type(method).__module__)
+        if module_name.split(".")[0] not in ("torch", "transformers"):
+            return f"by one of {module_name}"
         method = getattr(method, "__wrapped__", None)
     return ""
 
@@ -303,51 +303,51 @@ def eps_of(norm):
 
 
 def _path_of(name):
-    family, cls = name.split(".")
-    return f"transformers.models.{family}.modeling_{family}.{cls}"
+    family, class_name = name.split(".")
+    return f"transformers.models.{family}.modeling_{family}.{class_name}"
 
 
 def _path(value):
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
-def _unknown(attention, known):
-    names = ", ".join(name.split(".")[1] for name in known)
+def _unknown_message(attention, known_layers):
+    names = ", ".join(name.split(".")[1] for name in known_layers)
     advice = _advice(attention)
-    difference = "" if advice else _difference(attention, known)
-    mend = "Stay with transformers, or copy its parameters into a DecoderAttention yourself and "
-    mend += "compare what the two return."
+    difference = "" if advice else _difference(attention, known_layers)
+    remedy = "Stay with transformers, or copy its parameters into a DecoderAttention yourself and "
+    remedy += "compare what the two return."
     return (
         f"attention is a {_path(attention)}{difference}; expected the attention of one layer of a "
-        f"model of transformers, whose class is exactly one of these: {names}. {advice or mend}"
+        f"model of transformers, whose class is exactly one of these: {names}. {advice or remedy}"
     )
 
 
 def _advice(attention):
     """Say where the layer is, if what was given has one, or which function takes it."""
-    calls = {_path_of(name): call for call, known in CONVERSIONS.items() for name in known}
-    if _path(attention) in calls:
-        return f"For this one call {calls[_path(attention)]}."
+    conversions = {_path_of(name): call for call, layers in CONVERSIONS.items() for name in layers}
+    if _path(attention) in conversions:
+        return f"For this one call {conversions[_path(attention)]}."
     if not isinstance(attention, nn.Module):
         return "A model has them, for example model.model.layers[0].self_attn."
     for name, module in attention.named_modules():
-        if _path(module) in calls:
-            indexed = re.sub(r"\.(\d+)", r"[\1]", f"attention.{name}")
-            return f"It contains one: give {indexed}."
+        if _path(module) in conversions:
+            indexed_path = re.sub(r"\.(\d+)", r"[\1]", f"attention.{name}")
+            return f"It contains one: give {indexed_path}."
     return ""
 
 
 def _difference(attention, known):
     """Say in what a layer differs from the known class that it comes from, or from the first."""
-    classes = {_path_of(name): name for name in known}
-    bases = (f"{cls.__module__}.{cls.__qualname__}" for cls in type(attention).__mro__)
-    base = next((classes[path] for path in bases if path in classes), next(iter(known)))
-    kind = known[base]
+    name_of = {_path_of(name): name for name in known}
+    base_paths = (f"{cls.__module__}.{cls.__qualname__}" for cls in type(attention).__mro__)
+    base_name = next((name_of[path] for path in base_paths if path in name_of), next(iter(known)))
+    kind = known[base_name]
     names = {*attention._modules, *attention._parameters, *attention._buffers}
     names |= {name for name in vars(attention) if not name.startswith("_")} - ATTRIBUTES
-    expected = {*kind.parts, *kind.reads, *kind.fixed, *(NORMS if kind.norm else ())}
-    extra, missing = sorted(names - expected), sorted(set(kind.parts) - names)
-    differences = [f"has {', '.join(extra)}"] if extra else []
-    differences += [f"does not have {', '.join(missing)}"] if missing else []
-    text = " and ".join(differences) or "has code of its own for the same parts"
-    return f", which unlike a {base.split('.')[1]} {text}"
+    expected_names = {*kind.parts, *kind.reads, *kind.fixed, *(NORMS if kind.norm else ())}
+    extra_names, missing_parts = sorted(names - expected_names), sorted(set(kind.parts) - names)
+    differences = [f"has {', '.join(extra_names)}"] if extra_names else []
+    differences += [f"does not have {', '.join(missing_parts)}"] if missing_parts else []
+    difference_text = " and ".join(differences) or "has code of its own for the same parts"
+    return f", which unlike a {base_name.split('.')[1]} {difference_text}"

@@ -136,15 +136,15 @@ def project_packed(
     """
     H, d_k, d_v = module.n_heads, module.d_k, module.d_v
     if context is None:
-        wide = module.qkv_proj(X).split([H * d_k, H * d_k, H * d_v], dim=-1)
+        qkv_parts = module.qkv_proj(X).split([H * d_k, H * d_k, H * d_v], dim=-1)
     else:
-        rows = [H * d_k, H * (d_k + d_v)]  # the queries' rows multiply X, all others the context
-        W_Q, W_KV = module.qkv_proj.weight.split(rows)
+        counts = [H * d_k, H * (d_k + d_v)]  # the queries' rows multiply X, all others the context
+        W_Q, W_KV = module.qkv_proj.weight.split(counts)
         bias = module.qkv_proj.bias
-        b_Q, b_KV = (None, None) if bias is None else bias.split(rows)
-        KV = F.linear(context, W_KV, b_KV).split([H * d_k, H * d_v], dim=-1)
-        wide = (F.linear(X, W_Q, b_Q), *KV)
-    return tuple(A.unflatten(-1, (H, -1)).transpose(-3, -2) for A in wide)
+        b_Q, b_KV = (None, None) if bias is None else bias.split(counts)
+        kv_parts = F.linear(context, W_KV, b_KV).split([H * d_k, H * d_v], dim=-1)
+        qkv_parts = (F.linear(X, W_Q, b_Q), *kv_parts)
+    return tuple(projection.unflatten(-1, (H, -1)).transpose(-3, -2) for projection in qkv_parts)
 
 
 @checked

@@ -103,13 +103,13 @@ class CommunicationLog(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         """Run one operation of torch, and log it if it sends to other processes."""
-        if any(issubclass(kind, DTensor) for kind in types):
+        if any(issubclass(tensor_class, DTensor) for tensor_class in types):
             return NotImplemented  # called again, with what it does to the local tensors
-        name = func.overloadpacket.__name__.rstrip("_")
-        sends = not name.startswith(("_", "wait_tensor", "recv"))
-        if func.namespace in ("_c10d_functional", "c10d") and sends:
+        operation = func.overloadpacket.__name__.rstrip("_")
+        is_sent = not operation.startswith(("_", "wait_tensor", "recv"))
+        if func.namespace in ("_c10d_functional", "c10d") and is_sent:
             tensors = [args[0]] if isinstance(args[0], torch.Tensor) else args[0]
-            self.calls.append((name, sum(tensor.numel() for tensor in tensors)))
+            self.calls.append((operation, sum(tensor.numel() for tensor in tensors)))
         return func(*args, **(kwargs or {}))
 
 
@@ -137,13 +137,13 @@ def run_layer(
     require_floats("X", X)
     layer = parallelize_heads(params, mesh)
     X = torch.tensor(X, device=mesh.device_type, requires_grad=True)
-    with CommunicationLog() as forward:
+    with CommunicationLog() as forward_log:
         Y = layer(X, is_causal=is_causal)
-    with CommunicationLog() as backward:
+    with CommunicationLog() as backward_log:
         Y.backward(torch.tensor(dY, device=mesh.device_type))
-    grads = (linear.weight.grad.to_local() for linear in (layer.qkv_proj, layer.out_proj))
-    arrays = (to_float64(tensor).numpy() for tensor in (Y, X.grad, *grads))
-    return RankResult(*arrays, forward.calls, backward.calls)
+    gradients = (linear.weight.grad.to_local() for linear in (layer.qkv_proj, layer.out_proj))
+    arrays = (to_float64(tensor).numpy() for tensor in (Y, X.grad, *gradients))
+    return RankResult(*arrays, forward_log.calls, backward_log.calls)
 
 
 @checked_tensors
@@ -188,15 +188,15 @@ def ring_attention(
 def _pass_on(*tensors):
     rank, n = dist.get_rank(), dist.get_world_size()
     tensors = [tensor.contiguous() for tensor in tensors]
-    received = [torch.empty_like(tensor) for tensor in tensors]
-    sends = [dist.P2POp(dist.isend, tensor, (rank + 1) % n) for tensor in tensors]
-    receives = [dist.P2POp(dist.irecv, tensor, (rank - 1) % n) for tensor in received]
-    pending = dist.batch_isend_irecv(sends + receives)
+    arrivals = [torch.empty_like(tensor) for tensor in tensors]
+    send_operations = [dist.P2POp(dist.isend, tensor, (rank + 1) % n) for tensor in tensors]
+    receipts = [dist.P2POp(dist.irecv, tensor, (rank - 1) % n) for tensor in arrivals]
+    transfers = dist.batch_isend_irecv(send_operations + receipts)
 
     def arrive():
-        for work in pending:
+        for work in transfers:
             work.wait()
-        return received
+        return arrivals
 
     return arrive
 
@@ -225,18 +225,18 @@ def compare(mesh: DeviceMesh, n_heads: "length" = 4) -> list[str]:
     """Compare the layer over the mesh with that in one process: a worker (chapter 13)."""
     params = init_params(np.random.default_rng(0), d_model=12, n_heads=n_heads, d_k=3, d_v=5)
     X, dY = np.random.default_rng(1).standard_normal((2, 7, 12))
-    result = run_layer(mesh, X, params, dY, is_causal=True)
-    one, X = module_from_params(params), torch.tensor(X, requires_grad=True)
-    Y = one(X, is_causal=True)
+    rank_result = run_layer(mesh, X, params, dY, is_causal=True)
+    single_layer, X = module_from_params(params), torch.tensor(X, requires_grad=True)
+    Y = single_layer(X, is_causal=True)
     Y.backward(torch.from_numpy(dY))
-    lines = [f"{n_heads} heads over {mesh.size()} processes by {dist.get_backend()}"]
-    for name, expected in {"Y": Y.detach(), "dX": X.grad}.items():
-        same = np.allclose(getattr(result, name), expected.numpy(), rtol=0, atol=1e-12)
-        lines.append(f"{name} as in one process within 1e-12: {same}")
+    report = [f"{n_heads} heads over {mesh.size()} processes by {dist.get_backend()}"]
+    for name, single_array in {"Y": Y.detach(), "dX": X.grad}.items():
+        is_close = np.allclose(getattr(rank_result, name), single_array.numpy(), rtol=0, atol=1e-12)
+        report.append(f"{name} as in one process within 1e-12: {is_close}")
     for name in ("forward", "backward"):
-        for operation, entries in getattr(result, name):
-            lines.append(f"{name}: {operation} of {entries} entries")
-    return lines
+        for operation, n_entries in getattr(rank_result, name):
+            report.append(f"{name}: {operation} of {n_entries} entries")
+    return report
 
 
 def main(arguments=None):
@@ -244,21 +244,21 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description="Run the layer with its heads over processes.")
     parser.add_argument("--processes", type=int, default=2, help="without torchrun (default 2)")
     parser.add_argument("--heads", type=int, default=4, help="number of heads (default 4)")
-    options = parser.parse_args(arguments)
-    by_torchrun = dist.is_torchelastic_launched()
-    n_processes = int(os.environ["WORLD_SIZE"]) if by_torchrun else options.processes
+    namespace = parser.parse_args(arguments)
+    is_torchrun = dist.is_torchelastic_launched()
+    n_processes = int(os.environ["WORLD_SIZE"]) if is_torchrun else namespace.processes
     try:
-        require_divisible("heads", options.heads, "processes", n_processes)
+        require_divisible("heads", namespace.heads, "processes", n_processes)
     except ValueError as error:
         parser.error(str(error))
-    if by_torchrun:
+    if is_torchrun:
         rank = int(os.environ["RANK"])
         with join(rank, n_processes) as mesh:
-            lines = compare(mesh, options.heads)
+            report = compare(mesh, namespace.heads)
     else:
-        rank, lines = 0, run_parallel(compare, n_processes, options.heads)[0]
+        rank, report = 0, run_parallel(compare, n_processes, namespace.heads)[0]
     if rank == 0:
-        print("\n".join(lines))
+        print("\n".join(report))
 
 
 if __name__ == "__main__":

@@ -69,20 +69,20 @@ def run_parallel(
     )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, _Workers() as workers:
         folder = Path(name)
-        with (folder / "job").open("wb") as file:
-            pickle.dump(sys.path, file)
-            pickle.dump((worker, arguments, _meeting_place(folder, port), timeout_s), file)
+        with (folder / "job").open("wb") as job_file:
+            pickle.dump(sys.path, job_file)
+            pickle.dump((worker, arguments, _meeting_place(folder, port), timeout_s), job_file)
         workers.start(folder, n_processes)
         workers.wait(folder, timeout_s)
-        results = (folder / f"result{rank}" for rank in range(n_processes))
-        return [pickle.loads(path.read_bytes()) for path in results]
+        result_paths = (folder / f"result{rank}" for rank in range(n_processes))
+        return [pickle.loads(path.read_bytes()) for path in result_paths]
 
 
 def _meeting_place(folder, port):
     if port is None:
         return (folder / "meet").as_uri()
-    message = f"port={port}; expected 1 to 65535. Leave port out, and none is needed."
-    require(port <= 65_535, ValueError, message)
+    port_message = f"port={port}; expected 1 to 65535. Leave port out, and none is needed."
+    require(port <= 65_535, ValueError, port_message)
     try:
         socket.create_server(("", port)).close()
     except OSError as error:
@@ -116,49 +116,49 @@ class _Workers(contextlib.AbstractContextManager):
         return process.returncode
 
     def start(self, folder, n_processes):
-        outer = {name: text for name, text in os.environ.items() if name not in TORCHRUN}
-        environment = {"GLOO_SOCKET_IFNAME": LOOPBACK, **outer}
+        inherited = {name: value for name, value in os.environ.items() if name not in TORCHRUN}
+        environment = {"GLOO_SOCKET_IFNAME": LOOPBACK, **inherited}
         for rank in range(n_processes):
             command = [sys.executable, "-c", START, str(folder), str(rank), str(n_processes)]
-            with (folder / f"log{rank}").open("wb") as log:
-                options = {"env": environment, "start_new_session": True, "stdout": log}
-                options |= {"stdin": subprocess.PIPE, "stderr": subprocess.STDOUT}
-                self.processes.append(subprocess.Popen(command, **options))
+            with (folder / f"log{rank}").open("wb") as log_file:
+                popen_options = {"env": environment, "start_new_session": True, "stdout": log_file}
+                popen_options |= {"stdin": subprocess.PIPE, "stderr": subprocess.STDOUT}
+                self.processes.append(subprocess.Popen(command, **popen_options))
 
     def wait(self, folder, timeout_s):
-        end = time.monotonic() + timeout_s
+        deadline = time.monotonic() + timeout_s
         while True:
             codes = [self.look_at(process) for process in self.processes]
-            failed = [rank for rank, code in enumerate(codes) if code not in (None, 0)]
-            done = [rank for rank, code in enumerate(codes) if code == 0]
-            failed += [rank for rank in done if not (folder / f"result{rank}").exists()]
+            failed = [rank for rank, exit_code in enumerate(codes) if exit_code not in (None, 0)]
+            finished_ranks = [rank for rank, exit_code in enumerate(codes) if exit_code == 0]
+            failed += [rank for rank in finished_ranks if not (folder / f"result{rank}").exists()]
             if failed:
                 raise _failure(folder, failed, codes)
-            running = [rank for rank, code in enumerate(codes) if code is None]
-            if not running:
+            running_ranks = [rank for rank, exit_code in enumerate(codes) if exit_code is None]
+            if not running_ranks:
                 return
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 raise TimeoutError(
-                    f"ranks {running} of {len(codes)} processes gave no result within "
+                    f"ranks {running_ranks} of {len(codes)} processes gave no result within "
                     f"{timeout_s} s; all are ended. Give more time, timeout_s=..., or look for "
                     f"a step that not every process takes: the others wait for it."
                 )
             time.sleep(LOOK_EVERY_S)
 
 
-def _failure(folder, failed, codes):
-    paths = {rank: folder / f"error{rank}" for rank in failed}
-    errors = [pickle.loads(path.read_bytes()) for path in paths.values() if path.exists()]
-    silent = [rank for rank in failed if not paths[rank].exists()]
-    if not silent:  # the first may have made the others fail
+def _failure(folder, failed_ranks, codes):
+    error_paths = {rank: folder / f"error{rank}" for rank in failed_ranks}
+    errors = [pickle.loads(path.read_bytes()) for path in error_paths.values() if path.exists()]
+    silent_ranks = [rank for rank in failed_ranks if not error_paths[rank].exists()]
+    if not silent_ranks:  # the first may have made the others fail
         return pickle.loads(min(errors)[1])
-    rank, code = silent[0], codes[silent[0]]
+    rank, code = silent_ranks[0], codes[silent_ranks[0]]
     by = f"was killed by {signal.Signals(-code).name}" if code < 0 else "died"
-    log = (folder / f"log{rank}").read_text(encoding="utf-8", errors="replace").strip()
+    log_text = (folder / f"log{rank}").read_text(encoding="utf-8", errors="replace").strip()
     return RuntimeError(
         f"rank {rank} of {len(codes)} processes {by}, exit code {code}, before it gave a result; "
         f"the others are ended. Look for what ends the process, such as os._exit or a lack of "
-        f"memory. The last it printed: {log[-2000:] or 'nothing'}"
+        f"memory. The last it printed: {log_text[-2000:] or 'nothing'}"
     )
 
 
@@ -167,17 +167,17 @@ def work():
     threading.Thread(target=_end_with_parent, daemon=True).start()
     folder, rank, n_processes = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     try:
-        with (folder / "job").open("rb") as file:
-            sys.path[:] = pickle.load(file)
-            worker, arguments, where, timeout_s = pickle.load(file)
-        with join(rank, n_processes, init_method=where, timeout_s=timeout_s) as mesh:
-            result = pickle.dumps(worker(mesh, *arguments))
+        with (folder / "job").open("rb") as job_file:
+            sys.path[:] = pickle.load(job_file)
+            worker, arguments, init_method, timeout_s = pickle.load(job_file)
+        with join(rank, n_processes, init_method=init_method, timeout_s=timeout_s) as mesh:
+            result_bytes = pickle.dumps(worker(mesh, *arguments))
     except BaseException as error:
         when = time.monotonic_ns()  # one clock for all processes
         _write(folder / f"error{rank}", pickle.dumps((when, _portable(error, rank, n_processes))))
         _kill_group(os.getpid())  # with what the worker has started, waiting for none of it
         os._exit(1)
-    _write(folder / f"result{rank}", result)
+    _write(folder / f"result{rank}", result_bytes)
 
 
 def _end_with_parent():
@@ -193,21 +193,21 @@ def _kill_group(pid):
 
 
 def _write(path, data):
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_bytes(data)
-    unfinished.replace(path)
+    draft_path = path.with_suffix(".unfinished")
+    draft_path.write_bytes(data)
+    draft_path.replace(path)
 
 
 def _portable(error, rank, n_processes):
-    text = "".join(traceback.format_exception(error)).strip()
+    report = "".join(traceback.format_exception(error)).strip()
     if isinstance(error, Exception):
-        error.add_note(f"Raised in rank {rank} of {n_processes} processes:\n{text}")
+        error.add_note(f"Raised in rank {rank} of {n_processes} processes:\n{report}")
         with contextlib.suppress(Exception):
-            data = pickle.dumps(error)
-            pickle.loads(data)
-            return data
-    ended = RuntimeError(f"rank {rank} of {n_processes} processes ended itself:\n{text}")
-    return pickle.dumps(ended)
+            error_bytes = pickle.dumps(error)
+            pickle.loads(error_bytes)
+            return error_bytes
+    exit_error = RuntimeError(f"rank {rank} of {n_processes} processes ended itself:\n{report}")
+    return pickle.dumps(exit_error)
 
 
 @contextlib.contextmanager
@@ -219,18 +219,18 @@ def join(rank, world_size, *, init_method="env://", timeout_s=90):
     started them ends them. Arguments as `torch.distributed.init_process_group`; env:// is
     torchrun's, and `timeout_s` how long a process waits for another one.
     """
-    local_size = int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
-    cuda = best_device().type == "cuda" and torch.cuda.device_count() >= local_size
-    if cuda:
+    n_local = int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
+    has_cuda = best_device().type == "cuda" and torch.cuda.device_count() >= n_local
+    if has_cuda:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)))
     torch.set_num_threads(1)
     dist.init_process_group(
-        "nccl" if cuda else "gloo",
+        "nccl" if has_cuda else "gloo",
         init_method=init_method,
         rank=rank,
         world_size=world_size,
         timeout=datetime.timedelta(seconds=timeout_s),
     )
-    yield init_device_mesh("cuda" if cuda else "cpu", (world_size,))
+    yield init_device_mesh("cuda" if has_cuda else "cpu", (world_size,))
     dist.barrier()  # a process that leaves early breaks connections that others still use
     dist.destroy_process_group()

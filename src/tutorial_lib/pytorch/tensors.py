@@ -20,12 +20,12 @@ def checked(function):
     contract = TensorContract(inspect.signature(function).parameters)
 
     @wraps(function)
-    def call(*arguments, **options):
+    def checked_call(*arguments, **options):
         contract.check(arguments, options)
         return function(*arguments, **options)
 
-    call.contract = contract
-    return call
+    checked_call.contract = contract
+    return checked_call
 
 
 def require_floats(name, value):
@@ -45,24 +45,24 @@ def require_mask(name, mask, shape):
             f"NumPy make torch.as_tensor(mask), from 1 and 0 mask == 1, from 0 and -inf mask == 0."
         )
     try:
-        fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
+        is_fitting = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
     except RuntimeError:
-        fits = False
-    if not fits:
+        is_fitting = False
+    if not is_fitting:
         raise mask_misfit(mask, shape)
 
 
 def kind_of(value):
     """Name the kind of a value in a sentence."""
-    tensor = isinstance(value, torch.Tensor)
-    return f"a tensor of {value.dtype}" if tensor else f"a {type(value).__name__}"
+    is_tensor = isinstance(value, torch.Tensor)
+    return f"a tensor of {value.dtype}" if is_tensor else f"a {type(value).__name__}"
 
 
 def autocast_converts(*tensors):
     """Say whether autocast gives these tensors one precision."""
     device = tensors[0].device.type
-    enabled = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
-    return enabled and all(tensor.dtype != torch.float64 for tensor in tensors)
+    is_autocast = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    return is_autocast and all(tensor.dtype != torch.float64 for tensor in tensors)
 
 
 class TensorAxes(Axes):
@@ -86,8 +86,8 @@ class TensorContract(Contract):
             tensors = {"the weights": next(modules[0].parameters()), **tensors}
         for name, tensor in tensors.items():
             name_of_like, like = next(iter(tensors.items()))
-            floats = tensor.is_floating_point()
-            if floats and tensor.dtype != like.dtype and not autocast_converts(tensor, like):
+            is_float = tensor.is_floating_point()
+            if is_float and tensor.dtype != like.dtype and not autocast_converts(tensor, like):
                 raise TypeError(
                     f"{name} is in {tensor.dtype}, {name_of_like} in {like.dtype}; expected one "
                     f"precision. Convert one of the two: {name}.to({like.dtype})."

@@ -28,9 +28,9 @@ class Measurement:
     peak_mib: float | None  # the most it held at once, see the function; None where unknown
 
     def __repr__(self):
-        peak = "unknown" if self.peak_mib is None else f"{self.peak_mib:.4g} MiB"
+        peak_text = "unknown" if self.peak_mib is None else f"{self.peak_mib:.4g} MiB"
         spread = f"quartiles {self.low_ms:.4g} to {self.high_ms:.4g} of {self.repeats} repeats"
-        return f"{self.median_ms:.4g} ms ({spread}), peak memory {peak}"
+        return f"{self.median_ms:.4g} ms ({spread}), peak memory {peak_text}"
 
 
 def _wait_for(device):  # until all launched work is done; on the CPU it always is
@@ -47,23 +47,23 @@ def time_ms(call: callable, *, device: object) -> float:
     Introduced in chapter 11. By the CPU's clock: on a GPU the time includes that of the launch, and
     below some 50 µs little else. The call computes on the device; ValueError if on another.
     """
-    device, collecting = find_device(device), gc.isenabled()
+    device, had_collector = find_device(device), gc.isenabled()
     _wait_for(device)
     gc.disable()
     try:
-        start = time.perf_counter()
-        result = call()
+        start_s = time.perf_counter()
+        output = call()
         _wait_for(device)
-        elapsed_ms = 1e3 * (time.perf_counter() - start)
+        elapsed_ms = 1e3 * (time.perf_counter() - start_s)
     finally:
-        if collecting:
+        if had_collector:
             gc.enable()
     # A copy on the CPU has waited by itself; a tensor of another GPU may not be computed yet.
-    if isinstance(result, torch.Tensor) and result.device.type != "cpu":
+    if isinstance(output, torch.Tensor) and output.device.type != "cpu":
         require(
-            (result.device.type, result.device.index or 0) == (device.type, device.index or 0),
+            (output.device.type, output.device.index or 0) == (device.type, device.index or 0),
             ValueError,
-            f"device is {device} and the call computes on {result.device}, which was not "
+            f"device is {device} and the call computes on {output.device}, which was not "
             f"waited for; expected one device. Give the device of the inputs: device=X.device.",
         )
     return elapsed_ms
@@ -79,8 +79,8 @@ def measure(
     of `time_ms`, runs `warm_up` times, is timed `repeats` times, and then runs for its memory.
     """
     times_ms = [time_ms(call, device=device) for _ in range(warm_up + repeats)][warm_up:]
-    low, median, high = np.percentile(times_ms, [25, 50, 75]).tolist()
-    return Measurement(median, low, high, repeats, peak_mib(call, device=device))
+    low_ms, median_ms, high_ms = np.percentile(times_ms, [25, 50, 75]).tolist()
+    return Measurement(median_ms, low_ms, high_ms, repeats, peak_mib(call, device=device))
 
 
 @checked
@@ -94,16 +94,16 @@ def interleave(calls: dict, *, device: object, rounds: "length" = 21, say: objec
     """
     for name, call in calls.items():
         require_instance(f"calls[{name!r}]", call, callable)
-    names, rng = list(calls), np.random.default_rng(0)
-    times_ms = {name: np.empty(rounds) for name in names}
-    for number in range(rounds):
+    call_names, rng = list(calls), np.random.default_rng(0)
+    times_ms = {name: np.empty(rounds) for name in call_names}
+    for round_number in range(rounds):
         gc.collect()
-        for index in rng.permutation(len(names)):
-            name = names[index]
+        for call_index in rng.permutation(len(call_names)):
+            name = call_names[call_index]
             if say:
-                say(f"round {number + 1} of {rounds}, {name}")
+                say(f"round {round_number + 1} of {rounds}, {name}")
             calls[name]()
-            times_ms[name][number] = time_ms(calls[name], device=device)
+            times_ms[name][round_number] = time_ms(calls[name], device=device)
     return times_ms
 
 
@@ -119,21 +119,21 @@ def peak_mib(call: callable, *, device: object) -> float:
         return _peak_bytes_on_cpu(call) / MIB if device.type == "cpu" else None
     call()  # or the workspace that the first product allocates would count
     torch.cuda.synchronize(device)
-    before = torch.cuda.memory_allocated(device)
+    held_bytes = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
     call()
     torch.cuda.synchronize(device)
-    return (torch.cuda.max_memory_allocated(device) - before) / MIB
+    return (torch.cuda.max_memory_allocated(device) - held_bytes) / MIB
 
 
 def _peak_bytes_on_cpu(call):
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or the profiler says that it starts and stops
-    kinds = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=kinds, profile_memory=True) as profile:
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
         call()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profile.export_chrome_trace(str(path))
-        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    with tempfile.TemporaryDirectory() as trace_folder:
+        trace_path = Path(trace_folder) / "trace.json"
+        profile.export_chrome_trace(str(trace_path))
+        events = json.loads(trace_path.read_text(encoding="utf-8"))["traceEvents"]
     steps = sorted((e["ts"], e["args"]["Bytes"]) for e in events if e.get("name") == "[memory]")
-    return max(np.cumsum([size for _, size in steps]).max(initial=0), 0)
+    return max(np.cumsum([n_bytes for _, n_bytes in steps]).max(initial=0), 0)

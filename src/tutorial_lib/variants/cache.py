@@ -137,15 +137,15 @@ class KVCache:
     @property
     def K(self):
         """The keys so far, to read: (..., G, length, d_k)."""
-        return self._filled(0)
+        return self._filled_rows(0)
 
     @property
     def V(self):
         """The values so far, to read: (..., G, length, d_v)."""
-        return self._filled(1)
+        return self._filled_rows(1)
 
-    def _filled(self, n):
-        rows = self.buffers[n][..., : self.length, :]
+    def _filled_rows(self, buffer_index):
+        rows = self.buffers[buffer_index][..., : self.length, :]
         rows.flags.writeable = False  # longer views show the same rows
         return rows
 
@@ -179,9 +179,9 @@ class KVCache:
                 f"{name} has shape {rows.shape}; expected ({', '.join(map(str, lead))}, T, {d}) "
                 f"with one T of at least 1 for K and V. Use the cache of this layer and batch.",
             )
-            cached = buffer.dtype
-            sentence = ROUNDED.format(name, rows.dtype, "a cache", cached)
-            require(np.result_type(rows, cached) == cached, TypeError, sentence)
+            cache_dtype = buffer.dtype
+            dtype_message = ROUNDED.format(name, rows.dtype, "a cache", cache_dtype)
+            require(np.result_type(rows, cache_dtype) == cache_dtype, TypeError, dtype_message)
             require_finite(name, rows)
         for buffer, rows in zip(self.buffers, (K, V), strict=True):
             if buffer.shape[-1]:
@@ -213,8 +213,8 @@ class KVCache:
 
         Whole numbers of shape (T,), or (..., T) where there is padding.
         """
-        index = np.arange(self.length, self.length + T)
-        return index if self.pad is None else np.maximum(index - self.pad[..., None], 0)
+        token_index = np.arange(self.length, self.length + T)
+        return token_index if self.pad is None else np.maximum(token_index - self.pad[..., None], 0)
 
 
 MADE_BY[KVCache] = "KVCache. Make one with KVCache.empty(params, capacity)."
@@ -260,11 +260,11 @@ def require_end(step):
 
     @functools.wraps(step)
     def completed_step(X, params, cache):
-        written = int(cache.written)
+        n_written = int(cache.written)
         try:
             return step(X, params, cache)
         except BaseException:
-            cache.written[...] = written
+            cache.written[...] = n_written
             raise
 
     return completed_step

@@ -280,9 +280,9 @@ def _visible_scores(scores, mask):
 
 def require_sink_scores(sink):
     """Require for each head the score of its sink, or -inf for none."""
-    invalid = np.isnan(sink) | (sink == np.inf)
-    if invalid.any():
-        h = int(np.argmax(invalid))
+    is_invalid = np.isnan(sink) | (sink == np.inf)
+    if is_invalid.any():
+        h = int(np.argmax(is_invalid))
         raise ValueError(
             f"sink is {sink[h]} for head {h}; expected a finite number, or -inf for a head without "
             f"a sink. Look at the step that made it."
@@ -292,5 +292,5 @@ def require_sink_scores(sink):
 def _large_products(X, W_G):
     """Return X @ W_G, or nothing where no product can overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
-        largest = np.abs(X).max() * np.abs(W_G).max() * X.shape[-1]
-        return np.zeros(0) if np.isfinite(largest) else project_heads(X, W_G)
+        upper_bound = np.abs(X).max() * np.abs(W_G).max() * X.shape[-1]
+        return np.zeros(0) if np.isfinite(upper_bound) else project_heads(X, W_G)

@@ -159,18 +159,18 @@ def require_pairs(name, width):
 def require_positions(positions, tokens):
     """Require a position for each token, none below that of the token before it."""
     require_value("positions", positions, "... T", T=tokens[-1])
-    lengths = zip(positions.shape[::-1], tokens[::-1], strict=False)
+    length_pairs = zip(positions.shape[::-1], tokens[::-1], strict=False)
     require(
-        positions.ndim <= len(tokens) and all(n in (1, length) for n, length in lengths),
+        positions.ndim <= len(tokens) and all(size in (1, length) for size, length in length_pairs),
         ShapeError,
         f"positions has shape {positions.shape}, which does not broadcast to the tokens' {tokens}. "
         f"Positions of each sequence, (B, T), need a head axis: positions[:, None].",
     )
-    drops = np.argwhere(np.diff(positions) < 0)
-    if len(drops):
-        *sequence, t = (int(i) for i in drops[0])
-        before, after = positions[(*sequence, t)], positions[(*sequence, t + 1)]
+    decreases = np.argwhere(np.diff(positions) < 0)
+    if len(decreases):
+        *batch_index, t = (int(coordinate) for coordinate in decreases[0])
+        before, successor = positions[(*batch_index, t)], positions[(*batch_index, t + 1)]
         raise ValueError(
-            f"positions go backwards, from {before} to {after} at token {t + 1}; expected that "
+            f"positions go backwards, from {before} to {successor} at token {t + 1}; expected that "
             f"none falls along a sequence. To rotate back, negate the frequencies: -frequencies."
         )

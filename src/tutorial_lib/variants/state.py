@@ -118,18 +118,18 @@ def _step_size(beta, k):
 
 def require_gate(name, gate, shape):
     """Require a number, or an array that broadcasts to `shape`, with a head's axis where k has."""
-    array = np.asarray(gate)
+    gate_array = np.asarray(gate)
     require(
-        array.dtype.kind in "iuf",
+        gate_array.dtype.kind in "iuf",
         TypeError,
-        f"{name} is a {type(gate).__name__} of {array.dtype}; expected a number or an array "
+        f"{name} is a {type(gate).__name__} of {gate_array.dtype}; expected a number or an array "
         f"of numbers. Pass one for all heads, such as 0.9, or an array of shape {shape}.",
     )
-    lengths = zip(array.shape[::-1], shape[::-1], strict=False)
-    fits = min(3, len(shape)) <= array.ndim <= len(shape)
+    pairs = zip(gate_array.shape[::-1], shape[::-1], strict=False)
+    axes_fit = min(3, len(shape)) <= gate_array.ndim <= len(shape)
     require(
-        array.ndim == 0 or (fits and all(n in (1, length) for n, length in lengths)),
+        gate_array.ndim == 0 or (axes_fit and all(size in (1, length) for size, length in pairs)),
         ShapeError,
-        f"{name} has shape {array.shape}; expected a number, or an array that broadcasts to "
+        f"{name} has shape {gate_array.shape}; expected a number, or an array that broadcasts to "
         f"{shape}. One per head, (..., H), needs two more axes: {name}[..., None, None].",
     )

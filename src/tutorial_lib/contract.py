@@ -249,9 +249,11 @@ def record(made_by):
         cls = dataclass(frozen=True)(cls)
         cls.contract = Contract(inspect.signature(cls).parameters)
         for name, axes in reversed(cls.contract.axes.items()):
-            for place_, axis in enumerate(axes.names):
+            for axis_number, axis in enumerate(axes.names):
                 if axis.isidentifier():
-                    setattr(cls, PROPERTIES.get(axis, axis), _axis_property(name, place_, axis))
+                    setattr(
+                        cls, PROPERTIES.get(axis, axis), _axis_property(name, axis_number, axis)
+                    )
         MADE_BY[cls] = f"{cls.__name__}. {made_by}"
         return cls
 

@@ -154,21 +154,26 @@ def _plan_arcs(names, name_sizes, arc_ends, curves, plan_bounds):
     return _Plan(arc_ends, base_rises, names, [])
 
 
-def _free_name_middles(feet, rises, sizes, bounds):
+def _free_name_middles(arc_ends, rises, sizes, bounds):
     """Return the middle of each name that no arc and no other name crosses, or [] without one."""
-    arc_points = np.concatenate([_points_of_arc(*arc) for arc in zip(feet, rises, strict=True)])
+    arc_points = np.concatenate([_points_of_arc(*arc) for arc in zip(arc_ends, rises, strict=True)])
     name_centres = {}
     for n in np.argsort(rises).tolist():
         half_size = np.array(sizes[n]) / 2
         placed = [(name_centre, np.array(sizes[m]) / 2) for m, name_centre in name_centres.items()]
         for shift, side in product(_OFFSETS, (1, -1)):
-            place = np.array([feet[n].mean() + shift, rises[n] + side * (half_size[1] + _NAME_GAP)])
+            place = np.array(
+                [arc_ends[n].mean() + shift, rises[n] + side * (half_size[1] + _NAME_GAP)]
+            )
             is_inside = (place - half_size >= (0, 8)).all() and (place + half_size <= bounds).all()
             is_crossed = (abs(arc_points - place) < half_size + 2).all(axis=1).any()
             if (
                 is_inside
                 and not is_crossed
-                and not any((abs(spot - place) < half_size + size).all() for spot, size in placed)
+                and not any(
+                    (abs(candidate - place) < half_size + placed_half).all()
+                    for candidate, placed_half in placed
+                )
             ):
                 name_centres[n] = place
                 break
@@ -223,9 +228,11 @@ def _draw_column(words, curves, plan):
 
 def _draw_arcs(axes, curves, plan, at):
     """Draw arcs and their names; `at` makes (x, y) of pixels along the words and away from them."""
-    for arc, feet, rise in zip(curves, plan.ends, plan.rises, strict=True):
+    for arc, arc_ends, rise in zip(curves, plan.ends, plan.rises, strict=True):
         control_rise = 4 / 3 * rise  # of the middle points, so that the bend lies at the rise
-        control_points = zip(np.repeat(feet, 2), (0, control_rise, control_rise, 0), strict=True)
+        control_points = zip(
+            np.repeat(arc_ends, 2), (0, control_rise, control_rise, 0), strict=True
+        )
         path_codes = [Path.MOVETO, *[Path.CURVE4] * 3]
         _draw_curve(axes, arc.kind, Path([at(*point) for point in control_points], path_codes))
     for arc, name, name_middle in zip(curves, plan.names, plan.places, strict=bool(plan.places)):
@@ -271,7 +278,7 @@ def _legend_svg(names):
 
 def _table(words, names, curves):
     """Write down each arc: its kind, and the words at both ends with their positions."""
-    cells = [[f"{words[source]} ({source})", f"{words[end]} ({end})"] for _, source, end in curves]
+    cells = [[f"{words[start]} ({start})", f"{words[end]} ({end})"] for _, start, end in curves]
     rows = [names[kind_number] for kind_number, *_ in curves]
     return Table("arcs", np.array(cells).reshape(-1, 2), rows, ["from", "to"], "kind")
 

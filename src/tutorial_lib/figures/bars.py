@@ -47,8 +47,8 @@ def bar_chart(values, rows, columns, *, label, caption):
         )
 
     alt = f"Bar chart of {label}. " + " ".join(
-        f"{name}: longest for {rows[group]}, {texts[group, bar]}."
-        for bar, (name, group) in enumerate(zip(columns, numbers.argmax(axis=0), strict=True))
+        f"{name}: longest for {rows[group]}, {texts[group, bar_index]}."
+        for bar_index, (name, group) in enumerate(zip(columns, numbers.argmax(axis=0), strict=True))
     )
     return Figure(side_by_side([picture]), (Table(label, texts, rows, columns),), caption, alt)
 

@@ -19,7 +19,7 @@ from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, side_by_si
 _BLOCK_INSET = 1.5  # pixels from the place of a block to its frame, so that neighbours stay apart
 _WIDTH_SHARES = np.arange(0.95, 0.4, -0.05)  # of the width of a block, where there is little room
 _MIN_LENGTH = 14  # arrow with a legible head, in pixels
-_MARGIN = 9  # pixels from a corner to the nearest arrow
+_CORNER_GAP = 9  # pixels from a corner to the nearest arrow
 _DETOUR = 18  # pixels from a block to an arrow that walks around it
 
 
@@ -250,13 +250,13 @@ def _checked_arrow(title, arrow, diagram, boxes):
             f"{title!r} has an arrow {arrow!r}; expected two names of blocks and at most a label. "
             f"Give it as ('Q', 'scores') or ('Q', 'scores', 'times')."
         )
-    strangers = [name for name in arrow[:2] if name not in boxes]
-    if strangers:
+    unknown = [name for name in arrow[:2] if name not in boxes]
+    if unknown:
         raise ValueError(
-            f"{title!r} has an arrow {arrow!r}, but no block {strangers[0]!r}; expected names of "
+            f"{title!r} has an arrow {arrow!r}, but no block {unknown[0]!r}; expected names of "
             f"its blocks, {list(boxes)}. Correct the name, or add the block."
         )
-    has_return = any(tuple(edge[:2]) == (arrow[1], arrow[0]) for edge in diagram.arrows)
+    has_return = any(tuple(other[:2]) == (arrow[1], arrow[0]) for other in diagram.arrows)
     start_box, end_box = boxes[arrow[0]], boxes[arrow[1]]
     other_boxes = [box for name, box in boxes.items() if name not in arrow[:2]]
     arrow_points = _straight_line(start_box, end_box, other_boxes, keep_left=has_return)
@@ -271,31 +271,37 @@ def _checked_arrow(title, arrow, diagram, boxes):
     return Arrow(arrow_points, label, _label_direction(arrow_points, keep_left=has_return))
 
 
-def _straight_line(source, end, others, *, keep_left):
+def _straight_line(start, end, others, *, keep_left):
     """Return the ends of a short line between two rectangles, past the others where it can be.
 
     With an arrow back beside it, each of the two keeps to the left.
     """
-    spans = [max(source[axis], end[axis]) - min(source[axis + 2], end[axis + 2]) for axis in (0, 1)]
-    wider_axis = int(spans[0] < spans[1])
-    lines = [_line_across_gap(source, end, wider_axis, keep_left=keep_left)]
-    if min(spans) > 0:  # a corner looks at a corner: the line may leave by either edge
-        lines.append(_line_across_gap(source, end, 1 - wider_axis, keep_left=keep_left))
+    axis_gaps = [
+        max(start[axis], end[axis]) - min(start[axis + 2], end[axis + 2]) for axis in (0, 1)
+    ]
+    wider_axis = int(axis_gaps[0] < axis_gaps[1])
+    lines = [_line_across_gap(start, end, wider_axis, keep_left=keep_left)]
+    if min(axis_gaps) > 0:  # a corner looks at a corner: the line may leave by either edge
+        lines.append(_line_across_gap(start, end, 1 - wider_axis, keep_left=keep_left))
     return next((candidate for candidate in lines if not _collides(candidate, others)), lines[0])
 
 
-def _line_across_gap(source, end, gap_axis, *, keep_left):
+def _line_across_gap(start, end, gap_axis, *, keep_left):
     """Return the ends of a line over the gap along one axis: 0 from left to right, 1 downwards."""
     side = 1 - gap_axis
-    is_forward = source[gap_axis] < end[gap_axis]
+    is_forward = start[gap_axis] < end[gap_axis]
     edge_share = (1 / 3 if is_forward == bool(side) else 2 / 3) if keep_left else 1 / 2
-    bottom, top = max(source[side], end[side]), min(source[side + 2], end[side + 2])
-    line_position, line_ends = bottom + (top - bottom) * edge_share, []
-    for box, index in ((source, gap_axis + 2 * is_forward), (end, gap_axis + 2 * (not is_forward))):
+    start_overlap, end_overlap = max(start[side], end[side]), min(start[side + 2], end[side + 2])
+    line_position, line_ends = start_overlap + (end_overlap - start_overlap) * edge_share, []
+    for box, edge in ((start, gap_axis + 2 * is_forward), (end, gap_axis + 2 * (not is_forward))):
         # a line from a corner could belong to the next block as well
-        margin = min(_MARGIN, (box[side + 2] - box[side]) / 3) if top - bottom < _MARGIN / 2 else 0
+        margin = (
+            min(_CORNER_GAP, (box[side + 2] - box[side]) / 3)
+            if end_overlap - start_overlap < _CORNER_GAP / 2
+            else 0
+        )
         clamped_position = np.clip(line_position, box[side] + margin, box[side + 2] - margin)
-        line_ends.append((float(clamped_position), box[index])[:: 1 if gap_axis else -1])
+        line_ends.append((float(clamped_position), box[edge])[:: 1 if gap_axis else -1])
     return line_ends
 
 

@@ -163,13 +163,13 @@ def require_numbers(name, array, axes, *, limits=(-np.inf, np.inf), log=False, *
                 f"{name} has shape {array.shape}, but {axis} has {len(labels)} entries, {labels}; "
                 f"expected {length}, one for each along that axis. Make the two agree."
             )
-    minimum, roof = limits
-    misfits = np.argwhere((array < minimum - 1e-9) | (array > roof + 1e-9) | (log & (array <= 0)))
+    low, high = limits
+    misfits = np.argwhere((array < low - 1e-9) | (array > high + 1e-9) | (log & (array <= 0)))
     if len(misfits):
         position = tuple(misfits[0].tolist())
-        limits_text = f"{minimum} to {roof}. Draw other numbers with signed_maps."
-        wish = "positive numbers on a logarithmic axis. Leave log= out." if log else limits_text
-        raise ValueError(f"{name} is {array[position]} at position {position}; expected {wish}")
+        limits_text = f"{low} to {high}. Draw other numbers with signed_maps."
+        demand = "positive numbers on a logarithmic axis. Leave log= out." if log else limits_text
+        raise ValueError(f"{name} is {array[position]} at position {position}; expected {demand}")
 
 
 def shortened(name):

@@ -25,7 +25,7 @@ _WIDEST, _LOW, _HIGH = 64, 30, 42  # widest cell with a number, its least and it
 _MAX_SQUARE_SIDE, _MAX_SIDE = 28, 448  # widest cell without, and the longest side of such a map
 
 FIXED = "fixed offset"  # the last column of a framed grid
-_RIMS = ((2.8, PAPER, 2), (1, INK, 2.2))  # from the edge, colour, width
+_FRAME_LINES = ((2.8, PAPER, 2), (1, INK, 2.2))  # from the edge, colour, width
 
 
 class Names(NamedTuple):
@@ -243,21 +243,25 @@ def _draw_grid(axes, grid, colour_levels, colour_scale, cell_size):
         _draw_frames(axes, grid.framed, cell_size)
 
 
-def _draw_frames(axes, mask, cell_size):
+def _draw_frames(axes, frame_mask, cell_size):
     """Draw a frame into cells, parted from any colour by a rim, and part the last column by a line.
 
     Lengths are in pixels.
     """
-    for (row, column), (frame_inset, ink, weight) in product(np.argwhere(mask).tolist(), _RIMS):
+    for (row, column), (frame_inset, ink, line_width) in product(
+        np.argwhere(frame_mask).tolist(), _FRAME_LINES
+    ):
         inset_x, inset_y = (frame_inset / cell_side for cell_side in cell_size)
         rectangle = (column + inset_x, row + inset_y), 1 - 2 * inset_x, 1 - 2 * inset_y
         axes.add_patch(
-            Rectangle(*rectangle, facecolor="none", edgecolor=ink, linewidth=weight, clip_on=False)
+            Rectangle(
+                *rectangle, facecolor="none", edgecolor=ink, linewidth=line_width, clip_on=False
+            )
         )
-    baseline_column = mask.shape[1] - 1
+    baseline_column = frame_mask.shape[1] - 1
     axes.axvline(baseline_column, color=INK, linewidth=RULE)
     label_place = {"textcoords": "offset pixels", "xytext": (1, -4), "va": "top"}
-    axes.annotate(FIXED.replace(" ", "\n"), (baseline_column, len(mask)), **label_place)
+    axes.annotate(FIXED.replace(" ", "\n"), (baseline_column, len(frame_mask)), **label_place)
 
 
 def _draw_cells(axes, colour_levels, scale, *, gap):

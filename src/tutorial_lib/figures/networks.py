@@ -72,18 +72,22 @@ def tensor_network(chains, *, between="", caption, alt=None):
         no operand has, or another number of names than of operands
     """
     require_some("chains", chains)
-    records = [_parse_chain(title, *chain) for title, chain in chains.items()]
-    max_boxes = max(len(chain.names) for chain in records)
+    parsed_chains = [_parse_chain(title, *chain) for title, chain in chains.items()]
+    max_boxes = max(len(chain.names) for chain in parsed_chains)
     x_max = max_boxes * _BOX[0] + (max_boxes - 1) * _GAP + 2 * _MARGIN
-    y_max = sum(chain.height for chain in records) + _OPERATION_HEIGHT * (len(records) - 1)
+    y_max = sum(chain.height for chain in parsed_chains) + _OPERATION_HEIGHT * (
+        len(parsed_chains) - 1
+    )
 
     def picture(room):  # boxes and lines are scaled to it, texts are not
         px_width = max(min(x_max, room), _MIN_BOX_PITCH * max_boxes)
-        return draw_svg(lambda axes: _draw(axes, records, between, (x_max, y_max)), px_width, y_max)
+        return draw_svg(
+            lambda axes: _draw_chains(axes, parsed_chains, between, (x_max, y_max)), px_width, y_max
+        )
 
     joiner = f" Then {between}. " if between else " "
-    alt = alt or "Tensor network. " + joiner.join(_chain_alt(chain) for chain in records)
-    return Figure(side_by_side([picture]), tuple(map(_chain_table, records)), caption, alt)
+    alt = alt or "Tensor network. " + joiner.join(_chain_alt(chain) for chain in parsed_chains)
+    return Figure(side_by_side([picture]), tuple(map(_chain_table, parsed_chains)), caption, alt)
 
 
 def _parse_chain(title, subscripts, names):
@@ -123,14 +127,14 @@ def _chain_table(chain):
 
 def _chain_alt(chain):
     free = [index for index in chain.indices if index in chain.result]
-    sums = [index for index in chain.indices if index not in chain.result]
+    summed = [index for index in chain.indices if index not in chain.result]
     return (
         f"{chain.title}: {', '.join(chain.names)} in a row. "
-        f"Summed over: {', '.join(sums) or 'nothing'}. Open: {', '.join(free) or 'nothing'}."
+        f"Summed over: {', '.join(summed) or 'nothing'}. Open: {', '.join(free) or 'nothing'}."
     )
 
 
-def _draw(axes, chains, operation, full_size):
+def _draw_chains(axes, chains, operation, full_size):
     axes.set(xlim=(0, full_size[0]), ylim=(full_size[1], 0))
     axes.set_axis_off()
     chain_top = 0

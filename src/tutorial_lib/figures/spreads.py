@@ -66,7 +66,7 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
     alt = f"Points of {label}, a row for each. " + " ".join(
         f"{name}: {row[lowest_run]} to {row[top]}." for name, lowest_run, top, row in extreme_runs
     )
-    table = Table(label, texts, names, [f"run {index}" for index in range(texts.shape[1])])
+    table = Table(label, texts, names, [f"run {run_index}" for run_index in range(texts.shape[1])])
     return Figure(side_by_side([picture]), (table,), caption, alt)
 
 

@@ -11,7 +11,7 @@ from tutorial_lib.figures.ink import INK, title_ink
 from tutorial_lib.figures.svg import RULE, draw_svg, length_of, side_by_side
 
 PARTS = ("norm", "attend", "MLP")
-_PANEL_WIDTH, _X, _BRANCH_X = 312, 54, 207  # pixels: of a panel, and x of its two columns
+_PANEL_WIDTH, _STREAM_X, _BRANCH_X = 312, 54, 207  # pixels: of a panel, and x of its two columns
 _BOX_PX, _CHIP, _ADD = 28, 22, 11  # heights of a box and of a small one, and the radius of an add
 _CHIP_NAMES = (("project", "score", "mix"), ("concat", "project out"))
 _GAP, _BRANCH_BOX_WIDTH = 26, 186  # from box to box, and the width of attend and of MLP
@@ -24,7 +24,7 @@ _ATTEND_HEIGHT, _MLP_PX = (
     _BOX_PX / 2 + _GAP + _BRANCH_BOX_HEIGHTS[part] + _GAP + _GAP for part in ("attend", "MLP")
 )
 _PANEL_HEIGHT = _FIRST + _ATTEND_HEIGHT + _MLP_PX + 3 * _GAP + 2 * _BOX_PX
-_STEPS = (
+_STEP_ROWS = (
     ("embed", "ids (T,)", "(T, d_model)", "before the blocks"),
     ("norm", "(T, d_model)", "(T, d_model)", "in each block"),
     ("attend", "(T, d_model)", "(T, d_model)", "in each block"),
@@ -91,14 +91,17 @@ def _lacking_text(title, missing_parts):
 
 def _step_table(title, missing):
     """Write down what each step takes and gives, from the first to the last."""
-    step_owners = [part for part, *_ in _STEPS]
+    step_owners = [part for part, *_ in _STEP_ROWS]
     step_owners[3], step_owners[6] = "attend", "MLP"  # an add goes with its branch
     presence_words = [
         "no" if step_owner in missing or ("MLP" in missing and step_number == 4) else "yes"
         for step_number, step_owner in enumerate(step_owners)
     ]
-    cells = [[*step_row[1:], word] for step_row, word in zip(_STEPS, presence_words, strict=True)]
-    names = [step_row[0] for step_row in _STEPS]
+    cells = [
+        [*step_row[1:], presence_word]
+        for step_row, presence_word in zip(_STEP_ROWS, presence_words, strict=True)
+    ]
+    names = [step_row[0] for step_row in _STEP_ROWS]
     return Table(title, np.array(cells), names, ["takes", "gives", "where", "there"], "step")
 
 
@@ -119,10 +122,10 @@ class _Pen:
     def add(self, y, *, is_absent):
         """Draw the add of a branch on the stream."""
         patch_style = {"facecolor": "none", "edgecolor": INK, "linewidth": RULE}
-        self._put(Circle((_X, y), _ADD, **patch_style), is_absent)
-        self.line([(_X - 5, y), (_X + 5, y)], width=RULE + 0.5, is_absent=is_absent)
-        self.line([(_X, y - 5), (_X, y + 5)], width=RULE + 0.5, is_absent=is_absent)
-        self.text(_X - _ADD - 4, y, "add", ha="right", is_absent=is_absent)
+        self._put(Circle((_STREAM_X, y), _ADD, **patch_style), is_absent)
+        self.line([(_STREAM_X - 5, y), (_STREAM_X + 5, y)], width=RULE + 0.5, is_absent=is_absent)
+        self.line([(_STREAM_X, y - 5), (_STREAM_X, y + 5)], width=RULE + 0.5, is_absent=is_absent)
+        self.text(_STREAM_X - _ADD - 4, y, "add", ha="right", is_absent=is_absent)
 
     def line(self, points, *, width=RULE, arrow=False, is_absent=False):
         """Draw a line through points, with a head at its end where it leads to something."""
@@ -165,43 +168,47 @@ def _draw_stream(pen, add_heights, stream_end):
     segment_tops = [28 + _BOX_PX, *(add_y + _ADD for add_y in add_heights)]
     segment_bottoms = [*(add_y - _ADD for add_y in add_heights), stream_end]
     for segment_top, segment_bottom in zip(segment_tops, segment_bottoms, strict=True):
-        pen.line([(_X, segment_top), (_X, segment_bottom)], width=4)
+        pen.line([(_STREAM_X, segment_top), (_STREAM_X, segment_bottom)], width=4)
 
 
 def _draw_ends(pen, block_bottom, *, is_absent):
     """Draw the steps before and after the blocks."""
-    pen.line([(_X, 4), (_X, 28)], arrow=True)
-    pen.text(_X + 14, 14, "ids (T,)", ha="left")
-    pen.box(_X, 28, "embed", size=_END_BOX_SIZE)
-    pen.text(_X + 14, 28 + _BOX_PX + _GAP / 2, "residual stream (T, d_model)", ha="left")
-    pen.box(_X, block_bottom + _GAP, "norm", size=_END_BOX_SIZE, is_absent=is_absent)
+    pen.line([(_STREAM_X, 4), (_STREAM_X, 28)], arrow=True)
+    pen.text(_STREAM_X + 14, 14, "ids (T,)", ha="left")
+    pen.box(_STREAM_X, 28, "embed", size=_END_BOX_SIZE)
+    pen.text(_STREAM_X + 14, 28 + _BOX_PX + _GAP / 2, "residual stream (T, d_model)", ha="left")
+    pen.box(_STREAM_X, block_bottom + _GAP, "norm", size=_END_BOX_SIZE, is_absent=is_absent)
     unembed_top = block_bottom + _GAP + _BOX_PX + _GAP
-    pen.line([(_X, unembed_top - _GAP), (_X, unembed_top)], arrow=True)
-    pen.text(_X + 14, unembed_top - _GAP / 2 - 2, "(T, d_model)", ha="left")
-    pen.box(_X, unembed_top, "unembed", size=_END_BOX_SIZE)
-    pen.line([(_X, unembed_top + _BOX_PX), (_X, unembed_top + _BOX_PX + _GAP)], arrow=True)
-    pen.text(_X + 14, unembed_top + _BOX_PX + _GAP / 2, "(T, vocabulary)", ha="left")
+    pen.line([(_STREAM_X, unembed_top - _GAP), (_STREAM_X, unembed_top)], arrow=True)
+    pen.text(_STREAM_X + 14, unembed_top - _GAP / 2 - 2, "(T, d_model)", ha="left")
+    pen.box(_STREAM_X, unembed_top, "unembed", size=_END_BOX_SIZE)
+    pen.line(
+        [(_STREAM_X, unembed_top + _BOX_PX), (_STREAM_X, unembed_top + _BOX_PX + _GAP)], arrow=True
+    )
+    pen.text(_STREAM_X + 14, unembed_top + _BOX_PX + _GAP / 2, "(T, vocabulary)", ha="left")
 
 
 def _draw_branch(pen, part, norm_y, missing_parts):
     """Draw a branch that leaves the stream at y, from its norm to its add."""
     is_absent, box_height = part in missing_parts, _BRANCH_BOX_HEIGHTS[part]
     norm_left = _BRANCH_X - length_of("norm") / 2 - 8
-    pen.line([(_X, norm_y), (norm_left, norm_y)], arrow=True, is_absent=is_absent)
+    pen.line([(_STREAM_X, norm_y), (norm_left, norm_y)], arrow=True, is_absent=is_absent)
     pen.box(_BRANCH_X, norm_y - _BOX_PX / 2, "norm", is_absent=is_absent or "norm" in missing_parts)
     box_top = norm_y + _BOX_PX / 2 + _GAP
     pen.line([(_BRANCH_X, box_top - _GAP), (_BRANCH_X, box_top)], arrow=True, is_absent=is_absent)
     pen.box(_BRANCH_X, box_top, "", size=(_BRANCH_BOX_WIDTH, box_height), is_absent=is_absent)
     pen.text(_BRANCH_X, box_top + _BOX_PX / 2, part, is_absent=is_absent)
     for chip_row, chip_names in enumerate(_CHIP_NAMES if part == "attend" else ()):
-        chip_widths = [length_of(chip) + 10 for chip in chip_names]
+        chip_widths = [length_of(chip_name) + 10 for chip_name in chip_names]
         chip_left = _BRANCH_X - (sum(chip_widths) + 6 * (len(chip_widths) - 1)) / 2
-        for chip, px in zip(chip_names, chip_widths, strict=True):
+        for chip_name, px in zip(chip_names, chip_widths, strict=True):
             chip_top = box_top + _BOX_PX + chip_row * (_CHIP + 4)
-            pen.box(chip_left + px / 2, chip_top, chip, size=(px, _CHIP), is_absent=is_absent)
+            pen.box(chip_left + px / 2, chip_top, chip_name, size=(px, _CHIP), is_absent=is_absent)
             chip_left += px + 6
     add_y = box_top + box_height + _GAP
-    return_path = [(_BRANCH_X, add_y - _GAP), (_BRANCH_X, add_y), (_X + _ADD, add_y)]
+    return_path = [(_BRANCH_X, add_y - _GAP), (_BRANCH_X, add_y), (_STREAM_X + _ADD, add_y)]
     pen.line(return_path, arrow=True, is_absent=is_absent)
-    pen.text((_X + _ADD + _BRANCH_X) / 2 + 4, add_y - 11, "(T, d_model)", is_absent=is_absent)
+    pen.text(
+        (_STREAM_X + _ADD + _BRANCH_X) / 2 + 4, add_y - 11, "(T, d_model)", is_absent=is_absent
+    )
     pen.add(add_y, is_absent=is_absent)

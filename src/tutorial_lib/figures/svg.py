@@ -177,8 +177,8 @@ class Ticks(Formatter):
     def format_ticks(self, values):
         """Write the ticks of an axis."""
         view_start, view_end = sorted(self.axis.get_view_interval())
-        ticks = [pretty(tick) for tick in values if view_start <= tick <= view_end and tick]
-        has_exponent = [text.endswith(_SUPERSCRIPT_DIGITS) for text in ticks]
+        visible_texts = [pretty(tick) for tick in values if view_start <= tick <= view_end and tick]
+        has_exponent = [text.endswith(_SUPERSCRIPT_DIGITS) for text in visible_texts]
         if all(has_exponent) or not any(has_exponent):
             return [_thousands(pretty(tick)) if self.is_log else pretty(tick) for tick in values]
         return [_power_of_ten(tick) if self.is_log else _decimal_text(tick) for tick in values]
@@ -268,8 +268,8 @@ def _css_style(style):
     declarations = dict(re.findall(r"([\w-]+): *([^;]+)", style))
     if "font" in declarations:  # matplotlib before 3.11 writes style, weight, size in one
         words = re.match(r"(italic )?(?:(\d+|bold) )?([\d.]+px)", declarations.pop("font")).groups()
-        names = ("font-style", "font-weight", "font-size")
-        declarations |= {key: field for key, field in zip(names, words, strict=True) if field}
+        properties = ("font-style", "font-weight", "font-size")
+        declarations |= {key: field for key, field in zip(properties, words, strict=True) if field}
     css_texts = []
     for key, text in declarations.items():
         if (key, text) not in _DEFAULTS and key not in _DROPPED_PROPERTIES:

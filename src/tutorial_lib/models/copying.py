@@ -53,8 +53,8 @@ def init_model(rng, *, n_layers=2, n_heads=2, d_model=64, **widths):
     `widths` are the d_k and d_v of its heads, by default d_model / n_heads.
     """
     E, P = rng.standard_normal((2, VOCABULARY, d_model)) / np.sqrt(2)
-    widths_ = {"d_model": d_model, "n_heads": n_heads, **widths}
-    layers = tuple(init_params(rng, **widths_) for _ in range(n_layers))
+    layer_sizes = {"d_model": d_model, "n_heads": n_heads, **widths}
+    layers = tuple(init_params(rng, **layer_sizes) for _ in range(n_layers))
     return TinyModel(E, P, layers, rng.standard_normal((d_model, VOCABULARY)) / np.sqrt(d_model))
 
 

@@ -152,10 +152,10 @@ def _similar_words(word):
 def _distance(source, target):
     """Count the letters to insert, delete or replace to make b of a."""
     row = list(range(len(target) + 1))
-    for x in source:
+    for source_letter in source:
         last_row, row = row, [row[0] + 1]
         for j, y in enumerate(target):
-            row.append(min(row[j] + 1, last_row[j + 1] + 1, last_row[j] + (x != y)))
+            row.append(min(row[j] + 1, last_row[j + 1] + 1, last_row[j] + (source_letter != y)))
     return row[-1]
 
 

@@ -287,7 +287,7 @@ def train_own(
 def _adam_update(model, arrays, gradients, moments, rate):
     """One step of Adam, at a larger rate for E, P and U; return arrays and both memories."""
     n_tables = 2 if model.has_positions else 1  # of E and P
-    table_arrays = ([*arrays_[:n_tables], arrays_[-1]] for arrays_ in (arrays, gradients))
+    table_arrays = ([*array_list[:n_tables], array_list[-1]] for array_list in (arrays, gradients))
     tables, table_memory = adam_step(*table_arrays, moments[0], rate * OUTER)
     inner, layer_memory = adam_step(arrays[n_tables:-1], gradients[n_tables:-1], moments[1], rate)
     return [*tables[:-1], *inner, tables[-1]], (table_memory, layer_memory)

@@ -38,13 +38,13 @@ PAIR = {"a": Block(0, 0, "a"), "b": Block(2, 0, "b", width=0.5, height=2)}
 
 def three_blocks(array):
     """The panels of a diagram whose texts are numbers."""
-    numbered = enumerate(zip(TOKENS, array, strict=True))
-    blocks = {token: Block(2 * t, 0, f"{y:.4f}") for t, (token, y) in numbered}
+    numbered_values = enumerate(zip(TOKENS, array, strict=True))
+    blocks = {token: Block(2 * t, 0, f"{y:.4f}") for t, (token, y) in numbered_values}
     blocks |= {f"name {t}": Block(2 * t, 1.2, token) for t, token in enumerate(TOKENS)}
     return {"head 1": Diagram(blocks, [("<BOS>", "dogs", "<i>"), ("$bark$", "<BOS>")])}
 
 
-DRAW = {
+DRAWING_CALLS = {
     "attention_maps": lambda f, array: f(array, TOKENS, key_tokens=KEYS),
     "signed_maps": lambda f, array: f({"head 1": array}, rows=TOKENS, columns=KEYS),
     "line_chart": lambda f, array: f(
@@ -62,32 +62,32 @@ DRAW = {
 
 def draw(kind, array):
     """The figure of each kind for one array."""
-    return DRAW[kind](functools.partial(getattr(figures, kind), caption=CAPTION), array)
+    return DRAWING_CALLS[kind](functools.partial(getattr(figures, kind), caption=CAPTION), array)
 
 
-def heads_by_task(n_maps, n_heads):
+def task_map_figure(n_maps, n_heads):
     """Maps of scores for ten tasks."""
     scores = {f"map {n}": np.full((n_heads, 10), 0.25) for n in range(n_maps)}
-    names = {"heads": [f"0.{n}" for n in range(n_heads)], "tasks": ["across a clause"] * 10}
-    return figures.task_maps(scores, np.full(10, 0.5), **names, caption="")
+    axis_names = {"heads": [f"0.{n}" for n in range(n_heads)], "tasks": ["across a clause"] * 10}
+    return figures.task_maps(scores, np.full(10, 0.5), **axis_names, caption="")
 
 
 ARCS = {"agreement": [(4, 1)], "<copy>": [(3, 2), (4, 2)]}
-OTHERS = {  # that draw no array
+ARRAYLESS = {  # that draw no array
     "network": lambda: figures.tensor_network(CHAINS, between="softmax over s", caption=CAPTION),
     "streams": lambda: figures.block_map(
         {"a block": (), "<error>": ("norm", "MLP")}, layers=2, caption=CAPTION
     ),
     "sentence": lambda: figures.arcs([*TOKENS, "<BOS>", "cats"], ARCS, caption=CAPTION),
 }
-WIDE = {
+WIDE_FIGURES = {
     "eight words": lambda: figures.attention_maps(np.full((8, 8), 0.0625), range(8), caption=""),
     "many columns": lambda: figures.signed_maps({"W": np.ones((2, 18), dtype=int)}, caption=""),
     "many bars": lambda: figures.bar_panels({"s": np.arange(9)}, range(9), caption=""),
     "long row": lambda: diagram({n: Block(1.5 * n, 0, str(n)) for n in range(6)}),
     "seventeen words": lambda: figures.arcs(range(900, 917), {"far": [(16, 0)]}, caption=""),
-    "two layers of four heads": lambda: heads_by_task(2, 4),
-    "three seeds": lambda: heads_by_task(3, 8),
+    "two layers of four heads": lambda: task_map_figure(2, 4),
+    "three seeds": lambda: task_map_figure(3, 8),
     "five arrays": lambda: figures.tensor_network({"Y": ("ab,bc,cd,de->ae", "ABCD")}, caption=""),
 }
 
@@ -95,13 +95,13 @@ WIDE = {
 @functools.cache
 def figure_of(name):
     """A figure, that of its own array if it draws one, drawn once."""
-    return draw(name, ARRAYS[name]) if name in ARRAYS else (OTHERS | WIDE)[name]()
+    return draw(name, ARRAYS[name]) if name in ARRAYS else (ARRAYLESS | WIDE_FIGURES)[name]()
 
 
 def digest():
     """A fingerprint of one figure of each kind."""
-    outputs = [stored_text(figure_of(name)) for name in (*ARRAYS, *OTHERS)]
-    return hashlib.sha256("".join(outputs).encode()).hexdigest()
+    stored_texts = [stored_text(figure_of(name)) for name in (*ARRAYS, *ARRAYLESS)]
+    return hashlib.sha256("".join(stored_texts).encode()).hexdigest()
 
 
 def diagram(blocks, *arrows, **options):

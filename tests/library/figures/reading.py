@@ -17,24 +17,24 @@ def stored_text(figure):
     return bundle["text/plain"] + bundle["text/html"]
 
 
-def parsed(figure, *, phone=False):
+def parsed_svg(figure, *, phone=False):
     """The pictures of a figure as elements, as they are on a desk or on a phone; or one of them."""
     if isinstance(figure, ElementTree.Element):
         return figure
-    root = ElementTree.fromstring(f"<div>{figure.svg}</div>")
-    for pair in root.iterfind("div/div"):
-        pair.remove(pair[0 if phone else 1])
-    return root
+    svg_root = ElementTree.fromstring(f"<div>{figure.svg}</div>")
+    for picture_pair in svg_root.iterfind("div/div"):
+        picture_pair.remove(picture_pair[0 if phone else 1])
+    return svg_root
 
 
 def pictures(figure, **options):
     """The pictures of a figure, one by one."""
-    return list(parsed(figure, **options).iter(f"{SVG}svg"))
+    return list(parsed_svg(figure, **options).iter(f"{SVG}svg"))
 
 
 def texts(figure, **options):
     """The text elements of a figure or of one picture."""
-    return list(parsed(figure, **options).iter(f"{SVG}text"))
+    return list(parsed_svg(figure, **options).iter(f"{SVG}text"))
 
 
 def words(figure, **options):
@@ -42,15 +42,15 @@ def words(figure, **options):
     return [text.text for text in texts(figure, **options)]
 
 
-def spots(figure, **options):
+def text_xy(figure, **options):
     """Where each text stands that is not turned, (x, y) by the text."""
-    level = [t for t in texts(figure, **options) if t.get("x")]
-    return {t.text: np.array([float(t.get("x")), float(t.get("y"))]) for t in level}
+    level_texts = [t for t in texts(figure, **options) if t.get("x")]
+    return {t.text: np.array([float(t.get("x")), float(t.get("y"))]) for t in level_texts}
 
 
 def paths(figure, **options):
     """The paths of a figure or of one picture."""
-    return list(parsed(figure, **options).iter(f"{SVG}path"))
+    return list(parsed_svg(figure, **options).iter(f"{SVG}path"))
 
 
 def points_of(path):
@@ -66,14 +66,14 @@ def colours_of(scale, levels):
 def luminance(colour):
     """Relative luminance, as the Web Content Accessibility Guidelines 2 define it."""
     rgb = np.array(to_rgb(colour))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return linear @ (0.2126, 0.7152, 0.0722)
+    linear_rgb = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return linear_rgb @ (0.2126, 0.7152, 0.0722)
 
 
-def contrast(one, other):
+def contrast(first_colour, second_colour):
     """Contrast of two colours, from 1 to 21."""
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
+    low_luminance, high_luminance = sorted((luminance(first_colour), luminance(second_colour)))
+    return (high_luminance + 0.05) / (low_luminance + 0.05)
 
 
 def on_both_pages(colour):
@@ -89,10 +89,10 @@ def cell_colours(figure):
         for path in paths(picture):
             for x, y in re.findall(r"M(\S+) (\S+?)H", path.get("d")):
                 colours[float(y), float(x)] = re.search(r"fill:(#\w+)", path.get("style"))[1]
-        yield [colours[place] for place in sorted(colours)]
+        yield [colours[cell_place] for cell_place in sorted(colours)]
 
 
-def coloured(figure, *, marks):
+def coloured_paths(figure, *, marks):
     """The paths in a head's colour: the markers and arrowheads, or the lines."""
-    of_heads = (path for path in paths(figure) if "color-mix" in path.get("style"))
-    return [path for path in of_heads if ("transform" in path.attrib) == marks]
+    head_paths = (path for path in paths(figure) if "color-mix" in path.get("style"))
+    return [path for path in head_paths if ("transform" in path.attrib) == marks]

@@ -13,16 +13,16 @@ import pytest
 from matplotlib import pyplot
 
 from tests.library.figures.drawing import (
+    ARRAYLESS,
     ARRAYS,
-    OTHERS,
     TOKENS,
-    WIDE,
+    WIDE_FIGURES,
     digest,
     draw,
     figure_of,
     ramp,
 )
-from tests.library.figures.reading import SVG, parsed, pictures, stored_text, texts, words
+from tests.library.figures.reading import SVG, parsed_svg, pictures, stored_text, texts, words
 from tests.sampling import every
 from tutorial_lib import figures
 from tutorial_lib.figures import ink
@@ -34,7 +34,7 @@ def kind(request):
     return request.param
 
 
-@pytest.fixture(params=[*ARRAYS, *OTHERS])
+@pytest.fixture(params=[*ARRAYS, *ARRAYLESS])
 def figure(request):
     """A figure, of an array or not."""
     return figure_of(request.param)
@@ -44,10 +44,10 @@ def figure(request):
 
 
 def test_page_and_text_carry_every_number(kind):
-    bundle = figure_of(kind)._repr_mimebundle_()
+    mime_bundle = figure_of(kind)._repr_mimebundle_()
     for number in ARRAYS[kind].ravel():
-        assert re.search(rf"(?<![-\d.]){number:.4f}\b", bundle["text/plain"])
-        assert f"<td>{number:.4f}</td>" in bundle["text/html"].partition("<details>")[2]
+        assert re.search(rf"(?<![-\d.]){number:.4f}\b", mime_bundle["text/plain"])
+        assert f"<td>{number:.4f}</td>" in mime_bundle["text/html"].partition("<details>")[2]
 
 
 def test_a_change_below_the_rounding_changes_nothing_and_input_is_left_alone(kind):
@@ -58,8 +58,8 @@ def test_a_change_below_the_rounding_changes_nothing_and_input_is_left_alone(kin
 
 def test_colours_are_those_of_the_rounded_numbers_too():
     exact, near = np.array([[[0.125, 0.875]], [[0.12503, 0.87497]]])  # half-way between two colours
-    names = {"tokens": "a", "key_tokens": "ab", "caption": ""}
-    assert figures.attention_maps(exact, **names).svg == figures.attention_maps(near, **names).svg
+    tokens = {"tokens": "a", "key_tokens": "ab", "caption": ""}
+    assert figures.attention_maps(exact, **tokens).svg == figures.attention_maps(near, **tokens).svg
 
 
 def test_a_number_on_a_rounding_boundary_is_refused_when_outputs_are_compared(monkeypatch):
@@ -70,39 +70,39 @@ def test_a_number_on_a_rounding_boundary_is_refused_when_outputs_are_compared(mo
 
 
 def test_caption_and_words_for_the_picture_stand_in_the_page(figure):
-    page = figure.html()
-    assert "Where does &lt;BOS&gt; look?</figcaption>" in page
-    alt = re.search(r'<div class="ahh-panels[^>]* role="img" aria-label="([^"]+)"', page)[1]
+    page_html = figure.html()
+    assert "Where does &lt;BOS&gt; look?</figcaption>" in page_html
+    alt = re.search(r'<div class="ahh-panels[^>]* role="img" aria-label="([^"]+)"', page_html)[1]
     assert len(alt) > 40
 
 
 def test_words_of_the_caller_for_the_picture_replace_the_automatic_ones():
     alt = 'A "diagonal" & <nothing> else'
-    page = figures.bar_panels({"s": np.eye(2)[0]}, "ab", caption="", alt=alt).html()
-    assert 'aria-label="A &quot;diagonal&quot; &amp; &lt;nothing&gt; else"' in page
+    page_html = figures.bar_panels({"s": np.eye(2)[0]}, "ab", caption="", alt=alt).html()
+    assert 'aria-label="A &quot;diagonal&quot; &amp; &lt;nothing&gt; else"' in page_html
 
 
 # The same bytes everywhere, and no trace elsewhere.
 
 
 def test_another_process_writes_the_same_bytes_and_never_loads_pyplot_with_its_backend():
-    code = (
+    script = (
         "import sys\nfrom tests.library.figures.drawing import digest\n"
         "print('matplotlib.pyplot' in sys.modules, digest())"
     )
     path = f"{Path(__file__).resolve().parents[3]}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    environment = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": path}
-    command = [sys.executable, "-W", "error", "-c", code]
-    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    variables = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": path}
+    command = [sys.executable, "-W", "error", "-c", script]
+    process = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
     assert process.stdout.split() == ["False", digest()]
 
 
 def test_the_settings_of_the_caller_are_neither_used_nor_changed(kind):
-    settings = {"font.size": 30, "text.usetex": True, "axes.grid": True, "svg.fonttype": "path"}
-    with matplotlib.rc_context(settings):
-        before = dict(matplotlib.rcParams)
+    rc_settings = {"font.size": 30, "text.usetex": True, "axes.grid": True, "svg.fonttype": "path"}
+    with matplotlib.rc_context(rc_settings):
+        previous_settings = dict(matplotlib.rcParams)
         assert stored_text(draw(kind, ARRAYS[kind])) == stored_text(figure_of(kind))
-        assert dict(matplotlib.rcParams) == before
+        assert dict(matplotlib.rcParams) == previous_settings
     assert pyplot.get_fignums() == []
 
 
@@ -110,7 +110,7 @@ def test_the_settings_of_the_caller_are_neither_used_nor_changed(kind):
 
 
 def test_pictures_are_vectors_with_nothing_that_could_clash_with_the_page(figure):
-    for element in parsed(figure).iter():
+    for element in parsed_svg(figure).iter():
         assert element.tag.removeprefix(SVG) in {"div", "svg", "path", "text"}
         assert set(element.attrib) <= {"class", "style", "viewBox", "d", "x", "y", "transform"}
     assert "url(" not in figure.svg
@@ -121,9 +121,9 @@ def test_pictures_are_vectors_with_nothing_that_could_clash_with_the_page(figure
 
 
 def test_texts_have_the_colour_of_the_page_of_their_cell_or_of_their_head(figure):
-    fills = {re.sub(r".*\bfill:", "", text.get("style")) for text in texts(figure)}
-    assert "currentColor" in fills
-    assert all("currentColor" in f or re.search(r"#(000|fff)\b", f) for f in fills)
+    text_fills = {re.sub(r".*\bfill:", "", text.get("style")) for text in texts(figure)}
+    assert "currentColor" in text_fills
+    assert all("currentColor" in fill or re.search(r"#(000|fff)\b", fill) for fill in text_fills)
 
 
 def test_names_are_shown_as_they_are(kind):
@@ -149,18 +149,18 @@ def test_every_name_has_room_in_its_picture(figure):
         _, _, width, height = map(float, picture.get("viewBox").split())
         for text in (t for t in texts(picture) if not t.get("transform")):
             x, y = float(text.get("x")), float(text.get("y"))
-            length = 5 * len(text.text)
+            text_width = 5 * len(text.text)
             anchor = re.search(r"text-anchor:(\w+)", text.get("style"))
-            start = x - length * {"middle": 0.5, "end": 1, None: 0}[anchor and anchor[1]]
-            assert start > -1
-            assert start + length < width + 1
+            text_start = x - text_width * {"middle": 0.5, "end": 1, None: 0}[anchor and anchor[1]]
+            assert text_start > -1
+            assert text_start + text_width < width + 1
             assert 8 < y < height
 
 
 def test_pictures_shrink_to_the_page_and_no_further_than_they_are_legible():
-    narrow, wide = figure_of("attention_maps"), figure_of("many columns")
-    assert not re.search(r'role="img"[^>]* tabindex="0"', narrow.html())
-    assert "ahh-wide" not in narrow.svg
+    narrow_figure, wide = figure_of("attention_maps"), figure_of("many columns")
+    assert not re.search(r'role="img"[^>]* tabindex="0"', narrow_figure.html())
+    assert "ahh-wide" not in narrow_figure.svg
     assert '<div class="ahh-grid ahh-wide"' in wide.svg
     assert re.search(r'role="img"[^>]* tabindex="0"', wide.html())  # it scrolls, by keyboard too
 
@@ -170,55 +170,55 @@ def width_of(picture):
     return float(picture.get("viewBox").split()[2])
 
 
-def sizes(figure, column):
+def text_sizes(figure, width_px):
     """The size in pixels of the texts of each grid of pictures that may take a column's width."""
     for grid in ElementTree.fromstring(f"<div>{figure.svg}</div>").iterfind("div"):
-        least = int(re.search(r"minmax\(max\((\d+)px", grid.get("style"))[1])
-        widths = [list(map(width_of, pictures(item))) for item in grid]
-        desk, phone = (max(width[place] for width in widths) for place in (0, -1))
-        room = desk if column > desk * 12 / 14 or len(widths[0]) == 1 else phone
-        yield 14 * min(1, max(column, least) / room)
+        minimum_width = int(re.search(r"minmax\(max\((\d+)px", grid.get("style"))[1])
+        widths = [list(map(width_of, pictures(grid_item))) for grid_item in grid]
+        desk_width, phone_width = (max(width[index] for width in widths) for index in (0, -1))
+        room = desk_width if width_px > desk_width * 12 / 14 or len(widths[0]) == 1 else phone_width
+        yield 14 * min(1, max(width_px, minimum_width) / room)
 
 
-@pytest.mark.parametrize("column", [327, 257])
-@pytest.mark.parametrize("name", every(3, [*ARRAYS, *WIDE, *OTHERS]))
-def test_no_text_is_smaller_than_11_pixels_on_a_phone(name, column):
+@pytest.mark.parametrize("width_px", [327, 257])
+@pytest.mark.parametrize("name", every(3, [*ARRAYS, *WIDE_FIGURES, *ARRAYLESS]))
+def test_no_text_is_smaller_than_11_pixels_on_a_phone(name, width_px):
     figure = figure_of(name)
-    assert min(sizes(figure, column)) >= 11
+    assert min(text_sizes(figure, width_px)) >= 11
     assert "font-size" not in figure.svg.replace("font-family:inherit;font-size:14px", "")
 
 
-@pytest.mark.parametrize("name", [*ARRAYS, *OTHERS])
+@pytest.mark.parametrize("name", [*ARRAYS, *ARRAYLESS])
 def test_figures_fill_a_desk_s_column_and_do_not_exceed_it(name):
     figure = figure_of(name)
-    assert min(sizes(figure, 708)) >= 13
+    assert min(text_sizes(figure, 708)) >= 13
     for grid in ElementTree.fromstring(f"<div>{figure.svg}</div>").iterfind("div"):
         assert max(map(width_of, pictures(grid))) <= 708
 
 
 def test_what_is_drawn_for_a_phone_shows_where_the_other_would_have_texts_of_less_than_12_pixels():
     figure = figure_of("line_chart")
-    (wide,), (narrow,) = (pictures(figure, phone=phone) for phone in (False, True))
-    limit = re.search(r"width:clamp\(0px,\(100% - (\d+)px \+ 0.01px\)", wide.get("style"))[1]
-    assert f"width:clamp(0px,({limit}px - 100%)*9999,100%)" in narrow.get("style")
-    assert 12 <= 14 * int(limit) / width_of(wide) < 12.1
+    (wide,), (narrow_picture,) = (pictures(figure, phone=phone) for phone in (False, True))
+    width_limit = re.search(r"width:clamp\(0px,\(100% - (\d+)px \+ 0.01px\)", wide.get("style"))[1]
+    assert f"width:clamp(0px,({width_limit}px - 100%)*9999,100%)" in narrow_picture.get("style")
+    assert 12 <= 14 * int(width_limit) / width_of(wide) < 12.1
     for phone in (False, True):
         assert {*words(figure, phone=phone)} >= {"d_k = 1", "step"}
 
 
 def test_panels_of_a_figure_have_one_scale_and_shrink_no_further_than_13_pixels_beside_each_other():
     figure = figures.signed_maps({"X": np.eye(2), "wider": ramp(2, 6)}, caption="")
-    narrow, wide, _ = pictures(figure)
-    shares = [float(re.search(r"([\d.]+)%[;)]", svg.get("style"))[1]) for svg in (narrow, wide)]
-    assert shares == [pytest.approx(100 * width_of(narrow) / width_of(wide), rel=1e-3), 100]
-    column = float(re.search(r"min\(100%,(\d+)px", figure.svg)[1])
-    assert 14 * column / width_of(wide) >= 13
+    square, matrix, _ = pictures(figure)
+    percents = [float(re.search(r"([\d.]+)%[;)]", svg.get("style"))[1]) for svg in (square, matrix)]
+    assert percents == [pytest.approx(100 * width_of(square) / width_of(matrix), rel=1e-3), 100]
+    width_px = float(re.search(r"min\(100%,(\d+)px", figure.svg)[1])
+    assert 14 * width_px / width_of(matrix) >= 13
 
 
 def test_without_trust_jupyter_shows_a_sentence_instead_of_loose_letters():
-    page = figures.attention_maps(np.eye(2), ["dogs", "bark"], caption="").html()
-    panels = re.search(r'<div class="ahh-panels.*</div>(?=<figcaption)', page)[0]
-    without_svg = ElementTree.fromstring(re.sub(r"</?(svg|path|text|desc)\b[^>]*>", "", panels))
+    page_html = figures.attention_maps(np.eye(2), ["dogs", "bark"], caption="").html()
+    html = re.search(r'<div class="ahh-panels.*</div>(?=<figcaption)', page_html)[0]
+    without_svg = ElementTree.fromstring(re.sub(r"</?(svg|path|text|desc)\b[^>]*>", "", html))
     assert "font-size:0" in without_svg.get("style")
     assert [span.text[:26] for span in without_svg.iter("span")] == ["Jupyter hides this picture"]
 
@@ -226,7 +226,7 @@ def test_without_trust_jupyter_shows_a_sentence_instead_of_loose_letters():
 @pytest.mark.long
 def test_a_gallery_of_six_heads_and_a_matrix_with_its_numbers_are_light():
     weights = np.random.default_rng(0).dirichlet(np.ones(12), size=(6, 12))
-    gallery = figures.attention_maps(weights, [f"tok{i}" for i in range(12)], caption="")
-    assert len(gallery.svg) < 110_000
-    matrix = figures.signed_maps({"W": np.arange(3 * 16).reshape(3, 16)}, caption="")
-    assert len(matrix.svg) < 25_000  # drawn for a phone, too
+    gallery_figure = figures.attention_maps(weights, [f"tok{i}" for i in range(12)], caption="")
+    assert len(gallery_figure.svg) < 110_000
+    matrix_figure = figures.signed_maps({"W": np.arange(3 * 16).reshape(3, 16)}, caption="")
+    assert len(matrix_figure.svg) < 25_000  # drawn for a phone, too

@@ -11,8 +11,8 @@ from tutorial_lib.models.copying import init_model
 from tutorial_lib.models.training import train
 
 LOSSES = [4.0, 2.0, 1.0, 0.5]
-START, THIRD = "No step of 9 is done: the model is as it was.", "Step 3 of 9: the loss is 1.000."
-REST = "Kept is the model before step 3."  # whose loss step 3 measured
+STEP_0, THIRD = "No step of 9 is done: the model is as it was.", "Step 3 of 9: the loss is 1.000."
+KEPT = "Kept is the model before step 3."  # whose loss step 3 measured
 
 
 class Screen:
@@ -27,9 +27,9 @@ class Screen:
         return self
 
     def update(self, picture):
-        bundle = picture._repr_mimebundle_()
-        self.captions.append(bundle["text/plain"].split("\n")[0])
-        self.pages.append(bundle["text/html"])
+        mime_bundle = picture._repr_mimebundle_()
+        self.captions.append(mime_bundle["text/plain"].split("\n")[0])
+        self.pages.append(mime_bundle["text/html"])
         self.last = picture
         if len(self.pages) == self.interrupt:
             raise KeyboardInterrupt
@@ -58,38 +58,38 @@ def test_every_step_is_shown_in_one_place_and_the_last_model_comes_back(screen):
     assert screen.captions == ["No step of 4 is done: the model is as it was.", *steps, steps[-1]]
     assert isinstance(screen.last, Figure)
     assert screen.last.tables[0].cells[:, 0].tolist() == ["4.0", "2.0", "1.0", "0.5"]
-    sketch = screen.pages[-2]
-    assert 'points="105.0,20.0 200.0,100.0 295.0,140.0 390.0,160.0"' in sketch
-    assert f"A curve of the loss from 0 to 4. {screen.captions[-2]}" in sketch
+    svg_sketch = screen.pages[-2]
+    assert 'points="105.0,20.0 200.0,100.0 295.0,140.0 390.0,160.0"' in svg_sketch
+    assert f"A curve of the loss from 0 to 4. {screen.captions[-2]}" in svg_sketch
     assert 'points=""' in screen.pages[0]
 
 
 @pytest.mark.parametrize(
-    ("losses", "error", "interrupt", "model", "caption"),
+    ("losses", "error", "interrupted_page", "model", "caption"),
     [
-        ([], None, None, 0, START),
+        ([], None, None, 0, STEP_0),
         (LOSSES, None, 2, 1, "Step 1 of 9: the loss is 4.000. Stopped; the model is kept."),
         (LOSSES, None, 5, 4, "Step 4 of 9: the loss is 0.500. Stopped; the model is kept."),
         (LOSSES, None, 6, 4, "Step 4 of 9: the loss is 0.500."),  # stopped as it ended
-        ([], KeyboardInterrupt, None, 0, f"{START} Stopped; the model is kept."),
-        ([np.nan, 1.0], None, None, 0, f"{START} The loss of step 1 is nan."),
-        ([*LOSSES[:3], np.nan], None, None, 2, f"{THIRD} The loss of step 4 is nan. {REST}"),
-        ([*LOSSES[:3], np.inf], None, None, 2, f"{THIRD} The loss of step 4 is inf. {REST}"),
-        (LOSSES[:3], FloatingPointError("A sum is nan."), None, 2, f"{THIRD} A sum is nan. {REST}"),
+        ([], KeyboardInterrupt, None, 0, f"{STEP_0} Stopped; the model is kept."),
+        ([np.nan, 1.0], None, None, 0, f"{STEP_0} The loss of step 1 is nan."),
+        ([*LOSSES[:3], np.nan], None, None, 2, f"{THIRD} The loss of step 4 is nan. {KEPT}"),
+        ([*LOSSES[:3], np.inf], None, None, 2, f"{THIRD} The loss of step 4 is inf. {KEPT}"),
+        (LOSSES[:3], FloatingPointError("A sum is nan."), None, 2, f"{THIRD} A sum is nan. {KEPT}"),
     ],
 )
 def test_however_a_training_ends_the_last_model_whose_loss_was_a_number_is_kept(
-    screen, losses, error, interrupt, model, caption
+    screen, losses, error, interrupted_page, model, caption
 ):
-    screen.interrupt = interrupt
+    screen.interrupt = interrupted_page
     assert figures.watch(training(losses, error=error), 0, 9) == model
     assert screen.captions[-1] == caption
 
 
 def test_a_rate_that_is_too_large_is_told_and_warns_of_nothing(screen, recwarn):
     rng = np.random.default_rng(0)
-    start = init_model(rng)
-    assert figures.watch(train(start, rng, steps=9, rate=1), start, 9) is start
+    model = init_model(rng)
+    assert figures.watch(train(model, rng, steps=9, rate=1), model, 9) is model
     assert screen.captions[-1].endswith(". Lower the rate. Kept is the model before step 1.")
     assert len(recwarn) == 0
 

@@ -11,25 +11,25 @@ from tutorial_lib import figures
 from tutorial_lib.figures import ink
 
 
-@pytest.mark.parametrize("scale", [ink.SEQUENTIAL, ink.DIVERGING, ink.HEADS])
-def test_numbers_are_legible_on_every_cell_of_light_and_dark_pages(scale):
-    for cell, text in zip(scale.cells, scale.texts, strict=True):
-        for background, foreground in zip(on_both_pages(cell), on_both_pages(text), strict=True):
+@pytest.mark.parametrize("colour_scale", [ink.SEQUENTIAL, ink.DIVERGING, ink.HEADS])
+def test_numbers_are_legible_on_every_cell_of_light_and_dark_pages(colour_scale):
+    for fill, glyph in zip(colour_scale.cells, colour_scale.texts, strict=True):
+        for background, foreground in zip(on_both_pages(fill), on_both_pages(glyph), strict=True):
             assert contrast(background, foreground) >= 4.5
 
 
 def test_larger_weights_stand_out_more_on_light_and_dark_pages():
-    light, dark = zip(*map(on_both_pages, ink.SEQUENTIAL.cells), strict=True)
-    assert (np.diff([luminance(colour) for colour in light]) < 0).all()
-    assert (np.diff([luminance(colour) for colour in dark]) > 0).all()
+    light_colours, dark_colours = zip(*map(on_both_pages, ink.SEQUENTIAL.cells), strict=True)
+    assert (np.diff([luminance(colour) for colour in light_colours]) < 0).all()
+    assert (np.diff([luminance(colour) for colour in dark_colours]) > 0).all()
 
 
-@pytest.mark.parametrize(("page", "words"), [("#ffffff", "#222832"), ("#121212", "#ced6dd")])
-def test_colours_of_heads_are_legible_titles_on_light_and_dark_pages(page, words):
+@pytest.mark.parametrize(("page", "text_colour"), [("#ffffff", "#222832"), ("#121212", "#ced6dd")])
+def test_colours_of_heads_are_legible_titles_on_light_and_dark_pages(page, text_colour):
     for code in ink.HEAD_INKS:
         colour, share = re.search(r"(#\w+) (\d+)%,currentColor", ink.STAND_INS[code][-1]).groups()
-        shares = int(share), 100 - int(share)
-        mixed = np.average([to_rgb(colour), to_rgb(words)], axis=0, weights=shares)
+        mixing_weights = int(share), 100 - int(share)
+        mixed = np.average([to_rgb(colour), to_rgb(text_colour)], axis=0, weights=mixing_weights)
         assert contrast(mixed, page) >= 4.5
 
 
@@ -40,5 +40,5 @@ def test_a_head_keeps_its_number_and_its_colour():
     assert [title.text for title in titles] == [f"head {h}" for h in range(6)]
     for h, title in enumerate(titles):
         assert figures.HEAD_COLOURS[h % 4] in title.get("style")
-    alone = texts(figures.signed_maps({"head 2": np.eye(2)}, caption=""))
-    assert any(t.text == "head 2" and figures.HEAD_COLOURS[2] in t.get("style") for t in alone)
+    elements = texts(figures.signed_maps({"head 2": np.eye(2)}, caption=""))
+    assert any(t.text == "head 2" and figures.HEAD_COLOURS[2] in t.get("style") for t in elements)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.library.figures.drawing import KEYS, TOKENS, ramp
-from tests.library.figures.reading import cell_colours, colours_of, pictures, spots, texts, words
+from tests.library.figures.reading import cell_colours, colours_of, pictures, text_xy, texts, words
 from tutorial_lib import figures
 from tutorial_lib.figures import ink
 
@@ -13,12 +13,12 @@ from tutorial_lib.figures import ink
 
 def test_queries_run_down_and_keys_across():
     figure = figures.attention_maps(ramp(3, 4), TOKENS, key_tokens=KEYS, caption="")
-    place = spots(figure)
-    assert np.all(np.diff([place[token][1] for token in TOKENS]) > 0)
-    assert np.all(np.diff([place[key][0] for key in KEYS]) > 0)
+    places = text_xy(figure)
+    assert np.all(np.diff([places[token][1] for token in TOKENS]) > 0)
+    assert np.all(np.diff([places[key][0] for key in KEYS]) > 0)
     assert [t.text for t in texts(figure) if "rotate(-90" in t.get("transform", "")] == ["query"]
-    assert place["key"][1] > place["qui"][1]
-    assert place["query"][0] < place["dogs"][0]
+    assert places["key"][1] > places["qui"][1]
+    assert places["query"][0] < places["dogs"][0]
     figure = figures.attention_maps(ramp(3, 4), ("head", TOKENS), key_tokens=KEYS, caption="")
     assert {"head", *TOKENS} <= {*words(figure)} - {"query"} == {*words(figure)}, "no queries"
 
@@ -49,16 +49,16 @@ def test_small_maps_have_their_weights_written_into_the_cells(size, is_written):
 
 @pytest.mark.parametrize("n_keys", [9, 10, 24, 40, 60, 90, 200])
 def test_numbered_keys_are_thinned_out_by_a_round_step_and_no_more_than_they_need(n_keys):
-    weights, keys = np.full((9, n_keys), 0.125), range(n_keys)
-    figure = figures.attention_maps(weights, "abcdefghi", key_tokens=keys, caption="")
-    numbers = [t for t in texts(pictures(figure)[0]) if t.text.isdigit()]
-    step = int(numbers[1].text)
-    assert [t.text for t in numbers] == [str(n) for n in keys[::step]]
-    steps = (0, 1, 2, 5, 10)
-    finer = steps[steps.index(step) - 1]
-    apart = np.diff([float(t.get("x")) for t in numbers])
-    needed = 8.75 * len(str(n_keys - 1)) + 4
-    assert apart.min() >= needed > apart.max() * finer / step
+    weights, key_numbers = np.full((9, n_keys), 0.125), range(n_keys)
+    figure = figures.attention_maps(weights, "abcdefghi", key_tokens=key_numbers, caption="")
+    number_texts = [t for t in texts(pictures(figure)[0]) if t.text.isdigit()]
+    number_step = int(number_texts[1].text)
+    assert [t.text for t in number_texts] == [str(n) for n in key_numbers[::number_step]]
+    round_steps = (0, 1, 2, 5, 10)
+    finer_step = round_steps[round_steps.index(number_step) - 1]
+    text_gaps = np.diff([float(t.get("x")) for t in number_texts])
+    needed_gap = 8.75 * len(str(n_keys - 1)) + 4
+    assert text_gaps.min() >= needed_gap > text_gaps.max() * finer_step / number_step
 
 
 def test_numbers_that_are_fractions_are_written_as_fractions():
@@ -68,24 +68,24 @@ def test_numbers_that_are_fractions_are_written_as_fractions():
     assert cells == [["1", "0", "0"], ["4/5", "1/5", "0"], ["4/7", "1/7", "2/7"]]
     assert {"4/7", "1/7", "2/7"} < {*words(figure)}
     assert "largest weight 1, from" in figure.alt
-    decimals = figures.attention_maps(weights, TOKENS, caption="")
-    assert [*cell_colours(figure)] == [*cell_colours(decimals)]
-    signed = figures.signed_maps({"Y": np.array([[-8 / 13, 106 / 91]])}, fractions=True, caption="")
-    assert signed.tables[0].cells.tolist() == [["-8/13", "106/91"]]
-    assert {"−8/13", "106/91"} < {*words(signed)}
-    assert "from -8/13 to 106/91" in signed.alt
+    decimal_figure = figures.attention_maps(weights, TOKENS, caption="")
+    assert [*cell_colours(figure)] == [*cell_colours(decimal_figure)]
+    output = figures.signed_maps({"Y": np.array([[-8 / 13, 106 / 91]])}, fractions=True, caption="")
+    assert output.tables[0].cells.tolist() == [["-8/13", "106/91"]]
+    assert {"−8/13", "106/91"} < {*words(output)}
+    assert "from -8/13 to 106/91" in output.alt
 
 
 # Signed maps.
 
 
-def keys(figure):
+def key_texts(figure):
     """The texts of the key to the colours, the last picture."""
     return words(pictures(figure)[-1])
 
 
 @pytest.mark.parametrize(
-    ("panels", "scale", "levels", "ticks"),
+    ("panel_values", "scale_name", "colour_levels", "tick_texts"),
     [
         ([[-1.0, 0, 1], [-1.0, 0, 2]], "DIVERGING", [(25, 50, 75), (25, 50, 100)], "−2 0 2"),
         ([[0, 1], [2.0, 4.0]], "SEQUENTIAL", [(0, 25), (50, 100)], "0 2 4"),
@@ -95,23 +95,23 @@ def keys(figure):
     ],
 )
 def test_all_panels_have_one_scale_symmetric_about_0_where_a_number_is_negative(
-    panels, scale, levels, ticks
+    panel_values, scale_name, colour_levels, tick_texts
 ):
-    figure = figures.signed_maps({f"{p}": np.array([p]) for p in panels}, caption="")
-    expected = [colours_of(getattr(ink, scale), of_panel) for of_panel in levels]
+    figure = figures.signed_maps({f"{p}": np.array([p]) for p in panel_values}, caption="")
+    expected = [colours_of(getattr(ink, scale_name), levels_row) for levels_row in colour_levels]
     assert [*cell_colours(figure)][:-1] == expected
-    assert keys(figure) == [*ticks.split(), "value"]
-    assert ("signed" in figure.alt) == (scale == "DIVERGING")
+    assert key_texts(figure) == [*tick_texts.split(), "value"]
+    assert ("signed" in figure.alt) == (scale_name == "DIVERGING")
 
 
 def test_booleans_are_seen_or_hidden():
     mask = np.tri(3, dtype=bool)
     figure = figures.signed_maps({"mask": mask}, caption="")
-    cells, key = cell_colours(figure)
-    hidden, seen = colours_of(ink.SEQUENTIAL, (0, 100))
-    assert cells == [seen if cell else hidden for cell in mask.ravel()]
-    assert key == [hidden, seen]
-    assert keys(figure) == ["hidden ·", "seen ✓"]
+    cells, key_colours = cell_colours(figure)
+    hidden_colour, seen_colour = colours_of(ink.SEQUENTIAL, (0, 100))
+    assert cells == [seen_colour if cell else hidden_colour for cell in mask.ravel()]
+    assert key_colours == [hidden_colour, seen_colour]
+    assert key_texts(figure) == ["hidden ·", "seen ✓"]
     assert figure.tables[0].cells.tolist() == [["✓", "·", "·"], ["✓", "✓", "·"], ["✓", "✓", "✓"]]
     assert figure.alt == "Grid of cells. mask: 3 rows, 3 columns, 6 of 9 seen."
 
@@ -132,15 +132,15 @@ def test_numbers_are_written_where_twelve_rows_and_480_pixels_hold_them_or_it_fi
 def test_cells_are_as_wide_as_the_room_allows_and_their_numbers_need(n_columns, desk, phone):
     names = [chr(ord("a") + n) for n in range(n_columns)]
     figure = figures.signed_maps({"W": np.full((2, n_columns), -7)}, columns=names, caption="")
-    for is_phone, width in ((False, desk), (True, phone)):
-        place = spots(figure, phone=is_phone)
-        assert place["b"][0] - place["a"][0] == pytest.approx(width, abs=1)
+    for is_phone, cell_width in ((False, desk), (True, phone)):
+        places = text_xy(figure, phone=is_phone)
+        assert places["b"][0] - places["a"][0] == pytest.approx(cell_width, abs=1)
     assert ("ahh-wide" in figure.svg) == (n_columns == 18)
 
 
 def test_axes_of_signed_maps_may_be_named_for_all_or_one_by_one():
-    pair, abc = {"X": np.eye(2), "scores": np.eye(3)}, ["a", "b", "c"]
-    rows, columns = {"X": ["a", "b"], "scores": ("query", abc)}, {"scores": ("key", abc)}
-    figure = figures.signed_maps(pair, rows=rows, columns=columns, caption="")
+    arrays, letters = {"X": np.eye(2), "scores": np.eye(3)}, ["a", "b", "c"]
+    rows, columns = {"X": ["a", "b"], "scores": ("query", letters)}, {"scores": ("key", letters)}
+    figure = figures.signed_maps(arrays, rows=rows, columns=columns, caption="")
     assert words(figure).count("query") == words(figure).count("key") == 1
-    assert [table.columns for table in figure.tables] == [["0", "1"], abc]
+    assert [table.columns for table in figure.tables] == [["0", "1"], letters]

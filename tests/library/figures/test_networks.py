@@ -6,10 +6,10 @@ from tutorial_lib import figures
 
 
 def test_a_network_says_of_every_index_which_arrays_have_it_and_whether_it_is_open():
-    scores, layer = figure_of("network").tables
-    assert scores.rows == list("tmhdns")
-    assert scores.columns == ["X", "W_Q", "W_K", "X", "scores"]
-    assert dict(zip(scores.rows, scores.cells.tolist(), strict=True)) == {
+    scores_table, layer_table = figure_of("network").tables
+    assert scores_table.rows == list("tmhdns")
+    assert scores_table.columns == ["X", "W_Q", "W_K", "X", "scores"]
+    assert dict(zip(scores_table.rows, scores_table.cells.tolist(), strict=True)) == {
         "t": ["●", "", "", "", "open"],
         "m": ["●", "●", "", "", "summed"],
         "h": ["", "●", "●", "", "open"],
@@ -17,26 +17,26 @@ def test_a_network_says_of_every_index_which_arrays_have_it_and_whether_it_is_op
         "n": ["", "", "●", "●", "summed"],
         "s": ["", "", "", "●", "open"],
     }
-    assert [*layer.cells[:, -1]] == ["summed", "open", "summed", "summed", "summed", "open"]
+    assert [*layer_table.cells[:, -1]] == ["summed", "open", "summed", "summed", "summed", "open"]
     assert (
         "Summed over: m, d, n. Open: t, h, s. Then softmax over s. Y: " in figure_of("network").alt
     )
 
 
 def test_an_index_is_written_once_where_its_line_runs():
-    places = {}
+    xy_by_text = {}
     for text in texts(figure_of("network")):
-        places.setdefault(text.text, []).append((float(text.get("x")), float(text.get("y"))))
-    assert set(places) == {
+        xy_by_text.setdefault(text.text, []).append((float(text.get("x")), float(text.get("y"))))
+    assert set(xy_by_text) == {
         *("scores", "Y", "X", "W_Q", "W_K", "weights", "W_V", "W_O"),
         *("t", "m", "h", "d", "n", "s", "v", "h, summed", "softmax over s"),
     }
-    assert len(places["X"]) == 3
-    assert len(places["h"]) == 1, "open below the scores, summed below Y"
-    between_boxes = places["m"][0]
-    assert places["X"][0][0] < between_boxes[0] < places["W_Q"][0][0]
-    assert places["W_Q"][0][0] < places["h"][0][0] < places["W_K"][0][0]
-    assert places["h"][0][1] < places["softmax over s"][0][1] < places["weights"][0][1]
+    assert len(xy_by_text["X"]) == 3
+    assert len(xy_by_text["h"]) == 1, "open below the scores, summed below Y"
+    between_boxes = xy_by_text["m"][0]
+    assert xy_by_text["X"][0][0] < between_boxes[0] < xy_by_text["W_Q"][0][0]
+    assert xy_by_text["W_Q"][0][0] < xy_by_text["h"][0][0] < xy_by_text["W_K"][0][0]
+    assert xy_by_text["h"][0][1] < xy_by_text["softmax over s"][0][1] < xy_by_text["weights"][0][1]
 
 
 def test_a_chain_of_one_array_and_a_chain_without_open_ends_can_be_drawn():

@@ -23,7 +23,7 @@ line_chart = partial(figures.line_chart, labels="xy", caption="")
 bar_chart = partial(figures.bar_chart, rows=ABC, columns=ABC, label="", caption="")
 spread_chart = partial(figures.spread_chart, label="", caption="")
 task_maps = partial(figures.task_maps, heads=ABC, tasks=ABC, caption="")
-ARRAYS = {  # name -> what draws that array, of three entries along each axis
+ARRAY_CALLS = {  # name -> what draws that array, of three entries along each axis
     "weights": lambda array: attention_maps(array, ABC),
     "X": lambda array: signed_maps({"X": array}, rows=ABC, columns=ABC),
     "x": lambda array, log=(): line_chart(array, {"y": X}, log=log),
@@ -36,16 +36,16 @@ ARRAYS = {  # name -> what draws that array, of three entries along each axis
 }
 
 
-def numbers(name, *entries):
+def drawable_array(name, *entries):
     """An array that can be drawn, with these at its first places."""
     array = np.outer(X, X) if name in ("weights", "X", "values", "seed") else X.copy()
     array.flat[: len(entries)] = entries
     return array
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("name", ARRAY_CALLS)
 def test_each_array_has_its_axes_a_name_for_each_entry_and_finite_numbers(name):
-    call, array = ARRAYS[name], numbers(name)
+    call, array = ARRAY_CALLS[name], drawable_array(name)
     call(array)
     refuse(f"TypeError: {name} is a list; expected a NumPy array", lambda: call(array.tolist()))
     refuse(f"ShapeError: {name} has shape … Drop an axis", lambda: call(array[None, None]))
@@ -58,21 +58,21 @@ def test_each_array_has_its_axes_a_name_for_each_entry_and_finite_numbers(name):
 
 @pytest.mark.parametrize("name", ["weights", "seed", "baseline", "values"])
 def test_numbers_outside_0_to_1_are_refused_but_for_a_rounding_error(name):
-    call, top = ARRAYS[name], np.inf if name == "values" else 1
-    near, exact = numbers(name, -9e-10, 1 + 9e-10), numbers(name, 0, 1)
-    assert stored_text(call(near)) == stored_text(call(exact))
-    for near.flat[0] in (-1.1e-9, *[1 + 1.1e-9] * (top == 1)):
-        sentence = f"{name} is {near.flat[0]} at position … expected 0 to {top}. … signed_maps"
+    call, limit = ARRAY_CALLS[name], np.inf if name == "values" else 1
+    near, exact_array = drawable_array(name, -9e-10, 1 + 9e-10), drawable_array(name, 0, 1)
+    assert stored_text(call(near)) == stored_text(call(exact_array))
+    for near.flat[0] in (-1.1e-9, *[1 + 1.1e-9] * (limit == 1)):
+        sentence = f"{name} is {near.flat[0]} at position … expected 0 to {limit}. … signed_maps"
         refuse(f"ValueError: {sentence}", lambda: call(near))
 
 
 @pytest.mark.parametrize("name", ["x", "y", "run"])
 def test_a_number_without_a_logarithm_is_refused(name):
-    array = numbers(name)
-    ARRAYS[name](array, log=name)
+    array = drawable_array(name)
+    ARRAY_CALLS[name](array, log=name)
     for array[1] in (0, -1e-9):
         sentence = f"{name} is {array[1]} at position … positive numbers … Leave log= out"
-        refuse(f"ValueError: {sentence}", lambda: ARRAYS[name](array, log=name))
+        refuse(f"ValueError: {sentence}", lambda: ARRAY_CALLS[name](array, log=name))
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_nothing_at_all_is_refused(name, call):
         refuse(f"ValueError: {sentence}", lambda none=none: call(none))
 
 
-def arc(*pairs):
+def arc(*arc_pairs):
     """Arcs of one kind."""
-    return arcs(ABC, {"far": pairs})
+    return arcs(ABC, {"far": arc_pairs})
 
 
 def network(subscripts):
@@ -107,12 +107,12 @@ def network(subscripts):
     return tensor_network({"Y": (subscripts, "AB")})
 
 
-def block(**fields):
+def block(**block_fields):
     """A diagram whose block has these fields."""
-    return diagram({"a": Block(**{"x": 0, "y": 0} | fields)})
+    return diagram({"a": Block(**{"x": 0, "y": 0} | block_fields)})
 
 
-WORDS = {
+REFUSALS = {
     # Names, fractions, masks, steps.
     "ShapeError: weights has shape (2, 3), but key_tokens has 2 entries, ['a', 'b']; expected 3, "
     "one for each along that axis. Make": lambda: attention_maps(np.eye(2, 3), ["a", "b"]),
@@ -122,7 +122,7 @@ WORDS = {
     "ValueError: at is nan at position": lambda: spread_chart({"a": X}, at=np.nan),
     "ValueError: at is 0 at … positive": lambda: spread_chart({"a": X}, at=0, log=True),
     "ValueError: heads has no 'seed', only ['other']; expected one for each map. Give it": (
-        lambda: task_maps({"seed": numbers("seed")}, X, heads={"other": ABC})
+        lambda: task_maps({"seed": drawable_array("seed")}, X, heads={"other": ABC})
     ),
     "TypeError: 'a' is no array of booleans; expected True … Compare first, for example weights > "
     "0": lambda: mask_panels({"a": np.eye(2)}),
@@ -184,6 +184,6 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("sentence", WORDS)
+@pytest.mark.parametrize("sentence", REFUSALS)
 def test_what_cannot_be_drawn_is_refused_in_words(sentence):
-    refuse(sentence, WORDS[sentence])
+    refuse(sentence, REFUSALS[sentence])

@@ -12,7 +12,7 @@ D_FEED = 9
 
 
 @pytest.fixture(scope="session")
-def feed(normal, sizes):
+def mlp_weights(normal, sizes):
     """W_1 and W_2, of a width that no other axis has."""
     return normal(30, sizes.d_model, D_FEED) / 3, normal(31, D_FEED, sizes.d_model) / 3
 
@@ -36,9 +36,9 @@ def test_a_batch_of_no_rows_has_norms_of_none(shape, dtype):
     assert rms_norm(np.ones(shape, dtype)).shape == shape
 
 
-def test_a_batch_of_no_sequences_passes_a_block_as_it_passes_the_layer(params, feed, sizes):
+def test_a_batch_of_no_sequences_passes_a_block_as_it_passes_the_layer(params, mlp_weights, sizes):
     X = np.ones((0, 5, sizes.d_model))
-    assert multi_head_attention(X, params).shape == block(X, params, *feed).shape == X.shape
+    assert multi_head_attention(X, params).shape == block(X, params, *mlp_weights).shape == X.shape
 
 
 def test_whole_numbers_are_promoted_before_their_squares_are_shared_out():
@@ -66,19 +66,19 @@ def test_the_largest_numbers_that_pass_have_a_norm():
         np.testing.assert_allclose(rms_norm(np.full((1, 3), 1.0e19, np.float32)), 1, rtol=1e-6)
 
 
-def test_mlp_is_two_products_with_zeros_for_what_is_negative_between(X, feed, assert_close):
-    assert ((X @ feed[0]) < 0).any()
-    assert_close(mlp(X, *feed), oracle.mlp(X, *feed))
+def test_mlp_is_two_products_with_zeros_for_what_is_negative_between(X, mlp_weights, assert_close):
+    assert ((X @ mlp_weights[0]) < 0).any()
+    assert_close(mlp(X, *mlp_weights), oracle.mlp(X, *mlp_weights))
 
 
 def test_block_adds_attention_then_the_mlp_each_of_the_normed(
-    X, params, feed, square_mask, assert_close
+    X, params, mlp_weights, square_mask, assert_close
 ):
-    Y = block(X, params, *feed, mask=square_mask)
-    assert_close(Y, oracle.block(X, params, feed, square_mask))
+    Y = block(X, params, *mlp_weights, mask=square_mask)
+    assert_close(Y, oracle.block(X, params, mlp_weights, square_mask))
 
 
-def test_a_block_refuses_what_overflows_before_it_computes(params, feed, monkeypatch):
+def test_a_block_refuses_what_overflows_before_it_computes(params, mlp_weights, monkeypatch):
     monkeypatch.setattr(module, "multi_head_attention", None)
     with pytest.raises(ValueError, match=r"largest number of X is 1e\+200"):
-        block(np.full((5, 12), 1e200), params, *feed)
+        block(np.full((5, 12), 1e200), params, *mlp_weights)

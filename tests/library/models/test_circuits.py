@@ -13,10 +13,10 @@ from tutorial_lib.models.circuits import compose, composition, match_scores, ov_
 from tutorial_lib.models.grammar import CLASSES
 from tutorial_lib.models.language import encode
 
-NAMES = f"{CLASSES['given:f']} {CLASSES['given:m']}"
+GIVEN_NAMES = f"{CLASSES['given:f']} {CLASSES['given:m']}"
 
 
-def product(*matrices):
+def matmul(*matrices):
     """The product of matrices, by sums over pairs."""
     return functools.reduce(oracle.project_out, matrices)
 
@@ -38,9 +38,9 @@ def test_circuits_give_the_scores_of_each_head_and_together_the_output(
 
 
 def test_composition_is_the_norm_of_the_product_by_the_norms(normal, assert_close):
-    first, second = normal(90, 5, 3), normal(91, 3, 4)
-    expected = norm(product(first, second)) / norm(first) / norm(second)
-    assert_close(composition(first, second), np.array(expected))
+    first_matrix, second_matrix = normal(90, 5, 3), normal(91, 3, 4)
+    expected = norm(matmul(first_matrix, second_matrix)) / norm(first_matrix) / norm(second_matrix)
+    assert_close(composition(first_matrix, second_matrix), np.array(expected))
 
 
 def test_composition_is_0_where_nothing_is_read_and_1_along_one_direction():
@@ -51,9 +51,9 @@ def test_composition_is_0_where_nothing_is_read_and_1_along_one_direction():
 
 @pytest.mark.parametrize("size", [-7, 1e-300, 1e-200, 1e-160, 1e160, 1e200, 1e300])
 def test_composition_ignores_scale_where_no_float_holds_the_squares_too(size, normal, assert_close):
-    first, second = normal(92, 5, 5), normal(93, 5, 5)
-    score = composition(first, second)
-    for matrices in ((size * first, second), (first, size * second), (size * first, size * second)):
+    A, B = normal(92, 5, 5), normal(93, 5, 5)
+    score = composition(A, B)
+    for matrices in ((size * A, B), (A, size * B), (size * A, size * B)):
         assert_close(composition(*matrices), score)
 
 
@@ -61,27 +61,27 @@ def test_match_scores_are_products_of_the_query_and_the_word_written_into_the_ke
     normal, assert_close
 ):
     E, W_QK, W_OV = normal(94, 4, 5), normal(95, 5, 5), normal(96, 5, 5)
-    expected = product(E, W_QK, np.swapaxes(product(E, W_OV), 0, 1))
+    expected = matmul(E, W_QK, np.swapaxes(matmul(E, W_OV), 0, 1))
     assert_close(match_scores(E, W_QK, W_OV), expected)
 
 
 @pytest.mark.parametrize("through", ["keys", "queries", "values"])
-def test_compose_is_what_reaches_the_keys_the_queries_and_the_values(through, tiny, assert_close):
-    lower, upper = tiny.layers
+def test_compose_is_what_reaches_the_keys_the_queries_and_the_values(through, model, assert_close):
+    lower_layer, layer_1 = model.layers
     for a, b in np.ndindex(2, 3):
-        W_OV = product(lower.W_V[a], lower.W_O[2 * a : 2 * a + 2])
-        W_Q, W_K, rows = upper.W_Q[b], upper.W_K[b], upper.W_O[4 * b : 4 * b + 4]
-        paths = {"keys": (W_K, W_Q.T), "queries": (W_Q, W_K.T), "values": (upper.W_V[b], rows)}
-        score = compose(tiny, (0, a), (1, b), through=through)
-        assert_close(score, composition(W_OV, product(*paths[through])))
+        W_OV = matmul(lower_layer.W_V[a], lower_layer.W_O[2 * a : 2 * a + 2])
+        W_Q, W_K, W_O = layer_1.W_Q[b], layer_1.W_K[b], layer_1.W_O[4 * b : 4 * b + 4]
+        matrices = {"keys": (W_K, W_Q.T), "queries": (W_Q, W_K.T), "values": (layer_1.W_V[b], W_O)}
+        score = compose(model, (0, a), (1, b), through=through)
+        assert_close(score, composition(W_OV, matmul(*matrices[through])))
 
 
-def test_keys_are_what_is_meant_where_no_path_is_named(tiny):
-    assert compose(tiny, (0, 1), (1, 2)) == compose(tiny, (0, 1), (1, 2), through="keys")
+def test_keys_are_what_is_meant_where_no_path_is_named(model):
+    assert compose(model, (0, 1), (1, 2)) == compose(model, (0, 1), (1, 2), through="keys")
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "message"),
+    ("first_head", "second_head", "message"),
     [
         ((1, 0), (0, 1), "head 0.1 reads nothing of head 1.0.*Exchange them"),
         ((0, 1), (0, 0), "head 0.0 reads nothing of head 0.1.*Take heads of two"),
@@ -90,10 +90,10 @@ def test_keys_are_what_is_meant_where_no_path_is_named(tiny):
         ((0, 0), (1, 3), "head 3 of 3: expected 0 to 2"),
     ],
 )
-def test_a_pair_that_does_not_fit_is_refused(first, second, message, tiny, monkeypatch):
+def test_a_pair_that_does_not_fit_is_refused(first_head, second_head, message, model, monkeypatch):
     monkeypatch.setattr(circuits, "ov_circuit", None)  # nothing is computed
     with pytest.raises(ValueError, match=message):
-        compose(tiny, first, second)
+        compose(model, first_head, second_head)
 
 
 @pytest.mark.parametrize(
@@ -106,20 +106,20 @@ def test_a_pair_that_does_not_fit_is_refused(first, second, message, tiny, monke
         (lambda m: composition(np.eye(5), np.zeros((5, 5))), "^second is all zeros; expected a "),
     ],
 )
-def test_what_has_no_circuit_is_refused(call, message, tiny):
+def test_what_has_no_circuit_is_refused(call, message, model):
     with pytest.raises(ValueError, match=message):
-        call(tiny)
+        call(model)
 
 
-def test_in_the_example_each_name_written_by_head_0_0_is_matched_by_two_heads(example):
-    names = example.E[encode(NAMES)[1:]]
-    W_OV, counts = ov_circuit(example.layers[0], 0), []
+def test_in_the_example_each_name_written_by_head_0_0_is_matched_by_two_heads(example_model):
+    name_E = example_model.E[encode(GIVEN_NAMES)[1:]]
+    W_OV, match_counts = ov_circuit(example_model.layers[0], 0), []
     for head in range(4):
-        table = match_scores(names, qk_circuit(example.layers[1], head), W_OV)
-        counts.append((table.argmax(axis=1) == np.arange(len(names))).sum())
-    assert counts[0] == counts[3] == len(names) > max(counts[1], counts[2])
+        match_table = match_scores(name_E, qk_circuit(example_model.layers[1], head), W_OV)
+        match_counts.append((match_table.argmax(axis=1) == np.arange(len(name_E))).sum())
+    assert match_counts[0] == match_counts[3] == len(name_E) > max(match_counts[1], match_counts[2])
 
 
-def test_in_the_example_the_strongest_composition_through_keys_is_that_pairs(example):
-    scores = {(a, b): compose(example, (0, a), (1, b)) for a, b in np.ndindex(4, 4)}
+def test_in_the_example_the_strongest_composition_through_keys_is_that_pairs(example_model):
+    scores = {(a, b): compose(example_model, (0, a), (1, b)) for a, b in np.ndindex(4, 4)}
     assert sorted(scores, key=scores.get)[-2:] == [(0, 3), (0, 0)]

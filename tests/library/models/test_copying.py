@@ -12,33 +12,33 @@ from tutorial_lib.models.copying import TinyModel, copy_accuracy, init_model, sa
 
 
 @pytest.fixture
-def sequences():
+def token_sequences():
     """Two sequences of 6 + 1 tokens, and which of the 6 next tokens count."""
     ids = np.array([[3, 1, 3, 0, 6, 3, 2], [5, 5, 4, 2, 0, 1, 5]])
     return ids, np.array([[0, 0, 1, 1, 0, 1], [1, 0, 0, 1, 1, 1]], dtype=bool)
 
 
-def test_loss_is_the_mean_surprise_of_the_tokens_that_count(tiny, sequences):
-    ids, known = sequences
-    loss, _ = copying.loss_and_gradients(tiny, ids, known)
-    chances = oracle.softmax(sum(oracle.logit_terms(tiny, ids[:, :-1])))
-    surprises = [-np.log(chances[n, t, ids[n, t + 1]]) for n, t in np.argwhere(known)]
+def test_loss_is_the_mean_surprise_of_the_tokens_that_count(model, token_sequences):
+    ids, known = token_sequences
+    loss, _ = copying.loss_and_gradients(model, ids, known)
+    probabilities = oracle.softmax(sum(oracle.logit_terms(model, ids[:, :-1])))
+    surprises = [-np.log(probabilities[n, t, ids[n, t + 1]]) for n, t in np.argwhere(known)]
     np.testing.assert_allclose(loss, np.mean(surprises), rtol=1e-12)
 
 
-def test_gradients_of_all_arrays_agree_with_central_differences(tiny, sequences):
-    _, gradients = copying.loss_and_gradients(tiny, *sequences)
-    largest = max(np.abs(gradient).max() for gradient in gradients)
-    assert len(gradients) == len(tiny.arrays) == 11
-    for place, (array, gradient) in enumerate(zip(tiny.arrays, gradients, strict=True)):
+def test_gradients_of_all_arrays_agree_with_central_differences(model, token_sequences):
+    _, gradients = copying.loss_and_gradients(model, *token_sequences)
+    largest_entry = max(np.abs(gradient).max() for gradient in gradients)
+    assert len(gradients) == len(model.arrays) == 11
+    for array_index, (array, gradient) in enumerate(zip(model.arrays, gradients, strict=True)):
 
-        def loss(candidate, place=place):
-            arrays = [*tiny.arrays[:place], candidate, *tiny.arrays[place + 1 :]]
-            return copying.loss_and_gradients(TinyModel.of(arrays), *sequences)[0]
+        def loss(changed_array, array_index=array_index):
+            arrays = [*model.arrays[:array_index], changed_array, *model.arrays[array_index + 1 :]]
+            return copying.loss_and_gradients(TinyModel.of(arrays), *token_sequences)[0]
 
         differences = oracle.central_differences(loss, array)
         assert gradient.shape == array.shape
-        assert np.abs(differences - gradient).max() <= 1e-8 * largest, place
+        assert np.abs(differences - gradient).max() <= 1e-8 * largest_entry, array_index
 
 
 def test_sequences_repeat_blocks_of_different_tokens_with_random_periods():
@@ -82,8 +82,8 @@ def test_votes_of_places_are_highest_for_the_right_letter_of_every_period(t):
     assert votes.sum() == 0
     for period in range(4, min(t, 12) + 1):
         sums = [votes[start::period].sum() for start in range(period)]
-        winner = sums.pop((t + 1) % period)
-        assert winner > max(*sums, 0)
+        winning_sum = sums.pop((t + 1) % period)
+        assert winning_sum > max(*sums, 0)
 
 
 def test_one_layer_copies_without_comparing_a_letter():
@@ -99,18 +99,18 @@ def test_one_layer_copies_without_comparing_a_letter():
 def test_the_record_compares_models_of_equal_size():
     record = records.record("tiny_model")
     variants = [variant for variant in record["variants"] if variant["group"] == "layers"]
-    sizes = [(variant["layers"], variant["heads"], variant["d_k"]) for variant in variants]
-    assert sizes == [(2, 2, 32), (1, 8, 16), (1, 4, 32)]
-    steps = variants[0]["steps"]
+    model_sizes = [(variant["layers"], variant["heads"], variant["d_k"]) for variant in variants]
+    assert model_sizes == [(2, 2, 32), (1, 8, 16), (1, 4, 32)]
+    step_numbers = variants[0]["steps"]
     for variant in variants:
         assert variant["parameters"] == 38912
         assert len(variant["runs"]) == 5
         assert all(len(run["copy_accuracy"]) == len(variant["steps"]) for run in variant["runs"])
         assert variant["rate"] == max(variant["tried"], key=lambda t: t["copy_accuracy"])["rate"]
-        assert variant["steps"][: len(steps)] == steps  # one figure shows all
+        assert variant["steps"][: len(step_numbers)] == step_numbers  # one figure shows all
     assert record["by_positions"]["copy_accuracy"] == 1
 
 
-@pytest.mark.parametrize(("module", "limit"), [(copying, 120), (training, 80), (grammar, 205)])
-def test_module_is_short_enough_to_be_read_at_once(module, limit):
-    assert len(inspect.getsource(module).splitlines()) <= limit
+@pytest.mark.parametrize(("module", "line_limit"), [(copying, 120), (training, 80), (grammar, 205)])
+def test_module_is_short_enough_to_be_read_at_once(module, line_limit):
+    assert len(inspect.getsource(module).splitlines()) <= line_limit

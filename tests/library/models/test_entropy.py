@@ -21,26 +21,26 @@ def documents():
 def test_exact_entropy_is_the_mean_surprisal_of_sampled_documents():
     surprisal = sample_documents(np.random.default_rng(0), 4000).surprisal
     difference = surprisal - expected_surprisal()
-    error = difference.mean(axis=1).std(ddof=1) / np.sqrt(len(surprisal))
-    assert error < 1.5e-3
-    assert abs(difference.mean()) < 3 * error
-    errors = difference.std(axis=0, ddof=1) / np.sqrt(len(surprisal))
-    standardised = difference.mean(axis=0) / errors
-    assert np.abs(standardised).max() < 4  # of 64 positions
-    assert 0.7 < standardised.std() < 1.3
+    standard_error = difference.mean(axis=1).std(ddof=1) / np.sqrt(len(surprisal))
+    assert standard_error < 1.5e-3
+    assert abs(difference.mean()) < 3 * standard_error
+    standard_errors = difference.std(axis=0, ddof=1) / np.sqrt(len(surprisal))
+    standard_scores = difference.mean(axis=0) / standard_errors
+    assert np.abs(standard_scores).max() < 4  # of 64 positions
+    assert 0.7 < standard_scores.std() < 1.3
 
 
-def texts(length, state=0, previous=0, family=()):
+def texts(length, state=0, previous_word=0, known_surnames=()):
     """Every text of the grammar by plain recursion: its chance, and the surprisal of each word."""
     if not length:
         yield 1.0, ()
         return
-    chances, surname = grammar.GRAMMAR.chances[state], dict(family).get(previous)
+    chances, surname = grammar.GRAMMAR.chances[state], dict(known_surnames).get(previous_word)
     chances = {w: chances[w] for w in np.flatnonzero(chances)} if surname is None else {surname: 1}
     for word, chance in chances.items():
-        new = (*family, (previous, word)) if grammar.SURNAME[word] else family
-        for rest, surprisal in texts(length - 1, grammar.GRAMMAR.follows[state, word], word, new):
-            yield chance * rest, (-np.log(chance), *surprisal)
+        new = (*known_surnames, (previous_word, word)) if grammar.SURNAME[word] else known_surnames
+        for tail_p, surprisal in texts(length - 1, grammar.GRAMMAR.follows[state, word], word, new):
+            yield chance * tail_p, (-np.log(chance), *surprisal)
 
 
 def test_expectation_is_the_sum_over_all_texts():
@@ -48,7 +48,7 @@ def test_expectation_is_the_sum_over_all_texts():
     np.testing.assert_allclose(expected_surprisal(length=4), expected, rtol=1e-10)
 
 
-def names_only(text="1 given surname text", given="1 Anna | 1 Mira | 1 Nora | 1 Emil"):
+def names_grammar(text="1 given surname text", given="1 Anna | 1 Mira | 1 Nora | 1 Emil"):
     """A grammar of names only, in which every second surname can be known."""
     rules = {"text": text, "given": given, "surname": "1 Kern | 1 Adler | 1 Busch"}
     return compile_rules(rules, WORDS)
@@ -57,10 +57,10 @@ def names_only(text="1 given surname text", given="1 Anna | 1 Mira | 1 Nora | 1 
 @pytest.mark.parametrize("n", [1, 4, 6])
 def test_a_given_name_comes_back_with_the_chance_of_uniform_samples(n):
     given = " | ".join(f"1 {name}" for name in ("Anna", "Mira", "Nora", "Emil", "Karl", "Paul")[:n])
-    surprisal = expected_surprisal(length=8, grammar=names_only(given=given))
+    surprisal = expected_surprisal(length=8, grammar=names_grammar(given=given))
     np.testing.assert_allclose(surprisal[::2], np.log(n), rtol=1e-12)
-    new = (1 - 1 / n) ** np.arange(4)
-    np.testing.assert_allclose(surprisal[1::2], np.log(3) * new, rtol=1e-12)
+    unseen_fraction = (1 - 1 / n) ** np.arange(4)
+    np.testing.assert_allclose(surprisal[1::2], np.log(3) * unseen_fraction, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -75,34 +75,34 @@ def test_a_given_name_comes_back_with_the_chance_of_uniform_samples(n):
 )
 def test_a_grammar_of_other_names_is_refused(fault, rules):
     with pytest.raises(ValueError, match=f"the grammar has {fault}; expected one chance"):
-        expected_surprisal(grammar=names_only(**rules))
+        expected_surprisal(grammar=names_grammar(**rules))
 
 
 def test_a_model_that_knows_the_rules_has_no_excess_loss(documents):
     rows, positions = np.indices(documents.surprisal.shape)
-    chance = np.exp(-documents.surprisal)
-    logits = np.full((*chance.shape, 100), -800.0)
-    logits[rows, positions, 0] = np.log(np.maximum(1 - chance, 1e-300))  # what could have come
-    logits[rows, positions, documents.ids[:, 1:]] = np.log(chance)
+    true_chance = np.exp(-documents.surprisal)
+    logits = np.full((*true_chance.shape, 100), -800.0)
+    logits[rows, positions, 0] = np.log(np.maximum(1 - true_chance, 1e-300))  # what could have come
+    logits[rows, positions, documents.ids[:, 1:]] = np.log(true_chance)
     np.testing.assert_allclose(excess_loss(logits, documents), 0, atol=1e-12)
-    uniform = excess_loss(np.zeros_like(logits), documents)
-    np.testing.assert_allclose(uniform, np.log(100) - documents.surprisal, rtol=1e-12)
+    uniform_loss = excess_loss(np.zeros_like(logits), documents)
+    np.testing.assert_allclose(uniform_loss, np.log(100) - documents.surprisal, rtol=1e-12)
 
 
 def test_accuracy_and_loss_compare_the_right_form_with_the_others_of_its_set_only(documents):
     words, rng = documents.ids[:, 1:], np.random.default_rng(0)
     logits = 3 * rng.standard_normal((*words.shape, 100))
-    correct, losses = defaultdict(list), defaultdict(list)
+    hits, form_losses = defaultdict(list), defaultdict(list)
     for n, t in np.argwhere(documents.task >= 0):
         word, task = words[n, t], TASKS[documents.task[n, t]]
         forms = np.flatnonzero(FORMS[word] == FORMS)
-        correct[task].append(word == max(forms, key=lambda form, n=n, t=t: logits[n, t, form]))
+        hits[task].append(word == max(forms, key=lambda form, n=n, t=t: logits[n, t, form]))
         chances = np.exp(logits[n, t]) / np.exp(logits[n, t]).sum()
-        losses[task].append(-np.log(chances[word] / chances[forms].sum()))
-    for measure, cases in ((accuracy, correct), (form_loss, losses)):
-        values = measure(logits, documents)
+        form_losses[task].append(-np.log(chances[word] / chances[forms].sum()))
+    for metric, cases in ((accuracy, hits), (form_loss, form_losses)):
+        values = metric(logits, documents)
         assert list(values) == list(TASKS)
-        assert values == pytest.approx({task: np.mean(case) for task, case in cases.items()})
+        assert values == pytest.approx({task: np.mean(samples) for task, samples in cases.items()})
     assert set(accuracy(np.eye(100)[words], documents).values()) == {1.0}
 
 
@@ -113,7 +113,7 @@ def test_logits_that_lie_far_apart_have_the_loss_of_their_gap(gap, documents):
     np.testing.assert_allclose(loss, gap, rtol=1e-12)
 
 
-@pytest.mark.parametrize("measure", [excess_loss, accuracy, form_loss])
-def test_logits_of_other_words_are_refused(measure, documents):
+@pytest.mark.parametrize("metric", [excess_loss, accuracy, form_loss])
+def test_logits_of_other_words_are_refused(metric, documents):
     with pytest.raises(ShapeError, match="logits has shape"):
-        measure(np.zeros((200, 50, 99)), documents)
+        metric(np.zeros((200, 50, 99)), documents)

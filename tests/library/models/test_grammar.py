@@ -33,9 +33,9 @@ def test_a_surname_has_a_surprisal_only_when_its_given_name_is_new(documents):
         family = {}
         for t in np.flatnonzero(grammar.SURNAME[ids]):
             given_name = ids[t - 1]
-            new = given_name not in family
+            is_new = given_name not in family
             assert family.setdefault(given_name, ids[t]) == ids[t]
-            assert surprisal[t - 1] == pytest.approx(np.log(12) if new else 0)
+            assert surprisal[t - 1] == pytest.approx(np.log(12) if is_new else 0)
 
 
 def test_surprisal_is_minus_log_of_the_choices_of_a_sentence():
@@ -50,17 +50,17 @@ def test_chances_sum_to_1_and_words_are_forms_of_sets_of_1_2_4_and_12():
 
 
 def test_sampled_documents_can_be_read_again(documents):
-    reading = read_documents(documents.ids)
+    reread_documents = read_documents(documents.ids)
     for name, values in vars(documents).items():
-        np.testing.assert_array_equal(getattr(reading, name), values)
+        np.testing.assert_array_equal(getattr(reread_documents, name), values)
 
 
 def rivals(word):
     """The words that a word is one form among."""
-    return [other for other in range(100) if FORMS[other] == FORMS[word] and other != word]
+    return [word_id for word_id in range(100) if FORMS[word_id] == FORMS[word] and word_id != word]
 
 
-def allowed(ids):
+def is_allowed(ids):
     """Whether the rules give this text."""
     try:
         read_documents(ids[None])
@@ -72,45 +72,45 @@ def allowed(ids):
 def test_the_right_form_is_the_only_one_of_its_set(documents):
     for task in range(len(TASKS)):
         for n, t in np.argwhere(documents.task == task)[:12]:
-            *start, word = documents.ids[n, : t + 2]
+            *prefix, word = documents.ids[n, : t + 2]
             assert rivals(word)
-            assert not any(allowed(np.array([*start, rival])) for rival in rivals(word))
+            assert not any(is_allowed(np.array([*prefix, rival])) for rival in rivals(word))
 
 
-def swaps():
+def word_swaps():
     """Nouns of one number to the other, opening brackets, surnames: what may decide other words."""
     kinds = "noun:s", "noun:p", "surname"
-    singular, plural, surnames = (grammar.CLASSES[kind].split() for kind in kinds)
-    words = ["(", "[", *singular, *plural, *surnames]
-    others = ["[", "(", *plural, *singular, *surnames[1:], surnames[0]]
-    return {ID[word]: ID[other] for word, other in zip(words, others, strict=True)}
+    singular_nouns, plural_nouns, surnames = (grammar.CLASSES[kind].split() for kind in kinds)
+    words = ["(", "[", *singular_nouns, *plural_nouns, *surnames]
+    swapped_words = ["[", "(", *plural_nouns, *singular_nouns, *surnames[1:], surnames[0]]
+    return {ID[word]: ID[other] for word, other in zip(words, swapped_words, strict=True)}
 
 
-def repair(ids):
+def repaired_ids(ids):
     """The text, each word that the rules refuse replaced, from the left, by the right form."""
     ids = ids.copy()
-    while not allowed(ids):
+    while not is_allowed(ids):
         with pytest.raises(ValueError, match="at position") as refusal:
             read_documents(ids[None])
         position = int(re.search(r"at position (\d+)", str(refusal.value))[1])
-        forms = [form for form in rivals(ids[position]) if allowed(np.r_[ids[:position], form])]
+        forms = [form for form in rivals(ids[position]) if is_allowed(np.r_[ids[:position], form])]
         assert len(forms) == 1
         ids[position] = forms[0]
     return ids
 
 
 def test_another_word_at_a_position_changes_just_what_it_is_said_to_decide(documents):
-    other, tasks = swaps(), set()
+    swap_table, tasks = word_swaps(), set()
     for n in range(8):
         ids, decided_by = documents.ids[n], documents.decided_by[n]
-        free = [p for p in range(1, 60) if ids[p] in other and decided_by[p - 1] < 0]
-        for position in free:
-            edited = ids.copy()
-            edited[position] = other[ids[position]]
+        free_positions = [p for p in range(1, 60) if ids[p] in swap_table and decided_by[p - 1] < 0]
+        for position in free_positions:
+            edited_ids = ids.copy()
+            edited_ids[position] = swap_table[ids[position]]
             dependents = {position}
             for t, decider in enumerate(decided_by):  # what it decides, decides others
                 dependents |= {t + 1} if decider in dependents else set()
-            assert set(np.flatnonzero(repair(edited) != ids)) == dependents
+            assert set(np.flatnonzero(repaired_ids(edited_ids) != ids)) == dependents
             tasks |= {documents.task[n, t - 1] for t in dependents}
     assert tasks - {-1} == set(range(len(TASKS)))
 
@@ -146,11 +146,11 @@ def test_marks_of_a_sentence_are_those_of_a_reader():
 
 def test_targets_of_a_task_are_those_of_its_words_only_and_come_before_them(documents):
     for task, name in enumerate(TASKS):
-        target, of_task = documents.target_of(name), documents.task == task
-        np.testing.assert_array_equal(target[of_task], documents.decided_by[of_task])
-        assert (target[~of_task] == -1).all()
+        target, is_of_task = documents.target_of(name), documents.task == task
+        np.testing.assert_array_equal(target[is_of_task], documents.decided_by[is_of_task])
+        assert (target[~is_of_task] == -1).all()
         assert (target <= np.arange(target.shape[1])).all()
-        assert of_task.any()
+        assert is_of_task.any()
     np.testing.assert_array_equal(documents.task < 0, documents.decided_by < 0)
 
 

@@ -49,60 +49,60 @@ def test_a_fixed_offset_scores_what_a_head_would_that_always_attends_that_far_ba
 
 
 @pytest.mark.parametrize("ids", [IDS, IDS[0, :3], np.stack([IDS, OTHER])], ids=lambda ids: ids.ndim)
-def test_terms_are_the_words_then_each_head_and_sum_to_the_logits(ids, tiny, assert_close):
-    terms = logit_terms(tiny, ids)
+def test_terms_are_the_words_then_each_head_and_sum_to_the_logits(ids, model, assert_close):
+    terms = logit_terms(model, ids)
     assert len(terms) == 1 + len(HEADS)
-    for term, expected in zip(terms, oracle.logit_terms(tiny, ids), strict=True):
+    for term, expected in zip(terms, oracle.logit_terms(model, ids), strict=True):
         assert_close(term, expected)
-    assert_close(sum(terms), copying.run(tiny, ids)[0])
+    assert_close(sum(terms), copying.run(model, ids)[0])
 
 
 @pytest.mark.parametrize(("layer", "head"), HEADS)
 def test_a_head_has_another_output_and_later_layers_are_recomputed(
-    layer, head, tiny, normal, assert_close
+    layer, head, model, normal, assert_close
 ):
     d_v = (2, 4)[layer]
     for shape in [(), (d_v,), (5, d_v), (5, 1), (2, 1, d_v), (2, 5, d_v)]:
         output = normal(80, *shape)
-        expected = sum(oracle.logit_terms(tiny, IDS, {(layer, head): output}))
-        assert_close(run_with(tiny, IDS, {(layer, head): output}), expected)
-    assert_close(run_with(tiny, IDS[1], {(layer, head): output[1]}), expected[1])
+        expected = sum(oracle.logit_terms(model, IDS, {(layer, head): output}))
+        assert_close(run_with(model, IDS, {(layer, head): output}), expected)
+    assert_close(run_with(model, IDS[1], {(layer, head): output[1]}), expected[1])
 
 
 @pytest.mark.parametrize(("layer", "head"), HEADS)
-def test_a_patch_is_the_output_of_the_head_for_the_other_sequence(layer, head, tiny, assert_close):
-    output = copying.run(tiny, OTHER)[1][layer].heads[:, head]
-    expected = sum(oracle.logit_terms(tiny, IDS, {(layer, head): output}))
-    assert_close(patch(tiny, IDS, OTHER, layer, head), expected)
-    assert_close(patch(tiny, IDS[0], OTHER[0], layer, head), expected[0])
+def test_a_patch_is_the_output_of_the_head_for_the_other_sequence(layer, head, model, assert_close):
+    output = copying.run(model, OTHER)[1][layer].heads[:, head]
+    expected = sum(oracle.logit_terms(model, IDS, {(layer, head): output}))
+    assert_close(patch(model, IDS, OTHER, layer, head), expected)
+    assert_close(patch(model, IDS[0], OTHER[0], layer, head), expected[0])
 
 
-def test_several_heads_give_other_outputs_at_once(tiny, normal, assert_close):
+def test_several_heads_give_other_outputs_at_once(model, normal, assert_close):
     outputs = {(1, 0): normal(90, 5, 4), (0, 1): normal(91, 2), (1, 2): normal(92, 2, 5, 4)}
-    expected = sum(oracle.logit_terms(tiny, IDS, outputs))
-    assert_close(run_with(tiny, IDS, outputs), expected)
-    assert_close(run_with(tiny, IDS, dict(reversed(outputs.items()))), expected)
-    assert_close(run_with(tiny, IDS, {}), copying.run(tiny, IDS)[0])
+    expected = sum(oracle.logit_terms(model, IDS, outputs))
+    assert_close(run_with(model, IDS, outputs), expected)
+    assert_close(run_with(model, IDS, dict(reversed(outputs.items()))), expected)
+    assert_close(run_with(model, IDS, {}), copying.run(model, IDS)[0])
 
 
-def test_estimated_patches_are_slopes_of_small_patches(tiny, normal, assert_close):
+def test_estimated_patches_are_slopes_of_small_patches(model, normal, assert_close):
     dlogits, step, slopes = normal(82, 2, 5, 7), 1e-6, []
-    here, there = (copying.run(tiny, ids)[1] for ids in (IDS, OTHER))
+    clean_records, other_records = (copying.run(model, ids)[1] for ids in (IDS, OTHER))
     for layer, head in HEADS:
-        own, other = (records[layer].heads[:, head] for records in (here, there))
-        both = [{(layer, head): own + sign * step * (other - own)} for sign in (1, -1)]
-        up, down = (run_with(tiny, IDS, outputs) for outputs in both)
-        slopes.append((dlogits * (up - down)).sum(axis=(-2, -1)) / (2 * step))
-    estimates = attribution_patch(tiny, IDS, OTHER, dlogits)  # (2, heads)
+        own, other_Y = (records[layer].heads[:, head] for records in (clean_records, other_records))
+        signed_outputs = [{(layer, head): own + sign * step * (other_Y - own)} for sign in (1, -1)]
+        upper_logits, lower_logits = (run_with(model, IDS, outputs) for outputs in signed_outputs)
+        slopes.append((dlogits * (upper_logits - lower_logits)).sum(axis=(-2, -1)) / (2 * step))
+    estimates = attribution_patch(model, IDS, OTHER, dlogits)  # (2, heads)
     np.testing.assert_allclose(estimates, np.transpose(slopes), rtol=1e-6, atol=1e-8)
-    assert_close(attribution_patch(tiny, IDS[1], OTHER[1], dlogits[1]), estimates[1])
+    assert_close(attribution_patch(model, IDS[1], OTHER[1], dlogits[1]), estimates[1])
 
 
-def test_estimated_patches_of_the_last_layer_are_exact(tiny, normal, assert_close):
-    dlogits, logits = normal(83, 2, 5, 7), copying.run(tiny, IDS)[0]
-    changes = [patch(tiny, IDS, OTHER, 1, head) - logits for head in range(3)]
-    exact = np.transpose([(dlogits * change).sum(axis=(-2, -1)) for change in changes])
-    assert_close(attribution_patch(tiny, IDS, OTHER, dlogits)[:, 2:], exact)
+def test_estimated_patches_of_the_last_layer_are_exact(model, normal, assert_close):
+    dlogits, logits = normal(83, 2, 5, 7), copying.run(model, IDS)[0]
+    logit_changes = [patch(model, IDS, OTHER, 1, head) - logits for head in range(3)]
+    effects = np.transpose([(dlogits * change).sum(axis=(-2, -1)) for change in logit_changes])
+    assert_close(attribution_patch(model, IDS, OTHER, dlogits)[:, 2:], effects)
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,13 @@ def test_estimated_patches_of_the_last_layer_are_exact(tiny, normal, assert_clos
 def test_a_target_that_cannot_be_is_refused(target, error, message):
     target = np.array(target)
     weights = np.ones((len(target), 3, *[target.shape[-1]] * 2))
-    for function, arguments in (
+    for metric, arguments in (
         (score_head, (weights, target)),
         (best_offset, (target,)),
         (fixed_offset_score, (target, 1)),
     ):
         with pytest.raises(error, match=message):
-            function(*arguments)
+            metric(*arguments)
 
 
 def with_output(output):
@@ -145,9 +145,9 @@ def with_output(output):
         (with_output(0.0), TypeError, "output is a float; expected a NumPy array"),
     ],
 )
-def test_what_no_head_can_give_is_refused(call, error, message, tiny):
+def test_what_no_head_can_give_is_refused(call, error, message, model):
     with pytest.raises(error, match=message):
-        call(tiny)
+        call(model)
 
 
 @pytest.mark.parametrize(
@@ -159,12 +159,12 @@ def test_what_no_head_can_give_is_refused(call, error, message, tiny):
         (1, 1.0, TypeError, "head is 1.0, a float; expected a whole number. Give"),
     ],
 )
-def test_a_head_that_is_not_there_is_refused(layer, head, error, message, tiny, monkeypatch):
+def test_a_head_that_is_not_there_is_refused(layer, head, error, message, model, monkeypatch):
     monkeypatch.setattr(head_scores, "run", None)  # nothing is computed
     monkeypatch.setattr(head_scores, "embed", None)
     for call in (
-        lambda: run_with(tiny, IDS, {(layer, head): np.zeros(())}),
-        lambda: patch(tiny, IDS, OTHER, layer, head),
+        lambda: run_with(model, IDS, {(layer, head): np.zeros(())}),
+        lambda: patch(model, IDS, OTHER, layer, head),
     ):
         with pytest.raises(error, match=message):
             call()
@@ -179,12 +179,12 @@ def test_a_head_that_is_not_there_is_refused(layer, head, error, message, tiny, 
     ],
 )
 def test_ids_that_a_model_cannot_read_are_refused_before_it_runs(
-    ids, error, message, tiny, monkeypatch
+    ids, error, message, model, monkeypatch
 ):
     monkeypatch.setattr(head_scores, "run", None)
     zeros = np.zeros(ids.shape[-1], dtype=int)
-    for pair in ((ids, zeros), (zeros, ids)):
+    for ids_pair in ((ids, zeros), (zeros, ids)):
         with pytest.raises(error, match=message):
-            patch(tiny, *pair, 1, 0)
+            patch(model, *ids_pair, 1, 0)
         with pytest.raises(error, match=message):
-            attribution_patch(tiny, *pair, np.ones((*ids.shape, 7)))
+            attribution_patch(model, *ids_pair, np.ones((*ids.shape, 7)))

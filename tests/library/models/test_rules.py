@@ -12,7 +12,7 @@ RULES = {
 }
 
 
-def places(table):
+def entries(table):
     """The state and the word of each entry that is True."""
     return list(zip(*np.nonzero(table), strict=True))
 
@@ -27,15 +27,15 @@ def test_a_walk_has_the_chances_of_the_rules_and_marks_with_their_words():
     np.testing.assert_array_equal(grammar.chances, chances)
     steps = {(text, 0): dog, (text, 2): sleep, (dog, 1): end, (sleep, 4): text}
     steps |= {(end, 3): sleeps, (end, 6): text, (sleeps, 5): text}
-    assert {place: grammar.follows[place] for place in places(chances)} == steps
+    assert {table_entry: grammar.follows[table_entry] for table_entry in entries(chances)} == steps
     assert grammar.names == ("one", "")
-    assert places(grammar.notes == 0) == [(dog, 1)]
-    assert places(grammar.decides == 0) == [(end, 6), (sleeps, 5)]
+    assert entries(grammar.notes == 0) == [(dog, 1)]
+    assert entries(grammar.decides == 0) == [(end, 6), (sleeps, 5)]
 
 
 def test_marks_of_a_symbol_go_to_its_first_word():
     rules = {"text": "1 animal>one barks<one text", "animal": "1 dog | 1 dogs"}
-    assert places(compile_rules(rules, WORDS).notes == 0) == [(0, 1), (0, 2)]
+    assert entries(compile_rules(rules, WORDS).notes == 0) == [(0, 1), (0, 2)]
 
 
 @pytest.mark.parametrize(

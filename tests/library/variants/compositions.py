@@ -90,8 +90,8 @@ class Grouped(Layer):
         return rotate(A, positions, self.frequencies, half=self.half)
 
     def project(self, X, positions):
-        p = self.params
-        Q, K, V = (project_heads(X, W) for W in (p.W_Q, p.W_K, p.W_V))
+        params = self.params
+        Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
         return self.with_rope(Q, positions), (self.with_rope(K, positions), V)
 
     def per_head(self, A):
@@ -104,17 +104,17 @@ class Grouped(Layer):
         return attention_weights(scores, mask=mask) @ self.per_head(cache.V)
 
     def loops(self, X):
-        p, T = self.params, len(X)
-        Q, K, V = (oracle.project_heads(X, W) for W in (p.W_Q, p.W_K, p.W_V))
+        params, T = self.params, len(X)
+        Q, K, V = (oracle.project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
         if self.frequencies is not None:
             Q, K = (oracle.rotate(A, np.arange(T), self.frequencies, self.half) for A in (Q, K))
-        owners = [h // (p.n_heads // p.n_kv_heads) for h in range(p.n_heads)]
-        scores = oracle.scores(Q, np.stack([K[g] for g in owners]))
+        kv_heads = [h // (params.n_heads // params.n_kv_heads) for h in range(params.n_heads)]
+        scores = oracle.scores(Q, np.stack([K[group] for group in kv_heads]))
         if self.slopes is not None:
             scores = scores + oracle.alibi_bias(T, T, self.slopes)
-        heads = oracle.mix(self.loop_weights(scores), np.stack([V[g] for g in owners]))
+        heads = oracle.mix(self.loop_weights(scores), np.stack([V[group] for group in kv_heads]))
         heads = self.loop_finish(heads, X)
-        return oracle.project_out(oracle.concat_heads(heads), p.W_O)
+        return oracle.project_out(oracle.concat_heads(heads), params.W_O)
 
 
 @dataclass(frozen=True)
@@ -173,10 +173,10 @@ class Latent(Layer):
         return KVCache.empty(latents, capacity, batch=batch, pad=pad)
 
     def with_rope(self, A, positions):
-        fixed = A.shape[-1] - 2 * len(self.frequencies)
-        rope = A[..., fixed:]
-        rope = rotate(rope, positions, self.frequencies) if rope.size else rope
-        return np.concatenate([A[..., :fixed], rope], axis=-1)
+        n_fixed = A.shape[-1] - 2 * len(self.frequencies)
+        rope_part = A[..., n_fixed:]
+        rope_part = rotate(rope_part, positions, self.frequencies) if rope_part.size else rope_part
+        return np.concatenate([A[..., :n_fixed], rope_part], axis=-1)
 
     def project(self, X, positions):
         Q = project_heads(X, self.params.W_Q)
@@ -187,17 +187,19 @@ class Latent(Layer):
         return absorbed_attention(Q, cache.K[..., 0, :, :], self.params, mask=mask)
 
     def loops(self, X):
-        p, T, n = self.params, len(X), 2 * len(self.frequencies)
-        Q = oracle.project_heads(X, p.W_Q)
-        C = oracle.project_heads(X, p.W_D[None])
-        K, V = (np.stack([oracle.mix(C[0], up) for up in W]) for W in (p.W_UK, p.W_UV))
-        if n:
+        params, T, rope_width = self.params, len(X), 2 * len(self.frequencies)
+        Q = oracle.project_heads(X, params.W_Q)
+        C = oracle.project_heads(X, params.W_D[None])
+        K, V = (np.stack([oracle.mix(C[0], W_U) for W_U in W]) for W in (params.W_UK, params.W_UV))
+        if rope_width:
             Q, K = Q.copy(), K.copy()
             for A in (Q, K):
-                A[..., -n:] = oracle.rotate(A[..., -n:], np.arange(T), self.frequencies)
+                A[..., -rope_width:] = oracle.rotate(
+                    A[..., -rope_width:], np.arange(T), self.frequencies
+                )
         scores = oracle.scores(Q, K)
         heads = oracle.mix(self.loop_weights(scores), V)
-        return oracle.project_out(oracle.concat_heads(heads), p.W_O)
+        return oracle.project_out(oracle.concat_heads(heads), params.W_O)
 
 
 @dataclass(frozen=True)
@@ -221,70 +223,70 @@ class RotatedLatent(Latent):
         return rotate(A, positions, self.frequencies) if A.shape[-1] == self.params.d_k else A
 
     def attend(self, Q, cache, mask):
-        start = self.empty(cache.capacity, batch=cache.batch, pad=cache.pad)
-        C, positions = cache.K, self.positions(start, cache.length)
+        empty_cache = self.empty(cache.capacity, batch=cache.batch, pad=cache.pad)
+        C, positions = cache.K, self.positions(empty_cache, cache.length)
         K = rotate(C @ self.params.W_UK, positions, self.frequencies)
         return grouped_attention(Q, K, C @ self.params.W_UV, mask=mask)
 
 
-def sampled(seed, *shape):
+def gaussian(seed, *shape):
     """Normal entries, of variance 1 / rows."""
     return np.random.default_rng(seed).standard_normal(shape) / np.sqrt(shape[-2])
 
 
-def grouped(G, encoding):
+def grouped_layer(G, encoding):
     """A layer of G KV heads."""
-    keys, values = sampled(2, G, D_MODEL, D_K), sampled(3, G, D_MODEL, D_V)
-    queries, out = 3 * sampled(1, H, D_MODEL, D_K), sampled(4, H * D_V, D_MODEL)
-    return Grouped(GroupedParams(queries, keys, values, out), **ENCODINGS[encoding])
+    keys, values = gaussian(2, G, D_MODEL, D_K), gaussian(3, G, D_MODEL, D_V)
+    queries, output = 3 * gaussian(1, H, D_MODEL, D_K), gaussian(4, H * D_V, D_MODEL)
+    return Grouped(GroupedParams(queries, keys, values, output), **ENCODINGS[encoding])
 
 
-def patterned(encoding, **options):
+def patterned_layer(encoding, **options):
     """A layer of two KV heads with sparse attention."""
-    return Patterned(grouped(2, encoding).params, **ENCODINGS[encoding], **options)
+    return Patterned(grouped_layer(2, encoding).params, **ENCODINGS[encoding], **options)
 
 
-def latent(kind, n):
+def latent_layer(kind, rope_width):
     """A layer that caches a latent, with a RoPE part of n entries."""
-    d_k, wide = D_K + n, RANK + n
-    W_UK, W_UV = np.zeros((H, wide, d_k)), np.zeros((H, wide, D_V))
-    W_UK[:, :RANK, :D_K], W_UV[:, :RANK] = sampled(2, H, RANK, D_K), sampled(3, H, RANK, D_V)
-    W_UK[:, RANK:, D_K:] = np.eye(n)  # the RoPE part is a key as it is
-    queries, down = 3 * sampled(1, H, D_MODEL, d_k), sampled(5, D_MODEL, wide)
-    params = LatentParams(queries, down, W_UK, W_UV, sampled(4, H * D_V, D_MODEL))
-    return kind(params, FREQUENCIES if kind is RotatedLatent else FREQUENCIES[: n // 2])
+    d_k, latent_width = D_K + rope_width, RANK + rope_width
+    W_UK, W_UV = np.zeros((H, latent_width, d_k)), np.zeros((H, latent_width, D_V))
+    W_UK[:, :RANK, :D_K], W_UV[:, :RANK] = gaussian(2, H, RANK, D_K), gaussian(3, H, RANK, D_V)
+    W_UK[:, RANK:, D_K:] = np.eye(rope_width)  # the RoPE part is a key as it is
+    queries, down_projection = 3 * gaussian(1, H, D_MODEL, d_k), gaussian(5, D_MODEL, latent_width)
+    params = LatentParams(queries, down_projection, W_UK, W_UV, gaussian(4, H * D_V, D_MODEL))
+    return kind(params, FREQUENCIES if kind is RotatedLatent else FREQUENCIES[: rope_width // 2])
 
 
-SINK, W_G = sampled(7, H, 1)[:, 0], 3 * sampled(8, H, D_MODEL, D_V)
-LAYERS = {f"{G} KV heads, {name}": grouped(G, name) for G in GROUPS for name in ENCODINGS} | {
-    "latent, absorbed": latent(Latent, 0),
-    "latent, absorbed, decoupled": latent(Latent, 4),
-    "latent, keys computed and rotated": latent(RotatedLatent, 0),
-    "2 KV heads, a window": patterned("no positions", window=3),
-    "2 KV heads, a window, halves rotated": patterned("halves rotated", window=3),
-    "2 KV heads, a sink": patterned("no positions", sink=SINK),
-    "2 KV heads, gates": patterned("no positions", W_G=W_G),
-    "2 KV heads, top-k keys": patterned("no positions", k=2),
-    "2 KV heads, all of it": patterned("halves rotated", window=5, k=3, sink=SINK, W_G=W_G),
-    "latent, absorbed, a window": latent(WindowedLatent, 4),
+SINK, W_G = gaussian(7, H, 1)[:, 0], 3 * gaussian(8, H, D_MODEL, D_V)
+LAYERS = {f"{G} KV heads, {name}": grouped_layer(G, name) for G in GROUPS for name in ENCODINGS} | {
+    "latent, absorbed": latent_layer(Latent, 0),
+    "latent, absorbed, decoupled": latent_layer(Latent, 4),
+    "latent, keys computed and rotated": latent_layer(RotatedLatent, 0),
+    "2 KV heads, a window": patterned_layer("no positions", window=3),
+    "2 KV heads, a window, halves rotated": patterned_layer("halves rotated", window=3),
+    "2 KV heads, a sink": patterned_layer("no positions", sink=SINK),
+    "2 KV heads, gates": patterned_layer("no positions", W_G=W_G),
+    "2 KV heads, top-k keys": patterned_layer("no positions", k=2),
+    "2 KV heads, all of it": patterned_layer("halves rotated", window=5, k=3, sink=SINK, W_G=W_G),
+    "latent, absorbed, a window": latent_layer(WindowedLatent, 4),
 }
-X = sampled(6, B, T, D_MODEL) * np.sqrt(T)
+X = gaussian(6, B, T, D_MODEL) * np.sqrt(T)
 
 
 @functools.cache
 def expected(name, pad):
     """The rows of each sequence by itself, by loops; zeros for its padding."""
     rows = np.zeros(X.shape)
-    for b in range(B):
-        start = 0 if PADS[pad] is None else PADS[pad][b]
-        rows[b, start:] = LAYERS[name].loops(X[b, start:])
+    for sequence in range(B):
+        start = 0 if PADS[pad] is None else PADS[pad][sequence]
+        rows[sequence, start:] = LAYERS[name].loops(X[sequence, start:])
     return rows
 
 
-def rows_in_chunks(layer, pad, n):
+def rows_in_chunks(layer, pad, chunk_length):
     """The rows of a layer that processes n tokens at a time."""
     cache, rows = layer.empty(CAPACITY, batch=(B,), pad=PADS[pad]), []
-    for start in range(0, T, n):
-        Y, cache = layer.step(X[:, start : start + n], cache)
+    for start in range(0, T, chunk_length):
+        Y, cache = layer.step(X[:, start : start + chunk_length], cache)
         rows.append(Y)
     return np.concatenate(rows, axis=1)

@@ -32,11 +32,11 @@ from tutorial_lib.variants.patterns import attention_with_sink, gate_heads, wind
 from tutorial_lib.variants.positions import rotate
 
 
-@pytest.mark.parametrize("n", CHUNKS)
+@pytest.mark.parametrize("chunk_length", CHUNKS)
 @pytest.mark.parametrize("pad", PADS)
 @pytest.mark.parametrize("name", LAYERS)
-def test_every_chunk_gives_the_rows_of_one_pass_without_a_cache(name, pad, n):
-    rows = rows_in_chunks(LAYERS[name], pad, n)
+def test_every_chunk_gives_the_rows_of_one_pass_without_a_cache(name, pad, chunk_length):
+    rows = rows_in_chunks(LAYERS[name], pad, chunk_length)
     np.testing.assert_allclose(rows, expected(name, pad), rtol=1e-10, atol=1e-12)
 
 
@@ -59,17 +59,17 @@ def diagonal(first_key):
 
     def mask(self, cache, T):
         S = cache.length + T
-        hidden = 0 if cache.pad is None else cache.pad[:, None, None, None]
-        return np.tri(T, S, first_key(cache.length), dtype=bool) & (np.arange(S) >= hidden)
+        n_hidden = 0 if cache.pad is None else cache.pad[:, None, None, None]
+        return np.tri(T, S, first_key(cache.length), dtype=bool) & (np.arange(S) >= n_hidden)
 
     return mask
 
 
-def window_behind_a_cache(width):
+def window_behind_a_cache(new_width):
     """A window whose width changes behind a cache."""
 
     def mask(self, cache, T):
-        window = width(self.window) if cache.length else self.window
+        window = new_width(self.window) if cache.length else self.window
         return cache.mask(T) & window_mask(T, cache.length + T, window)
 
     return mask
@@ -105,12 +105,12 @@ def prompt_positions(self, cache, T):
     return padded_positions(self, cache, T)
 
 
-def one_side(rotates_queries):
+def rotate_one_side(rotates_queries):
     """Rotate only the queries, or only the keys."""
 
     def project(self, X, positions):
-        method = type(self).__mro__[1].project
-        rotated, unrotated = (method(self, X, at) for at in (positions, 0 * positions))
+        base_project = type(self).__mro__[1].project
+        rotated, unrotated = (base_project(self, X, at) for at in (positions, 0 * positions))
         return (rotated[0], unrotated[1]) if rotates_queries else (unrotated[0], rotated[1])
 
     return project
@@ -119,8 +119,8 @@ def one_side(rotates_queries):
 def rotated_again(self, X, cache):
     """At each step all cached keys are rotated with the new ones, and cached so."""
     if cache.length:
-        start = self.empty(cache.capacity, batch=cache.batch, pad=cache.pad)
-        positions = start.positions(cache.length)[..., None, :]
+        empty_cache = self.empty(cache.capacity, batch=cache.batch, pad=cache.pad)
+        positions = empty_cache.positions(cache.length)[..., None, :]
         cache.buffers[0][..., : cache.length, :] = self.with_rope(cache.K, positions)
     return type(self).__mro__[1].step(self, X, cache)
 
@@ -132,9 +132,9 @@ def other_layout(self, A, positions):
 def whole_buffer(self, Q, cache, mask):
     """Tokens attend to the empty rows of the buffer too."""
     mask = np.broadcast_to(mask, (*mask.shape[:-1], cache.length))
-    free = np.ones((*mask.shape[:-1], cache.capacity - cache.length), dtype=bool)
+    unused = np.ones((*mask.shape[:-1], cache.capacity - cache.length), dtype=bool)
     buffers = SimpleNamespace(K=cache.buffers[0], V=cache.buffers[1])
-    return type(self).__mro__[1].attend(self, Q, buffers, np.concatenate([mask, free], axis=-1))
+    return type(self).__mro__[1].attend(self, Q, buffers, np.concatenate([mask, unused], axis=-1))
 
 
 def groups_tiled(self, Q, cache, mask):
@@ -151,8 +151,8 @@ def slopes_of_the_chunk(self, Q, cache, mask):
 
 def top_k_before_the_mask(self, scores, mask):
     """The best keys of all in a chunk, some of which the mask hides then."""
-    ranks = np.argsort(np.argsort(-scores, axis=-1), axis=-1)
-    return (ranks < self.k) & mask
+    key_ranks = np.argsort(np.argsort(-scores, axis=-1), axis=-1)
+    return (key_ranks < self.k) & mask
 
 
 def sink_of_single_tokens(self, scores, mask):
@@ -169,26 +169,26 @@ def absorbed(self, Q, cache, mask):
     return absorbed_attention(Q, cache.K[..., 0, :, :], self.params, mask=mask)
 
 
-def traits(layer):
+def layer_traits(layer):
     """What a layer has in which a mistake can be made."""
-    grouped, top_k = isinstance(layer, Grouped), getattr(layer, "k", None) is not None
-    window = getattr(layer, "window", CAPACITY) < CAPACITY
-    rotated = layer.frequencies is not None and len(layer.frequencies) > 0
-    present = {
-        "all keys": not window and not top_k,
-        "all grouped keys": grouped and not window and not top_k,
-        "window": window and not top_k,
-        "top-k": top_k,
-        "RoPE heads": grouped and rotated,
-        "RoPE cache": rotated and not isinstance(layer, RotatedLatent),
+    is_grouped, has_top_k = isinstance(layer, Grouped), getattr(layer, "k", None) is not None
+    has_window = getattr(layer, "window", CAPACITY) < CAPACITY
+    is_rotated = layer.frequencies is not None and len(layer.frequencies) > 0
+    trait_conditions = {
+        "all keys": not has_window and not has_top_k,
+        "all grouped keys": is_grouped and not has_window and not has_top_k,
+        "window": has_window and not has_top_k,
+        "top-k": has_top_k,
+        "RoPE heads": is_grouped and is_rotated,
+        "RoPE cache": is_rotated and not isinstance(layer, RotatedLatent),
         "RoPE latent": isinstance(layer, RotatedLatent),
-        "groups": grouped and 1 < layer.params.n_kv_heads < H,
+        "groups": is_grouped and 1 < layer.params.n_kv_heads < H,
     }
     options = {name for name in ("slopes", "sink", "W_G") if getattr(layer, name, None) is not None}
-    return options | {name for name, holds in present.items() if holds}
+    return options | {name for name, is_present in trait_conditions.items() if is_present}
 
 
-ROW = "row"  # no one shift explains these, so the check of chapter 14 names the row
+NAMED_ROW = "row"  # no one shift explains these, so the check of chapter 14 names the row
 # (method, what replaces it, the layers that can do so, what the check of chapter 14 calls it);
 # that check takes what is wrong in every chunk alike for a layer
 MISTAKES = {
@@ -201,12 +201,12 @@ MISTAKES = {
     "reserved buffer seen": ("attend", whole_buffer, "all grouped keys", "buffer_seen"),
     "positions that restart": ("positions", positions_from_0, "RoPE cache", "positions_restart"),
     "padding counts": ("positions", prompt_positions, "RoPE cache", "positions_count_padding"),
-    "only queries rotated": ("project", one_side(True), "RoPE cache", None),
-    "only keys rotated": ("project", one_side(False), "RoPE cache", None),
-    "keys rotated again at each step": ("step", rotated_again, "RoPE cache", ROW),
+    "only queries rotated": ("project", rotate_one_side(True), "RoPE cache", None),
+    "only keys rotated": ("project", rotate_one_side(False), "RoPE cache", None),
+    "keys rotated again at each step": ("step", rotated_again, "RoPE cache", NAMED_ROW),
     "the other layout": ("with_rope", other_layout, "RoPE heads", None),
     "groups tiled": ("attend", groups_tiled, "groups", None),
-    "slopes of the chunk": ("attend", slopes_of_the_chunk, "slopes", ROW),
+    "slopes of the chunk": ("attend", slopes_of_the_chunk, "slopes", NAMED_ROW),
     "window forgotten behind a cache": ("mask", NO_WINDOW, "window", "window_forgotten"),
     "window wider by one behind a cache": ("mask", WIDER_WINDOW, "window", "window_off_by_one"),
     "window that counts padding": ("mask", window_of_positions, "window", "window_counts_padding"),
@@ -219,19 +219,19 @@ PLANTED = [
     (mistake, name)
     for mistake, (_, _, trait, _) in MISTAKES.items()
     for name, layer in LAYERS.items()
-    if trait in traits(layer)
+    if trait in layer_traits(layer)
 ]
 
 
-def with_method(layer, method, function):
+def layer_with_method(layer, method, replacement):
     """The layer with one method replaced."""
-    return type("Changed", (type(layer),), {method: function})(**vars(layer))
+    return type("Changed", (type(layer),), {method: replacement})(**vars(layer))
 
 
-def differs(layer, name):
+def differs_from_loops(layer, name):
     """Whether some chunk of a padded or unpadded sequence gives a different row of a token."""
-    for pad, n in product(PADS, CHUNKS):
-        rows, expected_rows = rows_in_chunks(layer, pad, n), expected(name, pad)
+    for pad, chunk_length in product(PADS, CHUNKS):
+        rows, expected_rows = rows_in_chunks(layer, pad, chunk_length), expected(name, pad)
         if np.abs(rows - expected_rows)[expected_rows != 0].max() > 1e-3:
             return True
     return False
@@ -239,16 +239,16 @@ def differs(layer, name):
 
 @pytest.mark.parametrize(("mistake", "name"), PLANTED)
 def test_a_planted_mistake_is_found_in_every_combination_that_can_make_it(mistake, name):
-    assert differs(with_method(LAYERS[name], *MISTAKES[mistake][:2]), name)
+    assert differs_from_loops(layer_with_method(LAYERS[name], *MISTAKES[mistake][:2]), name)
 
 
 @pytest.mark.parametrize(
     ("mistake", "name"), [(m, name) for m, name in PLANTED if MISTAKES[m][3] and name[0] in "2l"]
 )
 def test_check_of_the_chapter_names_the_mistake_in_any_combination(mistake, name, capsys):
-    method, function, _, mistake_name = MISTAKES[mistake]
-    message = feedback(with_method(LAYERS[name], method, function), capsys)
-    if mistake_name == ROW:
+    method, replacement, _, mistake_name = MISTAKES[mistake]
+    message = feedback(layer_with_method(LAYERS[name], method, replacement), capsys)
+    if mistake_name == NAMED_ROW:
         assert message.startswith("✗ cached: chunks of 1: the row of token ")
         assert message.endswith("it attends to the right tokens, but its output differs.")
     else:
@@ -263,8 +263,8 @@ def test_every_mistake_is_planted_somewhere_and_every_layer_holds_some():
 @pytest.mark.parametrize("encoding", ["interleaved pairs rotated", "halves rotated in part"])
 def test_padding_that_counts_everywhere_changes_nothing_since_only_distances_count(encoding):
     layer = LAYERS[f"2 KV heads, {encoding}"]
-    counting = with_method(layer, "positions", padded_positions)
-    for n in CHUNKS:
-        rows = rows_in_chunks(counting, "padded", n)
-        expected_rows = rows_in_chunks(layer, "padded", n)
+    counting_layer = layer_with_method(layer, "positions", padded_positions)
+    for chunk_length in CHUNKS:
+        rows = rows_in_chunks(counting_layer, "padded", chunk_length)
+        expected_rows = rows_in_chunks(layer, "padded", chunk_length)
         np.testing.assert_allclose(rows, expected_rows, rtol=1e-10, atol=1e-12)

@@ -15,11 +15,11 @@ from tutorial_lib.variants.grouped import (
 )
 
 H, T, S, D_MODEL, D_K, D_V = 6, 5, 8, 12, 4, 7
-BATCHES = [((), ()), ((3,), (3,)), ((2, 3), (2, 3)), ((3,), (1,)), ((3,), ())]  # of Q, of K and V
+AXES = [((), ()), ((3,), (3,)), ((2, 3), (2, 3)), ((3,), (1,)), ((3,), ())]  # of Q, of K and V
 
 
 @pytest.fixture
-def six_heads(normal):
+def six_head_params(normal):
     """Params of 6 heads."""
     shapes = (H, D_MODEL, D_K), (H, D_MODEL, D_K), (H, D_MODEL, D_V), (H * D_V, D_MODEL)
     return Params(*(normal(20 + n, *shape) / shape[-2] ** 0.5 for n, shape in enumerate(shapes)))
@@ -32,11 +32,11 @@ def grouped_layer(X, grouped, mask=None):
     return oracle.project_out(oracle.concat_heads(heads), grouped.W_O)
 
 
-@pytest.mark.parametrize("kind", ["none", "causal"])
-def test_as_many_kv_heads_as_heads_is_the_layer(six_heads, normal, kind, make_mask):
-    X, mask = normal(9, 3, T, D_MODEL), make_mask(kind, (3,), T)
-    Y = grouped_layer(X, group_params(six_heads, H), mask)
-    expected = multi_head_attention(X, six_heads, mask=mask)
+@pytest.mark.parametrize("mask_name", ["none", "causal"])
+def test_as_many_kv_heads_as_heads_is_the_layer(six_head_params, normal, mask_name, make_mask):
+    X, mask = normal(9, 3, T, D_MODEL), make_mask(mask_name, (3,), T)
+    Y = grouped_layer(X, group_params(six_head_params, H), mask)
+    expected = multi_head_attention(X, six_head_params, mask=mask)
     np.testing.assert_allclose(Y, expected, rtol=1e-13, atol=1e-14)
 
 
@@ -54,43 +54,43 @@ LIMITS = {
 }
 
 
-@pytest.mark.parametrize(("batch", "shared"), BATCHES)
+@pytest.mark.parametrize(("batch", "kv_batch"), AXES)
 @pytest.mark.parametrize("n_kv_heads", [1, 2, 3, 6])
-def test_each_group_of_heads_equals_loops(normal, batch, shared, n_kv_heads, assert_close):
+def test_each_group_of_heads_equals_loops(normal, batch, kv_batch, n_kv_heads, assert_close):
     Q = normal(1, *batch, H, T, D_K)
-    K, V = normal(2, *shared, n_kv_heads, S, D_K), normal(3, *shared, n_kv_heads, S, D_V)
-    some, empty = oracle.drawn_masks((*batch, H, T, S))
-    for mask in (None, causal_mask(T, S), some, empty, some[..., :1, :, :]):
+    K, V = normal(2, *kv_batch, n_kv_heads, S, D_K), normal(3, *kv_batch, n_kv_heads, S, D_V)
+    partial_mask, gaps_mask = oracle.drawn_masks((*batch, H, T, S))
+    for mask in (None, causal_mask(T, S), partial_mask, gaps_mask, partial_mask[..., :1, :, :]):
         heads = grouped_attention(Q, K, V, mask=mask)
         assert_close(heads, oracle.grouped_attention(Q, K, V, mask))
 
 
 def test_no_key_is_copied(normal):
     Q, K, V = normal(1, 8, 1, 64), normal(2, 2, 9_000, 64), normal(3, 2, 9_000, 64)
-    peak = peak_bytes(lambda: grouped_attention(Q, K, V))
-    assert peak < K.nbytes / 2  # a few times the scores, no copy of K and no mark for each entry
+    n_bytes = peak_bytes(lambda: grouped_attention(Q, K, V))
+    assert n_bytes < K.nbytes / 2  # a few times the scores, no copy of K and no mark for each entry
 
 
 @pytest.mark.parametrize("n_kv_heads", [1, 2, 3, 6])
 def test_grouped_params_are_the_means_of_heads_and_compute_what_expanded_ones_do(
-    six_heads, normal, n_kv_heads, assert_close
+    six_head_params, normal, n_kv_heads, assert_close
 ):
-    grouped = group_params(six_heads, n_kv_heads)
+    grouped = group_params(six_head_params, n_kv_heads)
     sizes = {"H": H, "G": n_kv_heads, "d_model": D_MODEL, "d_k": D_K, "d_v": D_V}
     assert grouped.sizes == sizes | {"H*d_v": H * D_V}
     for name in ("W_K", "W_V"):
-        pooled = oracle.pooled_heads(getattr(six_heads, name), n_kv_heads)
-        assert_close(getattr(grouped, name), pooled)
-    assert grouped.W_Q is six_heads.W_Q
-    assert grouped.W_O is six_heads.W_O
+        pooled_weights = oracle.pooled_heads(getattr(six_head_params, name), n_kv_heads)
+        assert_close(getattr(grouped, name), pooled_weights)
+    assert grouped.W_Q is six_head_params.W_Q
+    assert grouped.W_O is six_head_params.W_O
     X = normal(9, 3, T, D_MODEL)
     assert_close(grouped_layer(X, grouped), oracle.mha(X, grouped.expanded()))
 
 
 @pytest.mark.parametrize("sources", [(0, 0, 0), (0, 0, 2), (0, 1, 0), (0, 1, 1)])
 def test_borrowed_keys_are_those_of_the_earlier_layer(normal, params, sources, assert_close):
-    flip = Params(params.W_K, params.W_Q, -params.W_V, params.W_O)
-    X, layers, mask = normal(1, 2, 5, 12), [params, flip, params], causal_mask(5)
+    flipped_params = Params(params.W_K, params.W_Q, -params.W_V, params.W_O)
+    X, layers, mask = normal(1, 2, 5, 12), [params, flipped_params, params], causal_mask(5)
     Y = cross_layer_attention(X, layers, sources, mask=mask)
     assert_close(Y, oracle.cross_layer_attention(X, layers, sources, mask))
 
@@ -130,6 +130,6 @@ REFUSED = [
 
 @pytest.mark.parametrize(("call", "message"), REFUSED)
 def test_bad_input_is_refused_in_words_before_any_arithmetic(call, message):
-    with pytest.raises((ValueError, TypeError)) as caught:
+    with pytest.raises((ValueError, TypeError)) as refusal:
         call()
-    assert message in str(caught.value)
+    assert message in str(refusal.value)

@@ -25,11 +25,11 @@ def latent_layer(X, latent, mask=None):
     return oracle.project_out(oracle.concat_heads(heads), latent.W_O)
 
 
-@pytest.mark.parametrize("kind", ["none", "causal"])
-def test_a_latent_of_full_rank_is_the_layer(params, normal, kind, make_mask, assert_close):
-    X, mask = normal(9, 2, T, D_MODEL), make_mask(kind, (2,), T)
-    itself = LatentParams(params.W_Q, np.eye(D_MODEL), params.W_K, params.W_V, params.W_O)
-    for latent in (latent_params(params, D_MODEL), itself):
+@pytest.mark.parametrize("mask_name", ["none", "causal"])
+def test_a_latent_of_full_rank_is_the_layer(params, normal, mask_name, make_mask, assert_close):
+    X, mask = normal(9, 2, T, D_MODEL), make_mask(mask_name, (2,), T)
+    identity_latent = LatentParams(params.W_Q, np.eye(D_MODEL), params.W_K, params.W_V, params.W_O)
+    for latent in (latent_params(params, D_MODEL), identity_latent):
         assert_close(latent_layer(X, latent, mask), oracle.mha(X, params, mask=mask))
 
 
@@ -39,47 +39,49 @@ LIMITS = {"Latent (MLA)": test_a_latent_of_full_rank_is_the_layer}
 def test_eight_numbers_per_token_give_back_dogs_that_bark(assert_close):
     example = running_example()
     params, d_model = example.params, example.params.d_model
-    layer = trace(example.X, params, mask=example.mask)
-    joint = np.concatenate([*params.W_K, *params.W_V], axis=-1)
-    assert joint.shape == (8, 16)
-    assert np.linalg.matrix_rank(joint) == d_model
-    itself = LatentParams(params.W_Q, np.eye(d_model), params.W_K, params.W_V, params.W_O)
-    heads = absorbed_attention(layer.Q, example.X, itself, mask=example.mask)
-    assert_close(heads, layer.heads)
+    layer_trace = trace(example.X, params, mask=example.mask)
+    joint_matrix = np.concatenate([*params.W_K, *params.W_V], axis=-1)
+    assert joint_matrix.shape == (8, 16)
+    assert np.linalg.matrix_rank(joint_matrix) == d_model
+    identity_latent = LatentParams(params.W_Q, np.eye(d_model), params.W_K, params.W_V, params.W_O)
+    heads = absorbed_attention(layer_trace.Q, example.X, identity_latent, mask=example.mask)
+    assert_close(heads, layer_trace.heads)
 
 
 @pytest.mark.parametrize(
-    ("batch", "shared"), [((), ()), ((2,), (2,)), ((3, 2), (3, 2)), ((2,), ())]
+    ("batch", "latent_batch"), [((), ()), ((2,), (2,)), ((3, 2), (3, 2)), ((2,), ())]
 )
 def test_absorbed_equals_loops_that_compute_keys_and_values(
-    normal, latent, batch, shared, assert_close
+    normal, latent, batch, latent_batch, assert_close
 ):
-    Q, C = normal(1, *batch, H, T, D_K), normal(2, *shared, S, RANK)
-    each = np.broadcast_to(C, (*batch, S, RANK))
-    some, empty = oracle.drawn_masks((*batch, H, T, S))
-    for mask in (None, causal_mask(T, S), some, empty, some[..., :1, :, :]):
-        expected = oracle.latent_attention(Q, each, latent.W_UK, latent.W_UV, mask)
+    Q, C = normal(1, *batch, H, T, D_K), normal(2, *latent_batch, S, RANK)
+    repeated_C = np.broadcast_to(C, (*batch, S, RANK))
+    partial_mask, no_keys = oracle.drawn_masks((*batch, H, T, S))
+    for mask in (None, causal_mask(T, S), partial_mask, no_keys, partial_mask[..., :1, :, :]):
+        expected = oracle.latent_attention(Q, repeated_C, latent.W_UK, latent.W_UV, mask)
         assert_close(absorbed_attention(Q, C, latent, mask=mask), expected)
 
 
 def test_absorbed_is_attention_with_one_head_whose_key_is_its_value(normal, latent, assert_close):
     Q, C = normal(1, H, T, D_K), normal(2, S, RANK)
     absorbed_Q = np.stack([Q[h] @ latent.W_UK[h].T for h in range(H)]) * (RANK / D_K) ** 0.5
-    mixed = oracle.grouped_attention(absorbed_Q, C[None], C[None])
-    expected = np.stack([mixed[h] @ latent.W_UV[h] for h in range(H)])
+    mixed_rows = oracle.grouped_attention(absorbed_Q, C[None], C[None])
+    expected = np.stack([mixed_rows[h] @ latent.W_UV[h] for h in range(H)])
     assert_close(absorbed_attention(Q, C, latent), expected)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 5, 11])
 def test_no_latent_of_that_rank_is_nearer_to_the_keys_and_values(params, rank):
     expanded = latent_params(params, rank).expanded()
-    joint, truncated = (
+    joint_matrix, truncated_matrix = (
         np.concatenate([*layer.W_K, *layer.W_V], axis=-1) for layer in (params, expanded)
     )
-    assert np.linalg.matrix_rank(truncated) == rank
-    sizes = np.linalg.eigvalsh(joint @ joint.T)[::-1] ** 0.5  # singular values, without the SVD
-    loss = np.linalg.norm(joint - truncated)
-    assert loss == pytest.approx(np.linalg.norm(sizes[rank:]), rel=1e-9)
+    assert np.linalg.matrix_rank(truncated_matrix) == rank
+    sigma = (
+        np.linalg.eigvalsh(joint_matrix @ joint_matrix.T)[::-1] ** 0.5
+    )  # singular values, without the SVD
+    loss = np.linalg.norm(joint_matrix - truncated_matrix)
+    assert loss == pytest.approx(np.linalg.norm(sigma[rank:]), rel=1e-9)
 
 
 def test_expanded_params_compute_the_same(latent, normal, assert_close):
@@ -91,11 +93,11 @@ def test_expanded_params_compute_the_same(latent, normal, assert_close):
 
 def test_narrow_heads_bound_the_rank(params, normal):
     shapes = (2, 12, 3), (2, 12, 3), (2, 12, 2), (4, 12)
-    narrow = Params(*(normal(n, *shape) for n, shape in enumerate(shapes)))
-    full = latent_params(narrow, 10).expanded()
-    np.testing.assert_allclose(full.W_K, narrow.W_K, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(full.W_V, narrow.W_V, rtol=1e-10, atol=1e-12)
-    for layer, rank, sides in ((narrow, 11, "12 x 10"), (params, 13, "12 x 33")):
+    narrow_params = Params(*(normal(n, *shape) for n, shape in enumerate(shapes)))
+    full_params = latent_params(narrow_params, 10).expanded()
+    np.testing.assert_allclose(full_params.W_K, narrow_params.W_K, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(full_params.W_V, narrow_params.W_V, rtol=1e-10, atol=1e-12)
+    for layer, rank, sides in ((narrow_params, 11, "12 x 10"), (params, 13, "12 x 33")):
         with pytest.raises(ValueError, match=f"^rank={rank}; expected .*: {sides}. Give a lower"):
             latent_params(layer, rank)
 

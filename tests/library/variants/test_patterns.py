@@ -33,35 +33,35 @@ from tutorial_lib.variants.patterns import (
 NO_SINK = np.full(3, -np.inf)
 
 
-def layer(X, params, weigh):
+def layer_Y(X, params, weight_function):
     """The layer with weights that are computed from its scores in another way."""
     Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-    return concat_heads(weigh(attention_scores(Q, K)) @ V) @ params.W_O
+    return concat_heads(weight_function(attention_scores(Q, K)) @ V) @ params.W_O
 
 
 # --- shown in the chapter and no function of the library ---
 
 
-def normed(X):
+def rms_normed(X):
     """Rows of length sqrt(d), as QK-norm makes queries and keys."""
     return X / np.sqrt((X**2).mean(axis=-1, keepdims=True))
 
 
-def capped(scores, cap):
+def capped_scores(scores, cap):
     """Scores that end at a cap, whose small ones stay nearly what they are."""
     return cap * np.tanh(scores / cap)
 
 
-def differential(scores, noise, factor):
+def differential_weights(scores, noise, factor):
     """Weights, less a fraction of those that other queries and keys give."""
     mask = causal_mask(scores.shape[-1])
     return attention_weights(scores, mask=mask) - factor * attention_weights(noise, mask=mask)
 
 
-def talking(scores, score_mixer, weight_mixer):
+def talking_weights(scores, score_mixer, weight_mixer):
     """Weights of scores that heads exchange, exchanged again."""
-    mixed = np.einsum("gh,...hts->...gts", score_mixer, scores)
-    weights = attention_weights(mixed, mask=causal_mask(scores.shape[-1]))
+    mixed_scores = np.einsum("gh,...hts->...gts", score_mixer, scores)
+    weights = attention_weights(mixed_scores, mask=causal_mask(scores.shape[-1]))
     return np.einsum("gh,...hts->...gts", weight_mixer, weights)
 
 
@@ -80,63 +80,63 @@ def test_a_window_as_long_as_the_sequence_is_the_layer(X, params, window):
 
 def test_every_step_and_every_token_global_are_the_layer(X, params):
     np.testing.assert_array_equal(strided_mask(5, 1), causal_mask(5))
-    sampled = random_mask(np.random.default_rng(0), 5, 5)
-    for everything in (global_mask(5, range(5)), sampled):
-        Y = multi_head_attention(X, params, mask=everything & causal_mask(5))
+    random_full_mask = random_mask(np.random.default_rng(0), 5, 5)
+    for full_mask in (global_mask(5, range(5)), random_full_mask):
+        Y = multi_head_attention(X, params, mask=full_mask & causal_mask(5))
         expected = multi_head_attention(X, params, mask=causal_mask(5))
         np.testing.assert_array_equal(Y, expected)
 
 
 def test_a_sink_without_a_score_is_the_layer(X, params, square_mask, assert_close):
-    Y = layer(X, params, lambda s: attention_with_sink(s, NO_SINK, mask=square_mask))
+    Y = layer_Y(X, params, lambda s: attention_with_sink(s, NO_SINK, mask=square_mask))
     assert_close(Y, multi_head_attention(X, params, mask=square_mask))
 
 
 def test_twice_a_gate_of_zeros_is_the_layer(X, params):
-    run = trace(X, params)
-    halved = gate_heads(run.heads, X, np.zeros((3, 12, 7)))  # exact: 1 / (1 + e^0) is 1/2
-    np.testing.assert_array_equal(2 * concat_heads(halved) @ params.W_O, run.Y)
-    ones = np.concatenate([X[..., :-1], np.ones((*X.shape[:-1], 1))], axis=-1)  # a constant
+    layer_trace = trace(X, params)
+    half_Y = gate_heads(layer_trace.heads, X, np.zeros((3, 12, 7)))  # exact: 1 / (1 + e^0) is 1/2
+    np.testing.assert_array_equal(2 * concat_heads(half_Y) @ params.W_O, layer_trace.Y)
+    X_ones = np.concatenate([X[..., :-1], np.ones((*X.shape[:-1], 1))], axis=-1)  # a constant
     W_G = np.zeros((3, 12, 7))
     W_G[:, -1] = 40  # the gate is 1 in all its digits
-    np.testing.assert_array_equal(gate_heads(run.heads, ones, W_G), run.heads)
+    np.testing.assert_array_equal(gate_heads(layer_trace.heads, X_ones, W_G), layer_trace.heads)
 
 
 def test_top_k_keys_of_all_tokens_are_the_layer(X, params):
-    def weigh(scores):
+    def weight_function(scores):
         return attention_weights(scores, mask=top_k_mask(scores, 5, mask=causal_mask(5)))
 
     expected = multi_head_attention(X, params, mask=causal_mask(5))
-    np.testing.assert_array_equal(layer(X, params, weigh), expected)
+    np.testing.assert_array_equal(layer_Y(X, params, weight_function), expected)
 
 
 def test_scores_far_below_their_bound_are_the_layer(X, params):
     expected = multi_head_attention(X, params)
-    Y = layer(X, params, lambda s: attention_weights(capped(s, 1e7)))
+    Y = layer_Y(X, params, lambda s: attention_weights(capped_scores(s, 1e7)))
     np.testing.assert_allclose(Y, expected, rtol=1e-10, atol=1e-12)
-    errors = [
-        np.abs(layer(X, params, lambda s, c=cap: softmax(capped(s, c))) - expected).max()
+    errors_Y = [
+        np.abs(layer_Y(X, params, lambda s, c=cap: softmax(capped_scores(s, c))) - expected).max()
         for cap in (1e2, 1e3)
     ]
-    assert 90 < errors[0] / errors[1] < 110  # a third of (score / cap) squared of each score
-    Q, K = (normed(project_heads(X, W)) for W in (params.W_Q, params.W_K))
-    np.testing.assert_allclose(normed(Q), Q, rtol=1e-14)  # the norm finds nothing to do
-    weights = attention_weights(attention_scores(normed(3 * Q), normed(7 * K)))
+    assert 90 < errors_Y[0] / errors_Y[1] < 110  # a third of (score / cap) squared of each score
+    Q, K = (rms_normed(project_heads(X, W)) for W in (params.W_Q, params.W_K))
+    np.testing.assert_allclose(rms_normed(Q), Q, rtol=1e-14)  # the norm finds nothing to do
+    weights = attention_weights(attention_scores(rms_normed(3 * Q), rms_normed(7 * K)))
     np.testing.assert_allclose(weights, attention_weights(attention_scores(Q, K)), rtol=1e-13)
 
 
 def test_none_of_the_second_weights_is_the_layer(X, params, normal):
     noise = normal(8, *X.shape[:-2], 3, 5, 5)
     expected = multi_head_attention(X, params, mask=causal_mask(5))
-    Y = layer(X, params, lambda s: differential(s, noise, 0))
+    Y = layer_Y(X, params, lambda s: differential_weights(s, noise, 0))
     np.testing.assert_array_equal(Y, expected)  # exact: no more than 0 is taken from a weight
-    rows = differential(noise, noise[..., ::-1], 0.5).sum(axis=-1)
-    np.testing.assert_allclose(rows, 0.5, rtol=1e-14)
+    row_sums = differential_weights(noise, noise[..., ::-1], 0.5).sum(axis=-1)
+    np.testing.assert_allclose(row_sums, 0.5, rtol=1e-14)
 
 
 def test_heads_that_exchange_nothing_are_the_layer(X, params, assert_close):
     expected = multi_head_attention(X, params, mask=causal_mask(5))
-    Y = layer(X, params, lambda s: talking(s, np.eye(3), np.eye(3)))
+    Y = layer_Y(X, params, lambda s: talking_weights(s, np.eye(3), np.eye(3)))
     assert_close(Y, expected)
 
 
@@ -171,8 +171,8 @@ def test_each_query_has_as_many_random_keys_and_every_key_its_turn(n):
     masks = np.array([random_mask(rng, 8, n) for _ in range(400)])
     assert (masks.sum(axis=-1) == n).all()
     np.testing.assert_allclose(masks.mean(axis=0), n / 8, atol=0.1)
-    repeated = random_mask(np.random.default_rng(0), 8, n)
-    np.testing.assert_array_equal(masks[0], repeated)
+    repeated_mask = random_mask(np.random.default_rng(0), 8, n)
+    np.testing.assert_array_equal(masks[0], repeated_mask)
 
 
 def test_weights_beside_a_sink_equal_loops(scores, normal, mask, assert_close):
@@ -190,15 +190,15 @@ def test_gated_heads_equal_loops(X, normal, batch, assert_close):
 @pytest.mark.parametrize("k", [1, 2, 6])
 def test_top_k_keys_equal_loops_that_sort(scores, k):
     causal = causal_mask(5, 6)
-    some, empty = (mask & causal for mask in oracle.drawn_masks(scores.shape))
-    ties = np.rint(scores)  # many are equal
-    pools = np.tri(5, 6, k=2, dtype=bool)  # a key may be a pool of tokens, which counts early
-    for A in (scores, ties, ties.astype(int)):
-        for mask in (causal, some, empty, window_mask(5, 6, 3), pools):
-            best = top_k_mask(A, k, mask=mask)
-            np.testing.assert_array_equal(best, oracle.top_k_mask(A, k, mask))
-        newest = A[..., :1, :]
-        np.testing.assert_array_equal(top_k_mask(newest, k), oracle.top_k_mask(newest, k, True))
+    partial_mask, empty_row_mask = (mask & causal for mask in oracle.drawn_masks(scores.shape))
+    tied_scores = np.rint(scores)  # many are equal
+    pool_mask = np.tri(5, 6, k=2, dtype=bool)  # a key may be a pool of tokens, which counts early
+    for A in (scores, tied_scores, tied_scores.astype(int)):
+        for mask in (causal, partial_mask, empty_row_mask, window_mask(5, 6, 3), pool_mask):
+            top_k_keys = top_k_mask(A, k, mask=mask)
+            np.testing.assert_array_equal(top_k_keys, oracle.top_k_mask(A, k, mask))
+        last_row = A[..., :1, :]
+        np.testing.assert_array_equal(top_k_mask(last_row, k), oracle.top_k_mask(last_row, k, True))
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 64])
@@ -210,30 +210,30 @@ def test_blocks_of_a_window_equal_the_mask(normal, window, block, assert_close):
         heads = windowed_attention(Q, K, V, window, block=block)
         expected = scaled_dot_product_attention(Q, K, V, mask=window_mask(T, S, window))
         np.testing.assert_allclose(heads, expected, rtol=1e-12, atol=1e-14)
-    loops = oracle.scaled_dot_product_attention(Q, K, V, oracle.window_mask(T, S, window))
-    assert_close(heads, loops)
+    loop_heads = oracle.scaled_dot_product_attention(Q, K, V, oracle.window_mask(T, S, window))
+    assert_close(heads, loop_heads)
 
 
 def test_blocks_of_a_window_copy_no_key(normal):
     Q, K, V = normal(1, 8, 1, 64), normal(2, 8, 9_000, 64), normal(3, 8, 9_000, 64)
-    peak = peak_bytes(lambda: windowed_attention(Q, K, V, 9_000))
-    assert peak < K.nbytes / 2
+    peak_memory = peak_bytes(lambda: windowed_attention(Q, K, V, 9_000))
+    assert peak_memory < K.nbytes / 2
 
 
 def test_blocks_of_a_window_skip_the_keys_that_none_of_them_sees(normal, monkeypatch):
-    blocks = []
+    block_shapes = []
 
     def logged_scores(Q, K):
-        blocks.append((Q.shape[-2], K.shape[-2]))
+        block_shapes.append((Q.shape[-2], K.shape[-2]))
         return attention_scores(Q, K)
 
     monkeypatch.setattr(patterns, "attention_scores", logged_scores)
     Q, K, V = normal(1, 3, 9, 4), normal(2, 3, 20, 4), normal(3, 3, 20, 7)
     windowed_attention(Q, K, V, 3, block=4)
-    assert blocks == [(4, 6), (4, 6), (1, 3)]
-    blocks.clear()
+    assert block_shapes == [(4, 6), (4, 6), (1, 3)]
+    block_shapes.clear()
     windowed_attention(Q, K[:, :9], V[:, :9], 3, block=4)
-    assert blocks == [(4, 4), (4, 6), (1, 3)]
+    assert block_shapes == [(4, 4), (4, 6), (1, 3)]
 
 
 MASKS = {
@@ -250,19 +250,19 @@ MASKS = {
 @pytest.mark.parametrize("n_layers", [1, 2, 3])
 @pytest.mark.parametrize("name", MASKS)
 def test_receptive_field_is_what_a_changed_token_changes(name, n_layers, params, normal):
-    def run(X):
+    def run_layers(X):
         for _ in range(n_layers):
             X = X + multi_head_attention(X, params, mask=MASKS[name])
         return X
 
     X = normal(1, 7, 12)
-    unchanged, depends = run(X), np.zeros((7, 7), dtype=bool)
+    original_Y, dependence = run_layers(X), np.zeros((7, 7), dtype=bool)
     for s in range(7):
-        changed = X.copy()
-        changed[s] = normal(2, 12)
-        depends[:, s] = (np.abs(run(changed) - unchanged) > 1e-9).any(axis=-1)
-    np.testing.assert_array_equal(receptive_field(MASKS[name], n_layers), depends)
-    np.testing.assert_array_equal(oracle.receptive_field(MASKS[name], n_layers), depends)
+        changed_X = X.copy()
+        changed_X[s] = normal(2, 12)
+        dependence[:, s] = (np.abs(run_layers(changed_X) - original_Y) > 1e-9).any(axis=-1)
+    np.testing.assert_array_equal(receptive_field(MASKS[name], n_layers), dependence)
+    np.testing.assert_array_equal(oracle.receptive_field(MASKS[name], n_layers), dependence)
 
 
 # --- bad input ---
@@ -278,7 +278,7 @@ def sink_of(*scores):
     return attention_with_sink(S36, np.array(scores))
 
 
-BAD = [
+BAD_CALLS = [
     (lambda: window_mask(5, 3, 2), ValueError, "T=5 queries and S=3 keys; expected"),
     (lambda: windowed_attention(Q4, K4, K4, 2, block=2), ValueError, "T=5 queries and S=4 keys"),
     (lambda: global_mask(5, [0, 5]), ValueError, "expected positions from 0 to 4."),
@@ -301,31 +301,31 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "message"), BAD)
+@pytest.mark.parametrize(("call", "error", "message"), BAD_CALLS)
 def test_bad_input_is_refused_in_a_sentence(call, error, message):
-    with pytest.raises(error) as caught:
+    with pytest.raises(error) as refusal:
         call()
-    assert message in str(caught.value)
+    assert message in str(refusal.value)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_scores_are_refused_as_the_layer_refuses_them(scores, bad):
+@pytest.mark.parametrize("bad_value", [np.nan, np.inf])
+def test_scores_are_refused_as_the_layer_refuses_them(scores, bad_value):
     scores = scores.copy()
-    scores[..., 0, 1, 1] = bad
-    hidden = causal_mask(5, 6) & (np.arange(6) != 1)
-    for weigh in (
+    scores[..., 0, 1, 1] = bad_value
+    hiding_mask = causal_mask(5, 6) & (np.arange(6) != 1)
+    for weight_function in (
         lambda **mask: attention_weights(scores, **mask),
         lambda **mask: attention_with_sink(scores, np.zeros(3), **mask),
         lambda **mask: top_k_mask(scores, 2, **mask),
     ):
-        with pytest.raises(ValueError, match=f"is {bad}; expected a finite number"):
-            weigh(mask=causal_mask(5, 6))
-        weigh(mask=hidden)
+        with pytest.raises(ValueError, match=f"is {bad_value}; expected a finite number"):
+            weight_function(mask=causal_mask(5, 6))
+        weight_function(mask=hiding_mask)
 
 
 def test_a_row_of_scores_that_are_minus_infinity_is_no_row_for_the_sink(scores):
     scores = scores.copy()
     scores[..., 1, 2, :] = -np.inf
-    for weigh in (attention_weights, lambda s: attention_with_sink(s, np.zeros(3))):
+    for weight_function in (attention_weights, lambda s: attention_with_sink(s, np.zeros(3))):
         with pytest.raises(ValueError, match=r"is -inf; expected a finite number"):
-            weigh(scores)
+            weight_function(scores)

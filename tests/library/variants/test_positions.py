@@ -51,10 +51,10 @@ def rotated_back(Q, K, positions, frequencies, *, mask=None):
 def test_without_a_rotation_the_layer_is_back(X, params, square_mask):
     Y = trace(X, params, mask=square_mask).Y
     for half in (False, True):
-        unrotated = rotary_layer(X, params, np.arange(5), np.zeros(2), mask=square_mask, half=half)
-        np.testing.assert_array_equal(unrotated, Y)
-    nowhere = rotary_layer(X, params, np.zeros(5), rope_frequencies(4), mask=square_mask)
-    np.testing.assert_array_equal(nowhere, Y)
+        plain_Y = rotary_layer(X, params, np.arange(5), np.zeros(2), mask=square_mask, half=half)
+        np.testing.assert_array_equal(plain_Y, Y)
+    position_0_Y = rotary_layer(X, params, np.zeros(5), rope_frequencies(4), mask=square_mask)
+    np.testing.assert_array_equal(position_0_Y, Y)
 
 
 def test_without_a_slope_the_layer_is_back(X, params, square_mask):
@@ -65,8 +65,8 @@ def test_without_a_slope_the_layer_is_back(X, params, square_mask):
 def test_without_position_embeddings_the_layer_is_the_one_with_zero_embeddings():
     example = running_example()
     X = embed(example.ids, example.E)
-    zero = embed(example.ids, example.E, np.zeros_like(example.P))
-    Y = trace(zero, example.params, mask=example.mask).Y
+    zero_position_X = embed(example.ids, example.E, np.zeros_like(example.P))
+    Y = trace(zero_position_X, example.params, mask=example.mask).Y
     np.testing.assert_array_equal(trace(X, example.params, mask=example.mask).Y, Y)
 
 
@@ -87,40 +87,42 @@ LIMITS = {
 
 
 def test_frequencies_are_those_of_the_sines(assert_close):
-    columns = sinusoidal_positions(2, 12)[1]  # sine and cosine of one step
-    assert_close(np.arctan2(columns[0::2], columns[1::2]), rope_frequencies(12))
+    sine_columns = sinusoidal_positions(2, 12)[1]  # sine and cosine of one step
+    assert_close(np.arctan2(sine_columns[0::2], sine_columns[1::2]), rope_frequencies(12))
     assert_close(rope_frequencies(4, base=16), np.array([1, 0.25]))
 
 
-OWN = np.array([[[0, 1, 2, 3, 4]], [[-2, -1, 0, 1, 2]]])  # (B, 1, T): of each sequence
+ROW_POSITIONS = np.array([[[0, 1, 2, 3, 4]], [[-2, -1, 0, 1, 2]]])  # (B, 1, T): of each sequence
 
 
 @LAYOUTS
 @pytest.mark.parametrize("n", [1, 2, 6])
-@pytest.mark.parametrize("positions", [np.arange(5) / 2 - 7, np.array([0, 0, 3, 9, 9]), OWN])
+@pytest.mark.parametrize(
+    "positions", [np.arange(5) / 2 - 7, np.array([0, 0, 3, 9, 9]), ROW_POSITIONS]
+)
 def test_a_rotation_equals_a_product_of_complex_numbers(normal, positions, n, half, assert_close):
     X, frequencies = normal(1, 2, 3, 5, 12), rope_frequencies(12)[:n]
-    rotated = rotate(X, positions, frequencies, half=half)
-    assert_close(rotated, oracle.rotate(X, positions, frequencies, half))
+    rotated_X = rotate(X, positions, frequencies, half=half)
+    assert_close(rotated_X, oracle.rotate(X, positions, frequencies, half))
 
 
 @LAYOUTS
 def test_scores_depend_only_on_the_distance(normal, half):
     Q, K, frequencies = normal(1, 3, 5, 6), normal(2, 3, 5, 6), rope_frequencies(6)
-    scores, shifted = (
+    scores, shifted_scores = (
         attention_scores(*(rotate(A, positions, frequencies, half=half) for A in (Q, K)))
         for positions in (np.arange(5), np.arange(5) + 1000)
     )
-    np.testing.assert_allclose(shifted, scores, atol=1e-12)
+    np.testing.assert_allclose(shifted_scores, scores, atol=1e-12)
     assert np.abs(scores - attention_scores(Q, K)).max() > 0.1  # and they do depend on it
 
 
 @LAYOUTS
 def test_a_rotation_keeps_lengths_and_is_undone_by_negated_frequencies(normal, half, assert_close):
     X, frequencies = normal(1, 3, 5, 6), rope_frequencies(6)
-    rotated = rotate(X, np.arange(5), frequencies, half=half)
-    assert_close(np.linalg.norm(rotated, axis=-1), np.linalg.norm(X, axis=-1))
-    assert_close(rotate(rotated, np.arange(5), -frequencies, half=half), X)
+    rotated_X = rotate(X, np.arange(5), frequencies, half=half)
+    assert_close(np.linalg.norm(rotated_X, axis=-1), np.linalg.norm(X, axis=-1))
+    assert_close(rotate(rotated_X, np.arange(5), -frequencies, half=half), X)
 
 
 @pytest.mark.parametrize("n_heads", range(1, 34))
@@ -148,12 +150,12 @@ def test_the_output_rotated_back_does_not_depend_on_where_the_sequence_begins(no
 
 
 def test_whole_numbers_become_floats():
-    rotated = rotate(np.ones((5, 4), dtype=np.int64), np.arange(5), rope_frequencies(4))
-    assert rotated.dtype == np.float64
-    np.testing.assert_allclose(rotated[1, 0], np.cos(1) - np.sin(1))
+    rotated_X = rotate(np.ones((5, 4), dtype=np.int64), np.arange(5), rope_frequencies(4))
+    assert rotated_X.dtype == np.float64
+    np.testing.assert_allclose(rotated_X[1, 0], np.cos(1) - np.sin(1))
 
 
-X4, POSITIONS, TWICE = np.ones((2, 3, 5, 4)), np.arange(5), np.arange(10).reshape(2, 5)
+X4, POSITIONS, PAIR_POSITIONS = np.ones((2, 3, 5, 4)), np.arange(5), np.arange(10).reshape(2, 5)
 
 
 def rotated_by(positions):
@@ -172,8 +174,8 @@ def rotated_by(positions):
             ShapeError,
             "3 entries, but X of width 4 has 2",
         ),
-        (lambda: rotate(X4[0, 0], TWICE, np.ones(2)), ShapeError, "does not broadcast"),
-        (lambda: rotated_by(TWICE), ShapeError, r"need a head axis: positions\[:, None\]"),
+        (lambda: rotate(X4[0, 0], PAIR_POSITIONS, np.ones(2)), ShapeError, "does not broadcast"),
+        (lambda: rotated_by(PAIR_POSITIONS), ShapeError, r"need a head axis: positions\[:, None\]"),
         (lambda: rotated_by(np.arange(6)), ShapeError, "positions has shape"),
         (lambda: rotated_by(np.arange(1)), ShapeError, "positions has shape"),
         (lambda: rotated_by(np.array([0, 1, 2, 1, 2])), ValueError, "from 2 to 1 at token 3"),

@@ -30,12 +30,12 @@ FORMS = {
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
-def orthonormal(normal):
+def orthonormal_keys(normal):
     """Keys of T = D_K tokens that are orthogonal and of length 1."""
     return np.linalg.qr(normal(8, H, D_K, D_K))[0]
 
 
-def state_of(K, V, **gates):
+def final_state(K, V, **gates):
     """The state behind all tokens, written one by one."""
     state = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1]))
     for t in range(K.shape[-2]):
@@ -50,14 +50,14 @@ def test_a_channel_for_each_token_gives_the_layer_back(X, params, assert_close):
 
 
 def test_orthonormal_keys_make_the_delta_rule_linear_attention(normal, assert_close):
-    K, V = orthonormal(normal), normal(9, H, D_K, D_V)
-    assert_close(state_of(K, V, beta=1.0), np.swapaxes(K, -1, -2) @ V)
+    K, V = orthonormal_keys(normal), normal(9, H, D_K, D_V)
+    assert_close(final_state(K, V, beta=1.0), np.swapaxes(K, -1, -2) @ V)
 
 
 @pytest.mark.parametrize("decay", [1.0, 1, np.ones((H, 1, 1)), np.ones((H, D_K, 1))])
 def test_a_decay_of_1_forgets_nothing(normal, decay):
-    K, V = orthonormal(normal), normal(9, H, D_K, D_V)
-    np.testing.assert_array_equal(state_of(K, V, decay=decay), state_of(K, V))
+    K, V = orthonormal_keys(normal), normal(9, H, D_K, D_V)
+    np.testing.assert_array_equal(final_state(K, V, decay=decay), final_state(K, V))
 
 
 LIMITS = {
@@ -69,8 +69,8 @@ LIMITS = {
 
 @every_form
 def test_every_form_equals_a_sum_over_pairs_of_tokens(form, normal, batch, assert_close):
-    sequence = [normal(n, *batch, H, T, width) for n, width in enumerate((D_K, D_K, D_V), 4)]
-    assert_close(form(*sequence), oracle.linear_attention(*sequence))
+    qkv = [normal(n, *batch, H, T, width) for n, width in enumerate((D_K, D_K, D_V), 4)]
+    assert_close(form(*qkv), oracle.linear_attention(*qkv))
 
 
 def test_linear_attention_is_the_layer_without_its_softmax(X, params, assert_close):
@@ -83,8 +83,8 @@ def test_linear_attention_is_the_layer_without_its_softmax(X, params, assert_clo
 def test_the_running_example_stays_in_whole_numbers(form):
     example = running_example()
     layer = trace(example.X, example.params)
-    unit = 2 * np.log(2)
-    heads = form(np.rint(layer.Q / unit).astype(int), layer.K.astype(int), layer.V.astype(int))
+    scale = 2 * np.log(2)
+    heads = form(np.rint(layer.Q / scale).astype(int), layer.K.astype(int), layer.V.astype(int))
     assert heads.dtype == np.int64
     assert heads[0, 2].tolist() == [1, -1, 1, -1]
 
@@ -101,21 +101,21 @@ def test_a_write_equals_loops(beta, decay, normal, batch, assert_close):
     state, v = normal(1, *batch, H, D_K, D_V), normal(3, *batch, H, D_V)
     k = normal(2, *batch, H, D_K)
     k = k / np.linalg.norm(k, axis=-1, keepdims=True)
-    written = delta_step(state, k, v, beta=beta, decay=decay)
+    new_state = delta_step(state, k, v, beta=beta, decay=decay)
     betas, decays = np.broadcast_to(beta, (H, 1, 1)), np.broadcast_to(decay, (H, D_K, 1))
     for index in np.ndindex(*batch, H):
         gates = betas[index[-1], 0, 0], decays[index[-1], :, 0]
-        assert_close(written[index], oracle.delta_step(state[index], k[index], v[index], *gates))
+        assert_close(new_state[index], oracle.delta_step(state[index], k[index], v[index], *gates))
 
 
 def test_a_key_that_is_written_again_reads_its_newest_value(normal, assert_close):
-    K, V = orthonormal(normal), normal(9, H, D_K, D_V)
-    rewritten = delta_step(state_of(K, V), K[:, 0], V[:, 3])
-    assert_close(K[:, :1] @ rewritten, V[:, 3:])
-    assert_close(K[:, 1:] @ rewritten, V[:, 1:])  # the other tokens read what they read before
+    K, V = orthonormal_keys(normal), normal(9, H, D_K, D_V)
+    new_state = delta_step(final_state(K, V), K[:, 0], V[:, 3])
+    assert_close(K[:, :1] @ new_state, V[:, 3:])
+    assert_close(K[:, 1:] @ new_state, V[:, 1:])  # the other tokens read what they read before
 
 
-STATE, UNIT, VALUE = np.ones((H, D_K, D_V)), np.full((H, D_K), 0.5), np.ones((H, D_V))
+ONES_STATE, HALF_KEY, ONES_VALUE = np.ones((H, D_K, D_V)), np.full((H, D_K), 0.5), np.ones((H, D_V))
 BAD_GATES = [
     (1, {"decay": 1.01}, ValueError, "decay goes from 1.01 to 1.01; expected 0 to 1"),
     (1, {"decay": 1 + 1.1e-5}, ValueError, "decay goes from 1.00001"),
@@ -138,10 +138,10 @@ BAD_GATES = [
 ]
 
 
-@pytest.mark.parametrize(("length", "gates", "error", "message"), BAD_GATES)
-def test_a_write_with_bad_gates_is_refused(length, gates, error, message):
+@pytest.mark.parametrize(("key_length", "gates", "error", "message"), BAD_GATES)
+def test_a_write_with_bad_gates_is_refused(key_length, gates, error, message):
     with pytest.raises(error, match=message):
-        delta_step(STATE, length * UNIT, VALUE, **gates)
+        delta_step(ONES_STATE, key_length * HALF_KEY, ONES_VALUE, **gates)
 
 
 def test_gates_that_were_rounded_up_do():
@@ -155,16 +155,16 @@ def test_gates_that_were_rounded_up_do():
 def test_keys_too_long_for_their_beta_would_grow_without_end():
     """What delta_step refuses: 1 - beta · |k|² = -3 at every write."""
     k, v, state = np.array([2.0, 0.0]), np.array([1.0]), np.zeros((2, 1))
-    reads = []
+    read_values = []
     for _ in range(3):
         state = oracle.delta_step(state, k, v, 1.0, np.ones(2))
-        reads.append(float(k @ state[:, 0]))
-    assert reads == [4, -8, 28]
+        read_values.append(float(k @ state[:, 0]))
+    assert read_values == [4, -8, 28]
 
 
 def stateful_layer(params, *, read_first=False, shared=False, padding_writes=False, lost=False):
     """`step` and `empty` of a layer whose cache is a state, as in chapter 18, or of a wrong one."""
-    in_module = {}
+    module_states = {}
 
     def empty(capacity, *, batch=(), pad=None):
         state = np.zeros((*batch, H, D_K, D_V))
@@ -172,21 +172,21 @@ def stateful_layer(params, *, read_first=False, shared=False, padding_writes=Fal
 
     def step(X, cache):
         (state, pad), n = cache, X.shape[-2]
-        state = in_module.get(state.shape, state) if shared else state
+        state = module_states.get(state.shape, state) if shared else state
         Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-        tokens = np.arange(n) >= pad[..., None]
-        K = K if padding_writes else K * tokens[..., None, :, None]
+        is_token = np.arange(n) >= pad[..., None]
+        K = K if padding_writes else K * is_token[..., None, :, None]
         heads = Q @ state + linear_attention(Q, K, V)
         heads -= read_first * (Q * K).sum(axis=-1, keepdims=True) * V
         state = (0 if lost else state) + np.swapaxes(K, -1, -2) @ V
-        in_module[state.shape] = state
+        module_states[state.shape] = state
         return concat_heads(heads) @ params.W_O, (state, pad - n)
 
     return step, empty
 
 
 @pytest.mark.parametrize(
-    ("mistake", "message"),
+    ("mistake_options", "message"),
     [
         ({}, "✓ cached: right on"),
         ({"read_first": True}, "✗ cached: a token does not attend to itself, only to those before"),
@@ -197,7 +197,7 @@ def stateful_layer(params, *, read_first=False, shared=False, padding_writes=Fal
     ids=str,
 )
 def test_a_state_goes_on_as_a_cache_does_and_its_mistakes_are_named(
-    mistake, message, params, capsys
+    mistake_options, message, params, capsys
 ):
-    checks.check_cached(*stateful_layer(params, **mistake))
+    checks.check_cached(*stateful_layer(params, **mistake_options))
     assert capsys.readouterr().out.startswith(message)

@@ -18,7 +18,7 @@ from tutorial_lib import (
 )
 
 # the leading axes of Q, of K and V, and of a mask
-LEADING = [
+LEADING_AXES = [
     ((), (), ()),
     ((3,), (3,), (3,)),
     ((3,), (2, 3), (2, 3)),
@@ -36,8 +36,8 @@ def test_softmax_equals_a_loop_over_rows(scores, axis, assert_close):
 
 @pytest.mark.parametrize("shift", [1e4, -1e4, 1e300])
 def test_softmax_survives_scores_far_from_zero(scores, shift):
-    shifted = np.round(scores * 64) + shift
-    np.testing.assert_allclose(softmax(shifted).sum(axis=-1), 1, rtol=1e-12)
+    shifted_scores = np.round(scores * 64) + shift
+    np.testing.assert_allclose(softmax(shifted_scores).sum(axis=-1), 1, rtol=1e-12)
 
 
 def test_score_of_minus_infinity_gets_weight_0():
@@ -48,18 +48,18 @@ def test_softmax_of_whole_numbers_is_that_of_floats():
     np.testing.assert_array_equal(softmax(np.array([1, 2, 3])), softmax(np.array([1.0, 2, 3])))
 
 
-@pytest.mark.parametrize(("queries", "keys"), [(5, None), (5, 6), (1, 6), (6, 5), (1, 1)])
-def test_causal_mask_ends_in_the_last_corner(queries, keys):
-    mask = causal_mask(queries, keys)
+@pytest.mark.parametrize(("n_queries", "n_keys"), [(5, None), (5, 6), (1, 6), (6, 5), (1, 1)])
+def test_causal_mask_ends_in_the_last_corner(n_queries, n_keys):
+    mask = causal_mask(n_queries, n_keys)
     assert mask.dtype == bool
-    np.testing.assert_array_equal(mask, oracle.causal_mask(queries, keys))
+    np.testing.assert_array_equal(mask, oracle.causal_mask(n_queries, n_keys))
 
 
-@pytest.mark.parametrize(("of_queries", "of_keys", "of_mask"), LEADING)
-def test_leading_axes_broadcast(of_queries, of_keys, of_mask, normal, assert_close):
-    Q, K, V = normal(1, *of_queries, 5, 4), normal(2, *of_keys, 6, 4), normal(3, *of_keys, 6, 7)
+@pytest.mark.parametrize(("query_axes", "key_axes", "mask_axes"), LEADING_AXES)
+def test_leading_axes_broadcast(query_axes, key_axes, mask_axes, normal, assert_close):
+    Q, K, V = normal(1, *query_axes, 5, 4), normal(2, *key_axes, 6, 4), normal(3, *key_axes, 6, 7)
     assert_close(attention_scores(Q, K), oracle.scores(Q, K))
-    mask = normal(4, *of_mask, 5, 6) > 0
+    mask = normal(4, *mask_axes, 5, 6) > 0
     expected = oracle.scaled_dot_product_attention(Q, K, V, mask)
     assert_close(scaled_dot_product_attention(Q, K, V, mask=mask), expected)
 
@@ -67,8 +67,8 @@ def test_leading_axes_broadcast(of_queries, of_keys, of_mask, normal, assert_clo
 def names_with_a_root(module):
     """The functions of a module, and other statements at its top level, that take a root."""
     statements = ast.parse(inspect.getsource(module)).body
-    with_root = [one for one in statements if any(map(takes_root, ast.walk(one)))]
-    return [getattr(one, "name", ast.unparse(one)) for one in with_root]
+    rooted = [statement for statement in statements if any(map(takes_root, ast.walk(statement)))]
+    return [getattr(statement, "name", ast.unparse(statement)) for statement in rooted]
 
 
 def takes_root(node):
@@ -94,17 +94,17 @@ def test_heads_equal_a_loop_over_heads_and_tokens(Q, K, V, mask, assert_close):
 
 def test_rows_sum_to_1_and_hidden_keys_get_exactly_0(scores, mask):
     weights = attention_weights(scores, mask=mask)
-    visible = np.broadcast_to(True if mask is None else mask, scores.shape)
-    np.testing.assert_allclose(weights.sum(axis=-1), visible.any(axis=-1), rtol=1e-12)
-    assert (weights[~visible] == 0).all()
-    assert (weights[visible] > 0).all()
+    visible_keys = np.broadcast_to(True if mask is None else mask, scores.shape)
+    np.testing.assert_allclose(weights.sum(axis=-1), visible_keys.any(axis=-1), rtol=1e-12)
+    assert (weights[~visible_keys] == 0).all()
+    assert (weights[visible_keys] > 0).all()
 
 
 def test_score_of_a_hidden_key_changes_nothing(scores, sizes):
     mask = causal_mask(sizes.T, sizes.S)
-    loud = np.where(mask, scores, 1e9)
+    loud_scores = np.where(mask, scores, 1e9)
     np.testing.assert_array_equal(
-        attention_weights(loud, mask=mask), attention_weights(scores, mask=mask)
+        attention_weights(loud_scores, mask=mask), attention_weights(scores, mask=mask)
     )
 
 

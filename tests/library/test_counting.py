@@ -25,56 +25,56 @@ def torch():
     return pytest.importorskip("torch")
 
 
-def qkv(*, make=np.zeros, batch=(2, 3), **options):
+def qkv(*, constructor=np.zeros, batch=(2, 3), **options):
     """Q, K and V with T=5, S=6, d_k=4, d_v=7."""
-    return [make((*batch, *size), **options) for size in ((5, 4), (6, 4), (6, 7))]
+    return [constructor((*batch, *shape), **options) for shape in ((5, 4), (6, 4), (6, 7))]
 
 
 def test_flop_are_those_that_torch_counts(torch):
     from torch.utils.flop_counter import FlopCounterMode
 
-    Q, K, V = qkv(make=torch.empty, dtype=torch.float16, device="meta")
+    Q, K, V = qkv(constructor=torch.empty, dtype=torch.float16, device="meta")
     with FlopCounterMode(display=False) as counter:
         (Q @ K.transpose(-2, -1)) @ V
     assert attention_flop(Q, K, V) == counter.get_total_flops() == 2 * 2 * 3 * 5 * 6 * (4 + 7)
     assert attention_flop(*qkv()) == counter.get_total_flops()
 
 
-BYTES = [(True, 20 + 24 + 42 + 35), (False, 20 + 24 + 42 + 35 + 4 * 30)]
+BYTE_COUNTS = [(True, 20 + 24 + 42 + 35), (False, 20 + 24 + 42 + 35 + 4 * 30)]
 
 
-@pytest.mark.parametrize(("fused", "numbers"), BYTES)
-def test_bytes_are_counted_array_by_array(fused, numbers):
-    assert attention_bytes(*qkv(batch=(), dtype=np.float16), fused=fused) == 2 * numbers
-    assert attention_bytes(*qkv(dtype=np.float32), fused=fused) == 4 * 6 * numbers
-    assert attention_bytes(*qkv(), fused=fused) == 8 * 6 * numbers
+@pytest.mark.parametrize(("fused", "n_entries"), BYTE_COUNTS)
+def test_bytes_are_counted_array_by_array(fused, n_entries):
+    assert attention_bytes(*qkv(batch=(), dtype=np.float16), fused=fused) == 2 * n_entries
+    assert attention_bytes(*qkv(dtype=np.float32), fused=fused) == 4 * 6 * n_entries
+    assert attention_bytes(*qkv(), fused=fused) == 8 * 6 * n_entries
 
 
-@pytest.mark.parametrize(("fused", "numbers"), BYTES)
-def test_bytes_of_tensors_are_those_of_arrays(torch, fused, numbers):
-    for dtype, size in ((torch.bfloat16, 2), (torch.float64, 8)):
-        tensors = qkv(make=torch.empty, dtype=dtype, device="meta")
-        assert attention_bytes(*tensors, fused=fused) == size * 6 * numbers
+@pytest.mark.parametrize(("fused", "n_entries"), BYTE_COUNTS)
+def test_bytes_of_tensors_are_those_of_arrays(torch, fused, n_entries):
+    for dtype, entry_bytes in ((torch.bfloat16, 2), (torch.float64, 8)):
+        tensors = qkv(constructor=torch.empty, dtype=dtype, device="meta")
+        assert attention_bytes(*tensors, fused=fused) == entry_bytes * 6 * n_entries
 
 
 def test_intensity_step_by_step_stays_below_a_bound_and_fused_grows_with_the_length():
     for T, d in ((256, 64), (4096, 64), (4096, 128)):
         arrays = np.empty((3, T, d), dtype=np.float16)
-        flop = attention_flop(*arrays)
-        assert flop / attention_bytes(*arrays, fused=True) == T / 2
-        step_by_step = flop / attention_bytes(*arrays, fused=False)
-        assert step_by_step == pytest.approx(T * d / (2 * (T + d)))
-        assert step_by_step < d / 2
+        n_flop = attention_flop(*arrays)
+        assert n_flop / attention_bytes(*arrays, fused=True) == T / 2
+        unfused_intensity = n_flop / attention_bytes(*arrays, fused=False)
+        assert unfused_intensity == pytest.approx(T * d / (2 * (T + d)))
+        assert unfused_intensity < d / 2
 
 
-@pytest.mark.parametrize("count", [attention_flop, partial(attention_bytes, fused=True)])
-def test_what_is_no_attention_is_refused(count):
+@pytest.mark.parametrize("count_function", [attention_flop, partial(attention_bytes, fused=True)])
+def test_what_is_no_attention_is_refused(count_function):
     Q, K, V = qkv()
     sentence = "TypeError: K is a list; expected a NumPy array or a tensor … torch.empty("
-    refuse(sentence, lambda: count(Q, K.tolist(), V))
+    refuse(sentence, lambda: count_function(Q, K.tolist(), V))
     for arrays in ((Q, V, V), (Q, K, V[..., 1:, :]), (Q[0, 0, 0], K, V), (Q, K, V[0, 0, 0])):
         sentence = "ShapeError: Q, K and V have shapes … Make the widths of queries and keys agree"
-        refuse(sentence, lambda arrays=arrays: count(*arrays))
+        refuse(sentence, lambda arrays=arrays: count_function(*arrays))
 
 
 def test_bytes_of_a_cache_are_those_that_a_cache_grows_by(params):
@@ -112,16 +112,16 @@ FIELDS = {
 @pytest.mark.parametrize("pattern", ENTRIES, ids="-".join)
 def test_each_kind_of_layer_caches_its_entries(pattern):
     model = HEADS | FIELDS | {"pattern": list(pattern)}
-    growing, windowed, fixed = ENTRIES[pattern]
-    assert cache_entries(model) == (growing, windowed, fixed)
-    count = layers_by_kind(model)
-    assert count == {kind: [*pattern * 5][:5].count(kind) for kind in pattern}
+    growing_entries, windowed_entries, n_fixed = ENTRIES[pattern]
+    assert cache_entries(model) == (growing_entries, windowed_entries, n_fixed)
+    layer_counts = layers_by_kind(model)
+    assert layer_counts == {kind: [*pattern * 5][:5].count(kind) for kind in pattern}
     for tokens in (0, 1, 6, 7, 100):
-        entries = fixed + sum(growing + windowed * (t < 6) for t in range(tokens))
+        entries = n_fixed + sum(growing_entries + windowed_entries * (t < 6) for t in range(tokens))
         assert model_cache_bytes(model, tokens) == 2 * entries
         assert model_cache_bytes(model, tokens, itemsize=0.5) == entries / 2
-    few, more = (model_cache_bytes(model, tokens) for tokens in (5, 6))
-    assert model_cache_bytes(model, 5.25) == pytest.approx(0.75 * few + 0.25 * more)
+    bytes_of_5, bytes_of_6 = (model_cache_bytes(model, tokens) for tokens in (5, 6))
+    assert model_cache_bytes(model, 5.25) == pytest.approx(0.75 * bytes_of_5 + 0.25 * bytes_of_6)
 
 
 PUBLISHED = {  # bytes of each token in 16 bits: without end, in the window; and once
@@ -143,10 +143,10 @@ def test_published_models_keep_the_bytes_that_their_configurations_give():
     models = {model["name"]: model for model in facts("models")["models"]}
     for name, n_bytes in PUBLISHED.items():
         assert tuple(2 * n for n in cache_entries(models[name])) == n_bytes, name
-    llama = models["Llama 2 7B"]
-    crossing = 2 * llama["parameters"] / 524_288
-    assert round(crossing, -2) == 25_700
-    assert model_cache_bytes(llama, int(crossing) + 1) > 2 * llama["parameters"]
+    llama_model = models["Llama 2 7B"]
+    crossing_length = 2 * llama_model["parameters"] / 524_288
+    assert round(crossing_length, -2) == 25_700
+    assert model_cache_bytes(llama_model, int(crossing_length) + 1) > 2 * llama_model["parameters"]
 
 
 def test_a_model_may_begin_and_end_otherwise_and_share_keys_between_layers():
@@ -157,16 +157,16 @@ def test_a_model_may_begin_and_end_otherwise_and_share_keys_between_layers():
 
 
 @pytest.mark.parametrize(
-    ("change", "entries"),
+    ("model_fields", "entries"),
     [
         ({"full": {"kv_heads": 2, "d_k": 5, "d_v": 9}}, (28, 33, 0)),  # heads of their own
         ({"keys_are_values": True}, (3 * 4, 3 * 4, 0)),
         ({"pattern": ["latent"], "latent": {"rank": 13, "rope_dim": 0}}, (2 * 13, 0, 0)),
     ],
 )
-def test_a_model_may_differ_in_a_field(change, entries):
+def test_a_model_may_differ_in_a_field(model_fields, entries):
     model = HEADS | FIELDS | {"pattern": ["window", "full"], "layers": 2}
-    assert cache_entries(model | change) == entries
+    assert cache_entries(model | model_fields) == entries
 
 
 REFUSED = {
@@ -194,21 +194,21 @@ def test_a_model_that_does_not_say_what_it_caches_is_refused(sentence):
     refuse(sentence, lambda: cache_entries(HEADS | {"pattern": ["full"]} | REFUSED[sentence]))
 
 
-per_token = partial(cache_bytes, n_layers=6, n_kv_heads=3, d_k=4, d_v=7)
-in_all = partial(model_cache_bytes, HEADS | {"pattern": ["full"]})
+token_bytes = partial(cache_bytes, n_layers=6, n_kv_heads=3, d_k=4, d_v=7)
+model_bytes = partial(model_cache_bytes, HEADS | {"pattern": ["full"]})
 
 
 @pytest.mark.parametrize(
     ("sentence", "call"),
     [
-        ("TypeError: itemsize is a bool; expected a number", partial(per_token, itemsize=True)),
-        ("ValueError: itemsize=0; … positive … bytes. Give 2", partial(per_token, itemsize=0)),
-        ("ValueError: itemsize=nan; expected", partial(per_token, itemsize=np.nan)),
-        ("ValueError: itemsize=0; expected", partial(in_all, 5, itemsize=0)),
-        ("ValueError: itemsize=inf; expected", partial(in_all, 5, itemsize=np.inf)),
-        ("ValueError: tokens=-1; expected 0 or more. Give 0", partial(in_all, -1)),
-        ("ValueError: tokens=nan; expected", partial(in_all, np.nan)),
-        ("ValueError: tokens=inf; expected", partial(in_all, np.inf)),
+        ("TypeError: itemsize is a bool; expected a number", partial(token_bytes, itemsize=True)),
+        ("ValueError: itemsize=0; … positive … bytes. Give 2", partial(token_bytes, itemsize=0)),
+        ("ValueError: itemsize=nan; expected", partial(token_bytes, itemsize=np.nan)),
+        ("ValueError: itemsize=0; expected", partial(model_bytes, 5, itemsize=0)),
+        ("ValueError: itemsize=inf; expected", partial(model_bytes, 5, itemsize=np.inf)),
+        ("ValueError: tokens=-1; expected 0 or more. Give 0", partial(model_bytes, -1)),
+        ("ValueError: tokens=nan; expected", partial(model_bytes, np.nan)),
+        ("ValueError: tokens=inf; expected", partial(model_bytes, np.inf)),
     ],
 )
 def test_a_cache_that_cannot_be_is_not_counted(sentence, call):

@@ -9,8 +9,8 @@ from tests.library.test_errors import refuse
 from tutorial_lib import describe_attention, running_example, show, show_fractions, trace
 from tutorial_lib.describe import format_array
 
-NAMED = partial(show, rows=["dogs", 7])
-LAYOUTS = {  # what is printed, and by which call
+show_rows = partial(show, rows=["dogs", 7])
+PRINTED_LAYOUTS = {  # what is printed, and by which call
     "n: 3\n": lambda: show("n", 3),
     "x: 0.1235\n": lambda: show("x", 0.123456),
     "x: 0.12\n": lambda: show("x", 0.123456, decimals=2),
@@ -23,9 +23,9 @@ LAYOUTS = {  # what is printed, and by which call
     "v   (2,)\n 1  20\n": lambda: show("v", [1, 20]),
     "v   (2,)\n  a    b\n1.5  2.0\n": lambda: show("v", np.array([1.5, 2]), columns=("a", "b")),
     "w   (2, 2)\n       dogs      7\ndogs   1.00   0.25\n7      0.00  -1.00\n\n": (
-        lambda: NAMED("w", np.array([[1, 0.25], [0, -1]]), columns=["dogs", 7])
+        lambda: show_rows("w", np.array([[1, 0.25], [0, -1]]), columns=["dogs", 7])
     ),
-    "w   (2, 2)\ndogs  1  2\n7     3  4\n\n": lambda: NAMED("w", np.array([[1, 2], [3, 4]])),
+    "w   (2, 2)\ndogs  1  2\n7     3  4\n\n": lambda: show_rows("w", np.array([[1, 2], [3, 4]])),
     "w   (1, 2)\n  4  512\n  1    2\n\n": lambda: show("w", np.array([[1, 2]]), columns=[4, 512]),
     "m   (2, 2)\n✓  ·\n✓  ✓\n\n": lambda: show("m", np.tri(2, dtype=bool)),
     "w   (2, 1, 2)\n[0]\na  b\n1  2\n[1]\na  b\n3  4\n\n": (
@@ -47,27 +47,27 @@ LAYOUTS = {  # what is printed, and by which call
     "w: 1/1000\n": lambda: show_fractions("w", 0.001),
     "x   (2,)\n 4/7  -2/3\n": lambda: show_fractions("x", np.array([4 / 7, -2 / 3]) - 9e-10),
 }
-STRICT = pytest.mark.usefixtures("strict")
+STRICT_OUTPUTS = pytest.mark.usefixtures("strict_outputs")
 
 
 @pytest.fixture
-def strict(monkeypatch):
+def strict_outputs(monkeypatch):
     """As when outputs are refreshed or compared."""
     monkeypatch.setenv("TUTORIAL_LIB_STRICT", "1")
 
 
 @pytest.fixture
-def running():
+def running_weights():
     """Tokens and causal weights of the running example."""
     example = running_example()
     return example.tokens, trace(example.X, example.params, mask=example.mask).weights
 
 
-@pytest.mark.parametrize("text", LAYOUTS)
+@pytest.mark.parametrize("text", PRINTED_LAYOUTS)
 def test_layout_with_the_guard_and_without_it(text, monkeypatch, capsys):
-    for setting in ("1", ""):
-        monkeypatch.setenv("TUTORIAL_LIB_STRICT", setting)
-        LAYOUTS[text]()
+    for strict_setting in ("1", ""):
+        monkeypatch.setenv("TUTORIAL_LIB_STRICT", strict_setting)
+        PRINTED_LAYOUTS[text]()
         assert capsys.readouterr().out == text
 
 
@@ -80,7 +80,7 @@ def test_what_is_no_small_fraction_is_refused_as_one(value):
         refuse(sentence, lambda entries=entries: show_fractions("x", entries))
 
 
-@STRICT
+@STRICT_OUTPUTS
 @pytest.mark.parametrize(
     ("value", "decimals"),
     [(0.00005, 4), (-0.12345, 4), (0.12345 + 4e-10, 4), (2.675, 2), (1 / 3 + 1 / 6e3, 3)],
@@ -92,14 +92,14 @@ def test_value_at_a_rounding_boundary_is_refused(value, decimals, capsys):
     assert capsys.readouterr().out == ""
 
 
-@STRICT
+@STRICT_OUTPUTS
 @pytest.mark.parametrize("value", [0.12345 + 3e-9, 0.12345 - 3e-9, 0.123449, 1e-9])
 def test_value_away_from_a_boundary_is_printed(value, capsys):
     show("x", value)
     assert capsys.readouterr().out == f"x: {round(value, 4):g}\n"
 
 
-@STRICT
+@STRICT_OUTPUTS
 @pytest.mark.parametrize(
     ("value", "decimals", "text"),
     [(1 / 32, 4, "0.03125"), (-1 / 32, 4, "-0.03125"), (0.5, 0, "0.5"), (2.125, 2, "2.125")],
@@ -107,17 +107,17 @@ def test_value_away_from_a_boundary_is_printed(value, capsys):
 def test_exact_short_decimal_prints_in_full(value, decimals, text, capsys):
     show("x", value, decimals=decimals)
     show("y", np.array([value, 1]), decimals=decimals)
-    number, _, vector = capsys.readouterr().out.splitlines()
-    assert number == f"x: {text}"
-    assert vector.split()[0] == text
+    number_line, _, vector_line = capsys.readouterr().out.splitlines()
+    assert number_line == f"x: {text}"
+    assert vector_line.split()[0] == text
 
 
-@STRICT
+@STRICT_OUTPUTS
 def test_a_number_that_is_safe_does_not_hide_a_neighbour_at_a_boundary():
     values, weights = np.array([1 / 32, 0.000005]), np.array([[[0.1235, 0.8765], [0, 1]]])
-    boundary = "ValueError: … lies on a rounding boundary at"
-    refuse(f"{boundary} 5 decimals", lambda: show("x", values))
-    refuse(f"{boundary} 3 decimals", lambda: describe_attention(weights, "ab", query=0))
+    boundary_error = "ValueError: … lies on a rounding boundary at"
+    refuse(f"{boundary_error} 5 decimals", lambda: show("x", values))
+    refuse(f"{boundary_error} 3 decimals", lambda: describe_attention(weights, "ab", query=0))
 
 
 @pytest.mark.parametrize("value", [0.00005, 0.12345, 2.67495])
@@ -130,7 +130,7 @@ def test_reader_sees_a_number_where_the_guard_would_refuse(value, monkeypatch, c
 
 
 @pytest.mark.parametrize(
-    ("shape", "names", "sentence"),
+    ("shape", "axis_names", "sentence"),
     [
         ((3, 3), {"rows": "ab"}, "2 rows named, ['a', 'b'], but the array has 3. Give one name"),
         ((2, 3, 3), {"columns": "abcd"}, "4 columns named, ['a', 'b', 'c', 'd'], but … has 3"),
@@ -140,16 +140,16 @@ def test_reader_sees_a_number_where_the_guard_would_refuse(value, monkeypatch, c
         ((), {"columns": "a"}, "columns named, ['a'], but the array has no axis of columns"),
     ],
 )
-def test_names_that_do_not_match_their_axis_are_refused(shape, names, sentence, capsys):
-    refuse(f"ValueError: {sentence}", lambda: show("x", np.zeros(shape), **names))
+def test_names_that_do_not_match_their_axis_are_refused(shape, axis_names, sentence, capsys):
+    refuse(f"ValueError: {sentence}", lambda: show("x", np.zeros(shape), **axis_names))
     assert capsys.readouterr().out == ""
 
 
 def test_same_array_in_any_memory_order_prints_alike(capsys):
     value = np.arange(6.0).reshape(2, 3) / 7
-    strided = np.repeat(value, 2, axis=1)[:, ::2]
-    for same in (value, np.asfortranarray(value), value.tolist(), strided):
-        show("x", same)
+    strided_array = np.repeat(value, 2, axis=1)[:, ::2]
+    for equal_array in (value, np.asfortranarray(value), value.tolist(), strided_array):
+        show("x", equal_array)
     texts = capsys.readouterr().out.split("x   (2, 3)\n")[1:]
     assert len(texts) == 4
     assert len(set(texts)) == 1
@@ -157,8 +157,8 @@ def test_same_array_in_any_memory_order_prints_alike(capsys):
 
 def test_a_tensor_that_requires_a_gradient_is_shown_as_its_array(capsys):
     value = np.array([[0.5, -2.0]])
-    leaf = pytest.importorskip("torch").tensor(value, requires_grad=True)
-    for matrix in (value, leaf, 1 * leaf):
+    leaf_tensor = pytest.importorskip("torch").tensor(value, requires_grad=True)
+    for matrix in (value, leaf_tensor, 1 * leaf_tensor):
         show("x", matrix)
         show_fractions("x", matrix)
     array, *tensors = capsys.readouterr().out.split("x   (1, 2)\n 0.5  -2.0\n\n")[1:]
@@ -169,23 +169,23 @@ def test_format_array_takes_any_text_for_an_entry():
     assert format_array(np.arange(3), lambda n: "·" * n) == "     ·  ··"
 
 
-def test_show_and_the_sentence_leave_their_input_alone(running, assert_untouched):
+def test_show_and_the_sentence_leave_their_input_alone(running_weights, assert_untouched):
     assert_untouched(show, "x", np.array([[-0.0, 1 / 32], [np.nan, 4]]))
-    tokens, weights = running
+    tokens, weights = running_weights
     assert_untouched(describe_attention, weights, tokens, query=2)
 
 
 @pytest.mark.parametrize(
-    ("place", "sentence"),
+    ("head_and_query", "sentence"),
     [
         ({"query": 2}, "Head 0: bark looks at dogs 0.571, bark 0.286, that 0.143."),
         ({"query": 1, "head": 1}, "Head 1: that looks at dogs 0.941, that 0.059."),
         ({"query": 0, "head": 1}, "Head 1: dogs looks at dogs 1."),
     ],
 )
-def test_sentence_names_keys_from_the_strongest_on(running, place, sentence):
-    tokens, weights = running
-    assert describe_attention(weights, tokens, **place) == sentence
+def test_sentence_names_keys_from_the_strongest_on(running_weights, head_and_query, sentence):
+    tokens, weights = running_weights
+    assert describe_attention(weights, tokens, **head_and_query) == sentence
 
 
 def test_sentence_of_a_query_with_nothing_to_look_at():

@@ -18,17 +18,17 @@ KEEPERS = {
 }
 
 
-def examples(function, names):
+def docstring_examples(function, namespace):
     """The examples of a function's docstring, in which NumPy is `np`."""
-    names = {**vars(tutorial_lib), "np": np, **names}
-    [doc] = doctest.DocTestFinder(recurse=False).find(function, function.__name__, globs=names)
+    namespace = {**vars(tutorial_lib), "np": np, **namespace}
+    [doc] = doctest.DocTestFinder(recurse=False).find(function, function.__name__, globs=namespace)
     return doc
 
 
 def complaints(doc):
     """The errors in the examples of a docstring, as doctest writes them."""
-    messages, result = [], doc.examples[-1].want.strip() if doc.examples else "an example"
-    if not doc.docstring.rstrip().endswith(result):
+    messages, last_result = [], doc.examples[-1].want.strip() if doc.examples else "an example"
+    if not doc.docstring.rstrip().endswith(last_result):
         messages.append(f"the docstring of {doc.name} does not end in a call and what it gives")
     doctest.DocTestRunner().run(doc, out=messages.append)
     return messages
@@ -37,7 +37,7 @@ def complaints(doc):
 @pytest.mark.parametrize("name", KEEPERS)
 def test_docstring_of_a_keeper_ends_in_lines_that_run(name):
     module = import_module(KEEPERS[name])
-    assert complaints(examples(getattr(module, name), vars(module))) == []
+    assert complaints(docstring_examples(getattr(module, name), vars(module))) == []
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_docstring_that_does_not_run_is_noticed(docstring, message):
         pass
 
     function.__doc__ = docstring
-    assert any(message in text for text in complaints(examples(function, {})))
+    assert any(message in text for text in complaints(docstring_examples(function, {})))

@@ -25,9 +25,9 @@ def test_rows_of_both_tables_are_added(ids, E, n_positions, normal, assert_close
     assert_close(embed(ids, E, P), oracle.embed(ids, E, P))
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64])
-def test_ids_of_any_integer_type_look_up_the_same_rows_and_no_view_of_them(ids, E, kind):
-    X = embed(ids.astype(kind), E)
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64])
+def test_ids_of_any_integer_type_look_up_the_same_rows_and_no_view_of_them(ids, E, dtype):
+    X = embed(ids.astype(dtype), E)
     np.testing.assert_array_equal(X, E[ids])
     assert not np.shares_memory(X, E)
 

@@ -26,19 +26,19 @@ class NoArithmetic(np.ndarray):
         return getattr(ufunc, method)(*(np.asarray(value) for value in inputs), **options)
 
 
-def array(*shape, bad=None, at=None, dtype=float):
+def array(*shape, value=None, at=None, dtype=float):
     """An array of ones that refuses arithmetic; one entry may be bad."""
-    ones = np.ones(shape, dtype=dtype).view(NoArithmetic)
+    ones_array = np.ones(shape, dtype=dtype).view(NoArithmetic)
     if at is not None:
-        ones[at] = bad
-    return ones
+        ones_array[at] = value
+    return ones_array
 
 
 NAN, INF = np.nan, np.inf
 PARAMS = tl.Params(np.ones((3, 12, 4)), np.ones((3, 12, 4)), np.ones((3, 12, 7)), np.ones((21, 12)))
 MIXED = dataclasses.replace(PARAMS, W_V=PARAMS.W_V.astype(np.float32))
-LOUD = dataclasses.replace(PARAMS, W_V=1e200 * PARAMS.W_V, W_O=1e200 * PARAMS.W_O)
-INPUTS, WORDS = np.ones((2, 5, 12)), tl.Vocabulary(("dogs", "bark"))
+LOUD_PARAMS = dataclasses.replace(PARAMS, W_V=1e200 * PARAMS.W_V, W_O=1e200 * PARAMS.W_O)
+INPUTS, VOCABULARY = np.ones((2, 5, 12)), tl.Vocabulary(("dogs", "bark"))
 
 
 def refuse(sentence, call):
@@ -51,34 +51,34 @@ def refuse(sentence, call):
 
 def look_up(token=0, at=(0, 0), positions=5):
     """`embed` of 2 sentences of 5 tokens in a table of 9 rows."""
-    return tl.embed(array(2, 5, bad=token, at=at, dtype=int), array(9, 12), array(positions, 12))
+    return tl.embed(array(2, 5, value=token, at=at, dtype=int), array(9, 12), array(positions, 12))
 
 
-def weigh(score, *at, seen=None):
+def weigh(score, *score_index, mask_value=None):
     """`attention_weights` of 6 keys, one score as given."""
-    mask = None if seen is None else np.full((5, 6), seen)
-    return tl.attention_weights(array(3, 5, 6, bad=score, at=at), mask=mask)
+    mask = None if mask_value is None else np.full((5, 6), mask_value)
+    return tl.attention_weights(array(3, 5, 6, value=score, at=score_index), mask=mask)
 
 
-def back(inputs=INPUTS, params=PARAMS, context=None, **fields):
+def backward(inputs=INPUTS, params=PARAMS, context=None, **fields):
     """`multi_head_attention_backward` of 5 tokens, but for an input, or one field of the trace."""
     with np.errstate(over="ignore", invalid="ignore"):
         record = tl.trace(inputs, params, context=context)
     return tl.multi_head_attention_backward(dataclasses.replace(record, **fields), array(2, 5, 12))
 
 
-def flash(**changes):
+def flash_pass(**array_changes):
     """`flash_forward` of 5 queries and 6 keys and its backward pass, but for one array."""
-    sizes = {"Q": (3, 5, 4), "K": (3, 6, 4), "V": (3, 6, 7), "dheads": (3, 5, 7)}
-    arrays = {name: np.ones(size) for name, size in sizes.items()} | changes
+    shapes = {"Q": (3, 5, 4), "K": (3, 6, 4), "V": (3, 6, 7), "dheads": (3, 5, 7)}
+    arrays = {name: np.ones(size) for name, size in shapes.items()} | array_changes
     dheads = arrays.pop("dheads")
     return flash_backward(flash_forward(**arrays), dheads)
 
 
-singles, whole = partial(array, dtype=np.float32), partial(np.ones, dtype=int)
-tiled, waves = tl.tiled_multi_head_attention, partial(tl.sinusoidal_positions, 5)
-sample = partial(tl.init_params, np.random.default_rng(0), d_model=12)
-block = partial(tl.attend_block, Q=array(3, 5, 4), K_T=array(3, 4, 6), V=array(3, 6, 7))
+float32s, int_ones = partial(array, dtype=np.float32), partial(np.ones, dtype=int)
+tiled, sines = tl.tiled_multi_head_attention, partial(tl.sinusoidal_positions, 5)
+new_params = partial(tl.init_params, np.random.default_rng(0), d_model=12)
+attend_one = partial(tl.attend_block, Q=array(3, 5, 4), K_T=array(3, 4, 6), V=array(3, 6, 7))
 describe = partial(tl.describe_attention, tokens="abcde", query=0)
 SENTENCES = {
     # Tokens, ids and positions.
@@ -95,11 +95,11 @@ SENTENCES = {
         lambda: tl.Vocabulary("dogs")
     ),
     "TypeError: tokens is the string 'bark'; expected a list of tokens … 'bark'.split()": (
-        lambda: WORDS.ids("bark")
+        lambda: VOCABULARY.ids("bark")
     ),
-    "ValueError: tokens is empty; expected at least one token. Give": lambda: WORDS.ids([]),
+    "ValueError: tokens is empty; expected at least one token. Give": lambda: VOCABULARY.ids([]),
     "ValueError: token 'cats' is not in the vocabulary ['dogs', 'bark']. Use one of these": (
-        lambda: WORDS.ids(["dogs", "cats"])
+        lambda: VOCABULARY.ids(["dogs", "cats"])
     ),
     "ShapeError: … 5 tokens … 4 positions; expected at least 5 rows. Cut … or give P more rows": (
         lambda: look_up(positions=4)
@@ -109,15 +109,15 @@ SENTENCES = {
     "TypeError: P is an array of int8; expected floats": (
         lambda: require_positions(np.ones((8, 12), dtype=np.int8), 5, 12)
     ),
-    "ShapeError: d_model=7; expected an even width … Choose 6 or 8": lambda: waves(7),
-    "ValueError: base=0.0; … positive finite number … base=10_000.0": lambda: waves(8, base=0.0),
-    "ValueError: base=inf; expected": lambda: waves(8, base=INF),
-    "ValueError: base=nan; expected": lambda: waves(8, base=NAN),
+    "ShapeError: d_model=7; expected an even width … Choose 6 or 8": lambda: sines(7),
+    "ValueError: base=0.0; … positive finite number … base=10_000.0": lambda: sines(8, base=0.0),
+    "ValueError: base=inf; expected": lambda: sines(8, base=INF),
+    "ValueError: base=nan; expected": lambda: sines(8, base=NAN),
     # Widths of heads.
     "ShapeError: d_model=12 … n_heads=5 equal parts. Choose n_heads from [1, 2, 3, 4, 6, 12]": (
-        lambda: sample(n_heads=5)
+        lambda: new_params(n_heads=5)
     ),
-    "ShapeError: d_model=12 does not split": lambda: sample(n_heads=5, d_v=3),
+    "ShapeError: d_model=12 does not split": lambda: new_params(n_heads=5, d_v=3),
     "ShapeError: width=12 … n_heads=5 equal parts": lambda: tl.split_heads(array(5, 12), 5),
     "ShapeError: width=12 … n_heads=24 equal parts": lambda: tl.split_heads(array(5, 12), 24),
     # Scores and weights.
@@ -131,18 +131,18 @@ SENTENCES = {
     "ShapeError: scores has shape (5, 0); expected an axis": lambda: tl.softmax(array(5, 0)),
     "ShapeError: scores has shape (); expected an axis": lambda: tl.softmax(array()),
     "ValueError: … row () is nan … expected a finite number. Look for NaN in Q and K": (
-        lambda: tl.softmax(array(3, bad=NAN, at=0))
+        lambda: tl.softmax(array(3, value=NAN, at=0))
     ),
     "ValueError: … row (2, 4) is nan … Look for NaN": lambda: weigh(NAN, 2, 4, 5),
     "ValueError: … row (0, 3) is inf … A product overflowed float64: make Q or K smaller": (
-        lambda: weigh(INF, slice(None), 3, seen=True)
+        lambda: weigh(INF, slice(None), 3, mask_value=True)
     ),
     "ValueError: … row (0, 3) is -inf … a product overflowed … attention_weights(": (
-        lambda: weigh(-INF, slice(None), 3, seen=True)
+        lambda: weigh(-INF, slice(None), 3, mask_value=True)
     ),
     "ValueError: … row (1, 3) is -inf": lambda: weigh(-INF, 1, 3),
     "ValueError: X is -inf at position (0, 3, 5); expected finite numbers … np.argwhere(": (
-        lambda: tl.multi_head_attention(array(2, 5, 12, bad=-INF, at=([1, 0], [2, 3], 5)), PARAMS)
+        lambda: tl.multi_head_attention(array(2, 5, 12, value=-INF, at=([1, 0], [2, 3], 5)), PARAMS)
     ),
     # The backward pass.
     "ShapeError: … (2, 5) … of shape (5, 5) … does not broadcast … Pass the shape of the array": (
@@ -150,44 +150,44 @@ SENTENCES = {
     ),
     "ShapeError: … (5,) … of shape (2, 5)": lambda: tl.sum_copies(array(5), (2, 5)),
     "TypeError: X is an array of int64; expected floats … .astype(float)": (
-        lambda: back(whole((2, 5, 12)))
+        lambda: backward(int_ones((2, 5, 12)))
     ),
-    "TypeError: context is an array of int64": lambda: back(context=whole((6, 12))),
+    "TypeError: context is an array of int64": lambda: backward(context=int_ones((6, 12))),
     "ValueError: trace.Y is nan at position (1, 4, 11); expected finite numbers": (
-        lambda: back(Y=array(2, 5, 12, bad=NAN, at=(1, 4, 11)))
+        lambda: backward(Y=array(2, 5, 12, value=NAN, at=(1, 4, 11)))
     ),
-    "ValueError: trace.Y is inf": lambda: back(params=LOUD),
-    "ShapeError: trace.Q has shape": lambda: back(Q=array(2, 3, 4, 4)),
-    "ShapeError: trace.K has shape": lambda: back(K=array(2, 3, 5, 3)),
-    "ShapeError: trace.V has shape": lambda: back(V=array(2, 3, 4, 7)),
-    "ShapeError: trace.weights has shape": lambda: back(weights=array(2, 3, 5, 4)),
-    "ShapeError: trace.concat has shape": lambda: back(concat=array(2, 5, 20)),
-    "ShapeError: X has shape": lambda: back(X=array(2, 5, 11)),
-    "ShapeError: dY has shape": lambda: back(Y=array(2, 4, 12)),
+    "ValueError: trace.Y is inf": lambda: backward(params=LOUD_PARAMS),
+    "ShapeError: trace.Q has shape": lambda: backward(Q=array(2, 3, 4, 4)),
+    "ShapeError: trace.K has shape": lambda: backward(K=array(2, 3, 5, 3)),
+    "ShapeError: trace.V has shape": lambda: backward(V=array(2, 3, 4, 7)),
+    "ShapeError: trace.weights has shape": lambda: backward(weights=array(2, 3, 5, 4)),
+    "ShapeError: trace.concat has shape": lambda: backward(concat=array(2, 5, 20)),
+    "ShapeError: X has shape": lambda: backward(X=array(2, 5, 11)),
+    "ShapeError: dY has shape": lambda: backward(Y=array(2, 4, 12)),
     # The layer in blocks, and in one pass.
     "TypeError: X is int64, W_Q is float64 … float32 throughout or float64 … X.astype(": (
-        lambda: tiled(whole((5, 12)), PARAMS)
+        lambda: tiled(int_ones((5, 12)), PARAMS)
     ),
-    "TypeError: X is float32, W_Q is float64": lambda: tiled(singles(5, 12), PARAMS),
+    "TypeError: X is float32, W_Q is float64": lambda: tiled(float32s(5, 12), PARAMS),
     "TypeError: … W_V is float32, W_O is float64; expected": lambda: tiled(array(5, 12), MIXED),
-    "TypeError: Q is float32, K_T is float64": lambda: block(Q=singles(3, 5, 4)),
-    "TypeError: … K_T is float64, V is int64": lambda: block(V=whole((3, 6, 7))),
+    "TypeError: Q is float32, K_T is float64": lambda: attend_one(Q=float32s(3, 5, 4)),
+    "TypeError: … K_T is float64, V is int64": lambda: attend_one(V=int_ones((3, 6, 7))),
     "TypeError: … K_T is float64, V is float32": (
-        lambda: tl.attend_in_blocks(*array(2, 3, 4, 4), singles(3, 4, 4), causal=False, block=2)
+        lambda: tl.attend_in_blocks(*array(2, 3, 4, 4), float32s(3, 4, 4), causal=False, block=2)
     ),
     "ShapeError: Q has 8 rows and K_T has 6 columns; expected at least as many … Pass": (
-        lambda: block(Q=array(3, 8, 4), causal=True)
+        lambda: attend_one(Q=array(3, 8, 4), causal=True)
     ),
     "TypeError: Q is float16, K is float16, V is float16; expected float32 throughout": (
         lambda: flash_forward(*np.ones((3, 5, 4), dtype=np.float16))
     ),
-    "TypeError: Q is int64, K is float64": lambda: flash(Q=whole((3, 5, 4))),
-    "TypeError: … K is float64, V is float32": lambda: flash(V=singles(3, 6, 7)),
+    "TypeError: Q is int64, K is float64": lambda: flash_pass(Q=int_ones((3, 5, 4))),
+    "TypeError: … K is float64, V is float32": lambda: flash_pass(V=float32s(3, 6, 7)),
     "ShapeError: … the leading axes (3,), (3,) and (1,); expected the same. Copy what is shared": (
-        lambda: flash(V=array(1, 6, 7))
+        lambda: flash_pass(V=array(1, 6, 7))
     ),
-    "ShapeError: dheads … (3, 5, 7), the shape of heads": lambda: flash(dheads=array(3, 5, 4)),
-    "TypeError: … dheads is float32": lambda: flash(dheads=singles(3, 5, 7)),
+    "ShapeError: dheads … (3, 5, 7), the shape of heads": lambda: flash_pass(dheads=array(3, 5, 4)),
+    "TypeError: … dheads is float32": lambda: flash_pass(dheads=float32s(3, 5, 7)),
     # Sentences about attention.
     "TypeError: weights is a list; expected a NumPy array … np.asarray(": lambda: describe([[1.0]]),
     "ValueError: weights has shape (5, 5) … expected (H, T, S) and S tokens … weights[0]": (

@@ -14,7 +14,7 @@ from tutorial_lib.records import record
 
 MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 # name: shape of X, shape of the context, (H, d_k, d_v); H*d_k is never d_model, d_v never d_k
-LAYERS = {
+LAYER_SHAPES = {
     "self": ((4, 5), None, (2, 3, 2)),
     "one token": ((1, 5), None, (3, 2, 4)),
     "one head of width 1": ((4, 3), None, (1, 1, 2)),
@@ -30,7 +30,7 @@ MASKS = ("none", "causal", "per head", "per sequence and head", "empty rows")
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class LayerCase:
     """A layer, its inputs, and a gradient to send back."""
 
     X: np.ndarray
@@ -48,50 +48,50 @@ class Case:
 
 def make_mask(kind, scores):
     """A mask that fits scores of this shape; only "empty rows" leaves queries without a key."""
-    full, empty = oracle.drawn_masks(scores)
+    full, empty_row_mask = oracle.drawn_masks(scores)
     causal = oracle.causal_mask(*scores[-2:])
     causal[:, 0] = True
     sequence = (0,) * (full.ndim - 3)
-    return dict(zip(MASKS, (None, causal, full[sequence], full, empty), strict=True))[kind]
+    return dict(zip(MASKS, (None, causal, full[sequence], full, empty_row_mask), strict=True))[kind]
 
 
-@pytest.fixture(params=itertools.product(LAYERS, MASKS), ids=", ".join)
+@pytest.fixture(params=itertools.product(LAYER_SHAPES, MASKS), ids=", ".join)
 def case(request, normal):
     """Every layer with every mask."""
     layer, mask_kind = request.param
-    X_shape, context_shape, (H, d_k, d_v) = LAYERS[layer]
-    d_model, source = X_shape[-1], context_shape or X_shape
+    X_shape, context_shape, (H, d_k, d_v) = LAYER_SHAPES[layer]
+    d_model, key_shape = X_shape[-1], context_shape or X_shape
     shapes = (H, d_model, d_k), (H, d_model, d_k), (H, d_model, d_v), (H * d_v, d_model)
-    batch = np.broadcast_shapes(X_shape[:-2], source[:-2])
-    scores = (*batch, H, X_shape[-2], source[-2])
-    return Case(
+    batch_axes = np.broadcast_shapes(X_shape[:-2], key_shape[:-2])
+    score_shape = (*batch_axes, H, X_shape[-2], key_shape[-2])
+    return LayerCase(
         X=normal(1, *X_shape),
         context=None if context_shape is None else normal(2, *context_shape),
         params=Params(*(normal(10 + i, *shape) for i, shape in enumerate(shapes))),
-        mask=make_mask(mask_kind, scores),
-        dY=normal(3, *batch, *X_shape[-2:]),
+        mask=make_mask(mask_kind, score_shape),
+        dY=normal(3, *batch_axes, *X_shape[-2:]),
     )
 
 
 def test_all_gradients_equal_the_loops(case):
-    loops = oracle.mha_backward(case.X, case.params, case.dY, case.context, case.mask)
+    loop_gradients = oracle.mha_backward(case.X, case.params, case.dY, case.context, case.mask)
     for name, gradient in case.gradients().items():
-        if loops[name] is None:
+        if loop_gradients[name] is None:
             assert gradient is None
         else:
-            assert gradient.shape == loops[name].shape, name
+            assert gradient.shape == loop_gradients[name].shape, name
             assert gradient.dtype == np.float64, name
-            largest = np.abs(loops[name]).max()
-            assert np.abs(gradient - loops[name]).max() <= 1e-10 * largest, name
+            largest_entry = np.abs(loop_gradients[name]).max()
+            assert np.abs(gradient - loop_gradients[name]).max() <= 1e-10 * largest_entry, name
 
 
 def assert_differences(function, arrays, direction, gradients):
     """Central differences of (function(arrays) * direction).sum() by each array are gradients."""
-    start = function(arrays)
+    base_output = function(arrays)
     for (name, array), gradient in zip(arrays.items(), gradients, strict=True):
 
-        def loss(changed, name=name):
-            return ((function(arrays | {name: changed}) - start) * direction).sum()
+        def loss(changed_array, name=name):
+            return ((function(arrays | {name: changed_array}) - base_output) * direction).sum()
 
         differences = oracle.central_differences(loss, array)
         assert gradient.shape == array.shape, name
@@ -99,7 +99,7 @@ def assert_differences(function, arrays, direction, gradients):
 
 
 def test_all_gradients_agree_with_central_differences(case):
-    def layer(arrays):
+    def layer_output(arrays):
         params = Params(*(arrays[name] for name in MATRICES))
         options = {"context": arrays.get("context"), "mask": case.mask}
         return tl.multi_head_attention(arrays["X"], params, **options)
@@ -107,30 +107,30 @@ def test_all_gradients_agree_with_central_differences(case):
     arrays = {"X": case.X, "context": case.context, **vars(case.params)}
     arrays = {name: array for name, array in arrays.items() if array is not None}
     gradients = case.gradients()
-    assert_differences(layer, arrays, case.dY, [gradients[name] for name in arrays])
+    assert_differences(layer_output, arrays, case.dY, [gradients[name] for name in arrays])
 
 
 # the leading axes of Q and K, and of V
-@pytest.mark.parametrize(("of_Q", "of_V"), [((), ()), ((3,), (3,)), ((3,), (2, 3))])
+@pytest.mark.parametrize(("query_axes", "V_axes"), [((), ()), ((3,), (3,)), ((3,), (2, 3))])
 @pytest.mark.parametrize("is_masked", [False, True])
-def test_attention_goes_back_as_differences_say(of_Q, of_V, is_masked, normal):
-    Q, K, V = normal(1, *of_Q, 5, 4), normal(2, *of_Q, 6, 4), normal(3, *of_V, 6, 7)
-    mask, dheads = tl.causal_mask(5, 6) if is_masked else None, normal(4, *of_V, 5, 7)
+def test_attention_goes_back_as_differences_say(query_axes, V_axes, is_masked, normal):
+    Q, K, V = normal(1, *query_axes, 5, 4), normal(2, *query_axes, 6, 4), normal(3, *V_axes, 6, 7)
+    mask, dheads = tl.causal_mask(5, 6) if is_masked else None, normal(4, *V_axes, 5, 7)
     weights = tl.attention_weights(tl.attention_scores(Q, K), mask=mask)
     gradients = tl.attention_backward(Q, K, V, weights, dheads)
 
-    def heads(arrays):
+    def attention_heads(arrays):
         return tl.scaled_dot_product_attention(**arrays, mask=mask)
 
-    assert_differences(heads, {"Q": Q, "K": K, "V": V}, dheads, gradients)
+    assert_differences(attention_heads, {"Q": Q, "K": K, "V": V}, dheads, gradients)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (1, 3), (2, 1), (3,), (1,), (), (4, 1, 1), (4, 2, 3)])
 def test_copies_are_added_up(shape, normal):
     gradient, array = normal(1, 4, 2, 3), normal(2, math.prod(shape)).reshape(shape)
-    summed = tl.sum_copies(gradient, shape)
-    assert summed.shape == shape
-    np.testing.assert_allclose((summed * array).sum(), (gradient * array).sum(), rtol=1e-12)
+    summed_copies = tl.sum_copies(gradient, shape)
+    assert summed_copies.shape == shape
+    np.testing.assert_allclose((summed_copies * array).sum(), (gradient * array).sum(), rtol=1e-12)
 
 
 def test_empty_batch_is_no_error(params):
@@ -140,21 +140,21 @@ def test_empty_batch_is_no_error(params):
     assert (gradients.dW_Q == 0).all()
 
 
-@pytest.mark.parametrize("kinds", [(np.float32, np.float64), (np.float64, np.float32)])
-def test_two_precisions_may_meet(kinds, params, normal):
-    X = 100 * normal(1, 300, 12).astype(kinds[0])
-    mixed = Params(*(array.astype(kinds[1]) for array in vars(params).values()))
-    record = trace(X, mixed, context=normal(2, 7, 12).astype(kinds[1]))
+@pytest.mark.parametrize("dtypes", [(np.float32, np.float64), (np.float64, np.float32)])
+def test_two_precisions_may_meet(dtypes, params, normal):
+    X = 100 * normal(1, 300, 12).astype(dtypes[0])
+    mixed_params = Params(*(array.astype(dtypes[1]) for array in vars(params).values()))
+    record = trace(X, mixed_params, context=normal(2, 7, 12).astype(dtypes[1]))
     gradients = tl.multi_head_attention_backward(record, X)
     assert gradients.dX.dtype == np.float64
 
 
 def test_committed_measurements_show_what_the_chapter_says_of_them():
-    measured = record("gradients")
-    differences = measured["differences_from_torch_in_float64"]
+    gradient_record = record("gradients")
+    differences = gradient_record["differences_from_torch_in_float64"]
     assert set(differences) == {"X", *MATRICES}
     assert max(differences.values()) < 1e-10
-    for way in ("chapter", "in place"):
-        assert max(measured["speed"][way]["differences_from_torch"].values()) < 1e-6
-    errors = measured["errors_of_central_differences_of_W_Q"]
-    assert min(errors, key=errors.get) in ("1e-05", "1e-06")
+    for speed_case in ("chapter", "in place"):
+        assert max(gradient_record["speed"][speed_case]["differences_from_torch"].values()) < 1e-6
+    step_errors = gradient_record["errors_of_central_differences_of_W_Q"]
+    assert min(step_errors, key=step_errors.get) in ("1e-05", "1e-06")

@@ -16,10 +16,10 @@ def test_heads_lie_side_by_side_head_0_first(V, assert_close):
     assert_close(concat_heads(V), oracle.concat_heads(V))
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.int64, np.uint8])
-def test_memory_order_does_not_matter_and_the_type_of_the_numbers_stays(X, V, kind):
-    for function, array in ((lambda rows: split_heads(rows, 3), X), (concat_heads, V)):
-        numbers = np.round(10 + array).astype(kind)
-        expected = function(numbers)
-        assert expected.dtype == kind
-        np.testing.assert_array_equal(function(np.asfortranarray(numbers)), expected)
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
+def test_memory_order_does_not_matter_and_the_type_of_the_numbers_stays(X, V, dtype):
+    for head_function, array in ((lambda rows: split_heads(rows, 3), X), (concat_heads, V)):
+        rounded_array = np.round(10 + array).astype(dtype)
+        expected = head_function(rounded_array)
+        assert expected.dtype == dtype
+        np.testing.assert_array_equal(head_function(np.asfortranarray(rounded_array)), expected)

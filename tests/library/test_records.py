@@ -18,13 +18,13 @@ from tests.library.test_errors import refuse
 from tutorial_lib import records
 from tutorial_lib.records import CHECKPOINT_KB, DATA, HEAD, MANIFEST, checkpoint, facts, record
 
-READ = {"results": record, "checkpoints": checkpoint, "facts": facts}
+READERS = {"results": record, "checkpoints": checkpoint, "facts": facts}
 DIGESTS = json.loads(MANIFEST.read_text(encoding="utf-8"))
 NAMES = [re.fullmatch(r"(\w+)/(\w+)\.\w+", path).groups() for path in DIGESTS]
 
 
 @pytest.fixture
-def empty(tmp_path, monkeypatch):
+def empty_data(tmp_path, monkeypatch):
     """An installation without a file of data/, as in a page."""
     monkeypatch.setattr(records, "DATA", tmp_path)
     monkeypatch.delenv(records.ADDRESS, raising=False)
@@ -32,16 +32,16 @@ def empty(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def plant(empty, monkeypatch):
+def plant(empty_data, monkeypatch):
     """Put a file into the installation, and its sha256 into the manifest."""
 
-    def plant_(path, content):
-        (empty / path).parent.mkdir()
-        (empty / path).write_bytes(content)
-        monkeypatch.setattr(records, "MANIFEST", empty / "sha256.json")
+    def write_file(path, content):
+        (empty_data / path).parent.mkdir()
+        (empty_data / path).write_bytes(content)
+        monkeypatch.setattr(records, "MANIFEST", empty_data / "sha256.json")
         records.MANIFEST.write_text(json.dumps({path: sha256(content)}), encoding="utf-8")
 
-    return plant_
+    return write_file
 
 
 def sha256(content):
@@ -64,85 +64,85 @@ def test_a_checkpoint_is_arrays_in_float64_in_the_order_in_which_they_were_saved
     assert {array.dtype for array in arrays} == {np.dtype(float)}
 
 
-@pytest.mark.parametrize("folder", READ)
+@pytest.mark.parametrize("folder", READERS)
 def test_the_error_of_an_unknown_name_lists_the_known_ones(folder):
-    known = [name for kind, name in NAMES if kind == folder]
-    sentence = f"ValueError: There is no 'copyng' … expected one of {known} … {records.SEAL}"
-    refuse(sentence, lambda: READ[folder]("copyng"))
+    known_names = [name for kind, name in NAMES if kind == folder]
+    sentence = f"ValueError: There is no 'copyng' … expected one of {known_names} … {records.SEAL}"
+    refuse(sentence, lambda: READERS[folder]("copyng"))
 
 
 @pytest.mark.parametrize(("folder", "name"), NAMES)
 def test_a_file_is_read_or_fetched_or_the_error_says_how_to_install_it(monkeypatch, folder, name):
-    READ[folder](name).clear()  # what is read may be changed, and read again
-    content = READ[folder](name)
+    READERS[folder](name).clear()  # what is read may be changed, and read again
+    content = READERS[folder](name)
     assert content
     monkeypatch.setattr(records, "DATA", DATA / "nothing")
     monkeypatch.setenv(records.ADDRESS, DATA.as_uri() + "/")
-    np.testing.assert_equal(READ[folder](name), content)
+    np.testing.assert_equal(READERS[folder](name), content)
     monkeypatch.delenv(records.ADDRESS)
     sentence = f"data/{folder}/{name} … is not installed … {records.ADDRESS} … {records.INSTALL}"
-    refuse(f"FileNotFoundError: {sentence}", lambda: READ[folder](name))
+    refuse(f"FileNotFoundError: {sentence}", lambda: READERS[folder](name))
 
 
 @pytest.fixture
 def closed_port():
     """A port of this machine that is bound, so that nobody else listens there; nor does this."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        yield bound.getsockname()[1]
+    with socket.socket() as bound_socket:
+        bound_socket.bind(("127.0.0.1", 0))
+        yield bound_socket.getsockname()[1]
 
 
 @pytest.mark.parametrize("address", ["here", "", "http://127.0.0.1:{port}/", "{folder}/nothing/"])
 def test_the_error_of_an_address_that_gives_nothing_says_what_to_do(
-    empty, monkeypatch, closed_port, address
+    empty_data, monkeypatch, closed_port, address
 ):
-    address = address.format(port=closed_port, folder=empty.as_uri())
+    address = address.format(port=closed_port, folder=empty_data.as_uri())
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setenv(records.ADDRESS, address)
     sentence = f"{address}results/gradients.json did not load: … {records.INSTALL}"
     refuse(f"FileNotFoundError: {sentence}", lambda: record("gradients"))
 
 
-@pytest.mark.parametrize("fetched", [False, True])
-def test_another_file_is_refused_with_both_sha256_and_what_to_do(plant, monkeypatch, fetched):
+@pytest.mark.parametrize("is_fetched", [False, True])
+def test_another_file_is_refused_with_both_sha256_and_what_to_do(plant, monkeypatch, is_fetched):
     plant("results/a.json", b"{}")
     (records.DATA / "results" / "a.json").write_bytes(b"[]")
-    if fetched:
+    if is_fetched:
         shutil.move(records.DATA / "results", records.DATA / "site" / "results")
         monkeypatch.setenv(records.ADDRESS, (records.DATA / "site").as_uri() + "/")
-    digests = f"has the sha256 {sha256(b'[]')}; expected {sha256(b'{}')}"
-    mend = f"Load the page again … {records.INSTALL} … {records.SEAL}"
-    refuse(f"ValueError: … {digests} … {mend}", lambda: record("a"))
+    digest_words = f"has the sha256 {sha256(b'[]')}; expected {sha256(b'{}')}"
+    remedy = f"Load the page again … {records.INSTALL} … {records.SEAL}"
+    refuse(f"ValueError: … {digest_words} … {remedy}", lambda: record("a"))
 
 
-@pytest.mark.parametrize("head", [{}, dict.fromkeys(HEAD[:-1]), dict.fromkeys(HEAD[::-1])])
-def test_a_record_without_its_head_is_refused(plant, head):
-    plant("results/a.json", json.dumps(head | {"times": 1}).encode())
-    expected = f"expected its head, {list(HEAD)} … new_record(__file__, seed=SEED)"
-    refuse(f"ValueError: record 'a' begins with … {expected}", lambda: record("a"))
+@pytest.mark.parametrize("record_head", [{}, dict.fromkeys(HEAD[:-1]), dict.fromkeys(HEAD[::-1])])
+def test_a_record_without_its_head_is_refused(plant, record_head):
+    plant("results/a.json", json.dumps(record_head | {"times": 1}).encode())
+    head_words = f"expected its head, {list(HEAD)} … new_record(__file__, seed=SEED)"
+    refuse(f"ValueError: record 'a' begins with … {head_words}", lambda: record("a"))
 
 
-@pytest.mark.parametrize(("name", "size"), [("copying", 160_001), ("unknown", 1)])
-def test_a_checkpoint_larger_than_its_budget_is_refused(plant, name, size):
-    plant(f"checkpoints/{name}.npz", b"0" * size)
-    allowed = f"expected at most {CHECKPOINT_KB.get(name, 0)} kB"
-    refuse(f"ValueError: … {allowed} … records.CHECKPOINT_KB", lambda: checkpoint(name))
+@pytest.mark.parametrize(("name", "n_bytes"), [("copying", 160_001), ("unknown", 1)])
+def test_a_checkpoint_larger_than_its_budget_is_refused(plant, name, n_bytes):
+    plant(f"checkpoints/{name}.npz", b"0" * n_bytes)
+    size_limit = f"expected at most {CHECKPOINT_KB.get(name, 0)} kB"
+    refuse(f"ValueError: … {size_limit} … records.CHECKPOINT_KB", lambda: checkpoint(name))
 
 
-SAVED = (DATA / "checkpoints" / "known_text.npz").read_bytes()
+NPZ = (DATA / "checkpoints" / "known_text.npz").read_bytes()
 
 
-def saved(array):
+def npy_bytes(array):
     """What np.save writes: an array alone, not a list of them."""
     np.save(file := BytesIO(), array)
     return file.getvalue()
 
 
-HALF, MIDDLE = len(SAVED) // 2, bytes(99)
-DAMAGED = [SAVED[:HALF], SAVED[:-30], b"", b"no zip", SAVED[:HALF] + MIDDLE + SAVED[HALF + 99 :]]
+CUT, ZEROS = len(NPZ) // 2, bytes(99)
+BAD_FILES = [NPZ[:CUT], NPZ[:-30], b"", b"no zip", NPZ[:CUT] + ZEROS + NPZ[CUT + 99 :]]
 
 
-@pytest.mark.parametrize("content", [*DAMAGED, saved(np.eye(3)), saved(np.array(["a"]))])
+@pytest.mark.parametrize("content", [*BAD_FILES, npy_bytes(np.eye(3)), npy_bytes(np.array(["a"]))])
 def test_a_damaged_checkpoint_is_refused_by_its_sha256_or_because_it_was_sealed(plant, content):
     plant("checkpoints/known_text.npz", content)
     sentence = "checkpoint 'known_text' holds no arrays … Let its script in experiments/ write it"
@@ -154,11 +154,11 @@ def test_a_damaged_checkpoint_is_refused_by_its_sha256_or_because_it_was_sealed(
 
 @pytest.mark.parametrize("name", ["copying", "known_text"])
 def test_bits_flipped_before_the_seal_are_refused_in_words(name, monkeypatch):
-    original = (DATA / "checkpoints" / f"{name}.npz").read_bytes()
+    original_bytes = (DATA / "checkpoints" / f"{name}.npz").read_bytes()
     rng, messages = np.random.default_rng(11), []
-    for place in [*rng.integers(300, size=75), *-rng.integers(1, 900, size=75)]:  # head and tail
-        content = bytearray(original)
-        content[place] ^= 1 << rng.integers(8)
+    for offset in [*rng.integers(300, size=75), *-rng.integers(1, 900, size=75)]:  # head and tail
+        content = bytearray(original_bytes)
+        content[offset] ^= 1 << rng.integers(8)
         monkeypatch.setattr(records, "_read", lambda *_, content=content: bytes(content))
         try:
             checkpoint(name)
@@ -175,10 +175,10 @@ def test_every_checkpoint_has_a_budget_and_together_they_are_at_most_1_mb():
 
 @pytest.mark.parametrize("name", [name for folder, name in NAMES if folder == "facts"])
 def test_facts_say_when_they_were_checked_whose_they_are_and_under_which_licence(name):
-    lists = facts(name)
-    assert re.fullmatch(r"20\d\d-[01]\d", lists.pop("checked"))
-    assert "licence" in lists.pop("taken")
-    entries = [*itertools.chain(*lists.values())]
+    fact_lists = facts(name)
+    assert re.fullmatch(r"20\d\d-[01]\d", fact_lists.pop("checked"))
+    assert "licence" in fact_lists.pop("taken")
+    entries = [*itertools.chain(*fact_lists.values())]
     assert len({entry["name"] for entry in entries}) == len(entries)
     for entry in entries:
         assert re.match(r"https://\S+|arXiv:\d{4}\.\d{5}", entry["source"]), entry
@@ -213,7 +213,7 @@ class BrowserError(Exception):
 
 
 @pytest.fixture
-def in_page(empty, monkeypatch):
+def page_answers(empty_data, monkeypatch):
     """Python as Pyodide has it, with the browser's modules; return the answers to fill."""
     browser = {"js": {"XMLHttpRequest": Request}, "pyodide.ffi": {"JsException": BrowserError}}
     for name, content in browser.items():
@@ -226,19 +226,19 @@ def in_page(empty, monkeypatch):
     return Request.answers
 
 
-def test_in_the_page_the_browser_fetches_and_the_sha256_is_checked(in_page):
+def test_in_the_page_the_browser_fetches_and_the_sha256_is_checked(page_answers):
     address = "https://book.example/_static/data/results/gradients.json"
-    in_page[address] = (DATA / "results" / "gradients.json").read_bytes()
+    page_answers[address] = (DATA / "results" / "gradients.json").read_bytes()
     assert record("gradients")["speed"]
-    in_page[address] += b"\n"
+    page_answers[address] += b"\n"
     refuse("ValueError: … Load the page again", lambda: record("gradients"))
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "error_words"),
     [(b"", "the answer is 404"), (BrowserError(), "A network error occurred.")],
 )
-def test_in_the_page_a_file_that_does_not_come_is_an_error(in_page, answer, words):
-    in_page["https://book.example/_static/data/facts/models.json"] = answer
-    sentence = f"FileNotFoundError: … models.json did not load: {words}"
+def test_in_the_page_a_file_that_does_not_come_is_an_error(page_answers, answer, error_words):
+    page_answers["https://book.example/_static/data/facts/models.json"] = answer
+    sentence = f"FileNotFoundError: … models.json did not load: {error_words}"
     refuse(sentence, lambda: facts("models"))

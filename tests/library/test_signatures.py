@@ -25,14 +25,14 @@ from tutorial_lib.variants.grouped import GroupedParams
 LIBRARY = Path(tutorial_lib.__file__).parent
 LENGTHS = {"T": 5, "S": 7, "H": 6, "G": 2, "d_k": 8, "d_v": 11, "d_model": 13, "rows": 5, "rank": 3}
 LENGTHS |= {"n": 19, "vocabulary": 100, "words": 100, "length": 64}
-OTHER = dict(zip(("n_heads", "n_kv_heads"), "HG", strict=True))
-WRITTEN = {"buffer", "cache"}  # arguments that change
-COUNTING = "cache_entries", "layer_kinds", "layers_by_kind", "model_cache_bytes"
-MODEL = {"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}
-LAYER = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
+LENGTH_ALIASES = dict(zip(("n_heads", "n_kv_heads"), "HG", strict=True))
+MUTATED_ARGUMENTS = {"buffer", "cache"}  # arguments that change
+COUNTING_FUNCTIONS = "cache_entries", "layer_kinds", "layers_by_kind", "model_cache_bytes"
+MODEL_FIELDS = {"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}
+PARAMS = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
 TARGET = np.zeros((19, 5), dtype=int)
 GATES = {"gates": {(1, 0): 0.5}, "outputs": {(1, 0): np.zeros(11)}}
-KNOWN = np.ones((19, 18), dtype=bool)
+KNOWN_MASK = np.ones((19, 18), dtype=bool)
 ARGUMENTS = {  # what mathematics asks beside the signature
     "split_heads": {"X": np.ones((5, 12)), "n_heads": 3},
     "sinusoidal_positions": {"d_model": 12},
@@ -40,7 +40,7 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "embed": {"ids": np.zeros((2, 5), dtype=int)},
     "sum_copies": {"gradient": np.ones((2, 5, 4)), "shape": (5, 4)},
     "multi_head_attention_backward": {"dY": np.ones((5, 13))},
-    "cross_layer_attention": {"layers": [LAYER], "sources": [0], "X": LAYER.W_O, "mask": None},
+    "cross_layer_attention": {"layers": [PARAMS], "sources": [0], "X": PARAMS.W_O, "mask": None},
     "global_mask": {"tokens": [0]},
     "random_mask": {"n": 3},
     "receptive_field": {"mask": np.ones((5, 5), dtype=bool)},
@@ -79,24 +79,24 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "compose": {"first": (0, 1), "second": (1, 0), "through": "keys"},
     "adam_step": {"memory": None},
     "train": {"rate": 0.5},
-    "loss_and_gradients": {"known": KNOWN},
-    "copy_accuracy": {"known": KNOWN},
+    "loss_and_gradients": {"known": KNOWN_MASK},
+    "copy_accuracy": {"known": KNOWN_MASK},
     "encode": {"sentence": "the dogs bark"},
     **dict.fromkeys(("attention_flop", "attention_bytes"), dict.fromkeys("QKV", np.ones((5, 8)))),
-    **{name: {"model": MODEL} for name in COUNTING},
+    **{name: {"model": MODEL_FIELDS} for name in COUNTING_FUNCTIONS},
 }
 
 
-def contracts():
+def contracted():
     """The functions and records with a contract, by module and name, where no PyTorch is needed."""
-    by_name = {}
+    functions_by_name = {}
     for path in sorted(LIBRARY.rglob("*.py")):
         module = ".".join(("tutorial_lib", *path.relative_to(LIBRARY).with_suffix("").parts))
         if "from tutorial_lib.contract import" in path.read_text() and ".pytorch." not in module:
             for name, value in vars(importlib.import_module(module)).items():
                 if getattr(value, "__module__", "") == module and hasattr(value, "contract"):
-                    by_name[f"{module}.{name}"] = value
-    return by_name
+                    functions_by_name[f"{module}.{name}"] = value
+    return functions_by_name
 
 
 def valid_value(annotation, name=""):
@@ -104,12 +104,12 @@ def valid_value(annotation, name=""):
     if annotation is callable:
         return lambda *arrays: sum(map(np.sum, arrays))
     if annotation in VALUES:
-        return LENGTHS.get(OTHER.get(name, name), 3)
+        return LENGTHS.get(LENGTH_ALIASES.get(name, name), 3)
     if isinstance(annotation, GenericAlias):
         return [*map(valid_value, annotation.__args__)] * 2
     if not isinstance(annotation, type):
         return ones(Axes(annotation))
-    makers = {
+    constructors = {
         np.random.Generator: np.random.default_rng,
         float: lambda: 2.5,
         np.ndarray: lambda: np.ones(3),
@@ -123,9 +123,9 @@ def valid_value(annotation, name=""):
         KVCache: lambda: KVCache.empty(valid_value(Params), 9),
         FlashTrace: lambda: flash_forward(*map(valid_value, ("T d_k", "S d_k", "S d_v"))),
     }
-    if annotation not in makers and hasattr(annotation, "contract"):
+    if annotation not in constructors and hasattr(annotation, "contract"):
         return annotation(**arguments(annotation))
-    return makers.get(annotation, annotation)()
+    return constructors.get(annotation, annotation)()
 
 
 def ones(axes):
@@ -137,18 +137,18 @@ def ones(axes):
     return np.ones(shape, dtype={"mask": bool, "int": int}.get(axes.kind, float))
 
 
-def arguments(function, own=ARGUMENTS):
+def arguments(function, table=ARGUMENTS):
     """A right call of a function or a record."""
-    values, parameters = own.get(function.__name__, {}), inspect.signature(function).parameters
+    values, parameters = table.get(function.__name__, {}), inspect.signature(function).parameters
     values = {name: value for name, value in values.items() if name in parameters}
-    others = {name: p for name, p in parameters.items() if name not in values}
-    for name, p in others.items():
-        default = p.default not in (p.empty, None)
-        others[name] = p.default if default else valid_value(p.annotation, name)
-    return others | values
+    other_parameters = {name: p for name, p in parameters.items() if name not in values}
+    for name, p in other_parameters.items():
+        has_default = p.default not in (p.empty, None)
+        other_parameters[name] = p.default if has_default else valid_value(p.annotation, name)
+    return other_parameters | values
 
 
-def of_array(axes, array):
+def array_faults(axes, array):
     """What the annotation of an array forbids: (value, error, words of the sentence)."""
     if axes.kind == "mask":
         yield array.astype(int), TypeError, "mask == 1"
@@ -158,30 +158,30 @@ def of_array(axes, array):
     yield array.tolist(), TypeError, "np.asarray("
     yield np.ma.array(array), TypeError, ".filled("
     yield array.reshape(-1, array.shape[-1]).view(np.matrix), TypeError, "np.asarray("
-    for kind in (str, bool, complex, object):
-        yield array.astype(kind), TypeError, ".astype(float)"
+    for dtype in (str, bool, complex, object):
+        yield array.astype(dtype), TypeError, ".astype(float)"
     if axes.kind == "gradient":
         yield array.astype(int), TypeError, ".astype(float)"
         yield np.repeat(array, 2, axis=-1), ValueError, "Take it from the loss"
     elif axes.kind == "int":
         yield array.astype(float), TypeError, ".astype(int)"
     elif axes.kind != "raw":
-        for kind in (np.int8, np.int32, np.uint64):
-            yield array.astype(kind), TypeError, ".astype(float)"
+        for dtype in (np.int8, np.int32, np.uint64):
+            yield array.astype(dtype), TypeError, ".astype(float)"
     if axes.kind in ("", "gradient"):
-        for bad in (np.nan, np.inf, -np.inf):
-            spoilt = array.copy()
-            spoilt.flat[-1] = bad
-            yield spoilt, ValueError, f"is {bad} at position"
+        for bad_value in (np.nan, np.inf, -np.inf):
+            spoilt_array = array.copy()
+            spoilt_array.flat[-1] = bad_value
+            yield spoilt_array, ValueError, f"is {bad_value} at position"
     if axes.names and axes.kind != "gradient":
         yield array[..., :0], ValueError, "filtered"
-        fewer = array[(0,) * (array.ndim - len(axes.names) + 1)]
-        yield np.asarray(fewer), ValueError, "missing axes"
+        flat_array = array[(0,) * (array.ndim - len(axes.names) + 1)]
+        yield np.asarray(flat_array), ValueError, "missing axes"
     if not axes.batched:
         yield array[None], ValueError, "Drop an axis"
 
 
-def of_value(annotation):
+def value_faults(annotation):
     """The same of what is no array."""
     if annotation is callable:
         yield 2.5, TypeError, "Give it uncalled"
@@ -190,8 +190,8 @@ def of_value(annotation):
     elif isinstance(annotation, GenericAlias):
         yield object(), TypeError, "a list or a tuple"
         yield (), ValueError, "is empty"
-        for value, error, words in of_value(*annotation.__args__):
-            yield [value], error, words
+        for value, error, message in value_faults(*annotation.__args__):
+            yield [value], error, message
     elif annotation is not object:
         yield object(), TypeError, MADE_BY[annotation].partition("{")[0]
     if annotation == "length":
@@ -199,21 +199,21 @@ def of_value(annotation):
         yield 2**62, ValueError, "2**62"
 
 
-def shared(annotations, values):
+def axis_faults(annotations, values):
     """For each axis that two arrays share: the second of them twice as long there."""
-    known = set()
+    known_axes = set()
     for name, annotation in annotations.items():
         if hasattr(annotation, "contract"):
-            known |= set(values[name].sizes)
+            known_axes |= set(values[name].sizes)
         elif isinstance(annotation, str) and annotation not in VALUES:
             axes = Axes(annotation)
-            for place, axis in enumerate(axes.names[::-1], 1):
-                if (axis in known or "*" in axis) and axes.kind not in LAST:
-                    yield name, np.repeat(values[name], 2, axis=-place), f"{name} has shape"
-            known |= set(axes.names)
+            for axis_place, axis in enumerate(axes.names[::-1], 1):
+                if (axis in known_axes or "*" in axis) and axes.kind not in LAST:
+                    yield name, np.repeat(values[name], 2, axis=-axis_place), f"{name} has shape"
+            known_axes |= set(axes.names)
 
 
-def batches(annotations, values):
+def batch_faults(annotations, values):
     """The first two arrays with batch axes that do not broadcast."""
     texts = {n: a for n, a in annotations.items() if isinstance(a, str) and a not in VALUES}
     axes = {name: Axes(text) for name, text in texts.items()}
@@ -224,100 +224,100 @@ def batches(annotations, values):
         }
 
 
-def cases(function, values, of_array=of_array):
+def call_faults(function, values, array_faults=array_faults):
     """A contract with a right call, what is wrong in its place, and the error."""
     annotations = {n: p.annotation for n, p in inspect.signature(function).parameters.items()}
     for name, annotation in annotations.items():
         array = isinstance(annotation, str) and annotation not in VALUES
-        rows = of_array(Axes(annotation), values[name]) if array else of_value(annotation)
-        for value, error, words in rows:
-            yield function, values, {name: value}, error, words
-    for name, value, words in shared(annotations, values):
-        yield function, values, {name: value}, ValueError, words
-    for changes in batches(annotations, values):
+        faults = array_faults(Axes(annotation), values[name]) if array else value_faults(annotation)
+        for value, error, message in faults:
+            yield function, values, {name: value}, error, message
+    for name, value, message in axis_faults(annotations, values):
+        yield function, values, {name: value}, ValueError, message
+    for changes in batch_faults(annotations, values):
         yield function, values, changes, ValueError, "Expected equal lengths, or 1"
 
 
 def case_id(case):
     """The function, the arguments and what the error says."""
-    function, _, changes, _, words = case
-    return f"{function.__qualname__}({', '.join(changes)}): {words}"
+    function, _, changes, _, message = case
+    return f"{function.__qualname__}({', '.join(changes)}): {message}"
 
 
-CASES = [case for f in contracts().values() for case in cases(f, arguments(f))]
+CASES = [case for f in contracted().values() for case in call_faults(f, arguments(f))]
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_id)
 def test_what_an_annotation_forbids_is_refused_before_any_arithmetic(case):
-    function, values, changes, error, words = case
+    function, values, changes, error, message = case
     values = values | changes
     arrays = {name: value for name, value in values.items() if type(value) is np.ndarray}
     values |= {name: array.view(NoArithmetic) for name, array in arrays.items()}
     with pytest.raises(error) as refusal:
         function(**values)
-    for fragment in (*changes, words):
+    for fragment in (*changes, message):
         assert fragment in str(refusal.value)
 
 
-@pytest.mark.parametrize("name", contracts())
+@pytest.mark.parametrize("name", contracted())
 def test_what_the_annotations_allow_is_computed_and_has_the_shape_that_they_name(name):
-    function = contracts()[name]
-    result = function(**arguments(function))
-    returns = inspect.signature(function).return_annotation
-    if isinstance(returns, str):
-        Axes(returns).measure(
-            name, result + 0, {} if function.__name__ in ARGUMENTS else dict(LENGTHS)
+    function = contracted()[name]
+    output = function(**arguments(function))
+    return_annotation = inspect.signature(function).return_annotation
+    if isinstance(return_annotation, str):
+        Axes(return_annotation).measure(
+            name, output + 0, {} if function.__name__ in ARGUMENTS else dict(LENGTHS)
         )
-    elif isinstance(returns, type) and returns is not inspect.Signature.empty:
-        assert isinstance(result, returns)
+    elif isinstance(return_annotation, type) and return_annotation is not inspect.Signature.empty:
+        assert isinstance(output, return_annotation)
 
 
 def test_only_the_outermost_call_is_checked_unless_a_function_calls_the_reader_s_code():
     @checked
-    def inner(x: "length"):
+    def inner_function(x: "length"):
         return x
 
     @checked
-    def outer(x: "any T"):
-        return inner(-1)
+    def outer_function(x: "any T"):
+        return inner_function(-1)
 
     @checked
     def caller(function: callable):
         return function(-1)
 
-    assert outer(np.ones(2)) == -1
-    for call in (lambda: inner(-1), lambda: caller(inner)):  # after a call, too
+    assert outer_function(np.ones(2)) == -1
+    for call in (lambda: inner_function(-1), lambda: caller(inner_function)):  # after a call, too
         with pytest.raises(ValueError, match="x=-1"):
             call()
 
 
-def in_single(value):
+def as_float32(value):
     """A value whose arrays of floats have single precision, and can only be read."""
     if dataclasses.is_dataclass(value):
-        return type(value)(*map(in_single, vars(value).values()))
+        return type(value)(*map(as_float32, vars(value).values()))
     if isinstance(value, list | tuple):
-        return type(value)(map(in_single, value))
+        return type(value)(map(as_float32, value))
     if isinstance(value, np.ndarray):
         value = value.astype(np.float32 if value.dtype.kind == "f" else value.dtype)
         value.setflags(write=False)
     return value
 
 
-def types(value):
+def dtype_names(value):
     """The types of all arrays in a value."""
     value = [*vars(value).values()] if dataclasses.is_dataclass(value) else value
-    deeper = map(types, value) if isinstance(value, list | tuple) else ()
-    return {value.dtype.name} if isinstance(value, np.ndarray) else set().union(*deeper)
+    nested_dtypes = map(dtype_names, value) if isinstance(value, list | tuple) else ()
+    return {value.dtype.name} if isinstance(value, np.ndarray) else set().union(*nested_dtypes)
 
 
-@pytest.mark.parametrize("name", contracts())
+@pytest.mark.parametrize("name", contracted())
 def test_inputs_are_only_read_and_single_precision_stays(name):
     values = {
-        argument: in_single(value) for argument, value in arguments(contracts()[name]).items()
+        argument: as_float32(value) for argument, value in arguments(contracted()[name]).items()
     }
-    for argument in WRITTEN & values.keys():
+    for argument in MUTATED_ARGUMENTS & values.keys():
         values[argument] = copy.deepcopy(values[argument])  # can be written
-    result = types(contracts()[name](**values))
-    doubles = ".models." in name or ".alibi_" in name  # by their own arrays, by whole numbers
-    if "float32" in types([*values.values()]) and not doubles:
-        assert "float64" not in result
+    output_dtypes = dtype_names(contracted()[name](**values))
+    makes_float64 = ".models." in name or ".alibi_" in name  # by their own arrays, by whole numbers
+    if "float32" in dtype_names([*values.values()]) and not makes_float64:
+        assert "float64" not in output_dtypes

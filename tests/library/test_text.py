@@ -5,12 +5,12 @@ import pytest
 
 from tutorial_lib import Vocabulary
 
-WORDS = Vocabulary(["<pad>", "dogs", "that", "bark"])
+VOCABULARY = Vocabulary(["<pad>", "dogs", "that", "bark"])
 
 
-@pytest.mark.parametrize("kind", [list, tuple, np.array])
-def test_id_of_a_token_is_its_index_in_any_sequence(kind):
-    ids = WORDS.ids(kind(["bark", "dogs", "bark", "<pad>"]))
+@pytest.mark.parametrize("sequence_type", [list, tuple, np.array])
+def test_id_of_a_token_is_its_index_in_any_sequence(sequence_type):
+    ids = VOCABULARY.ids(sequence_type(["bark", "dogs", "bark", "<pad>"]))
     assert ids.tolist() == [3, 1, 3, 0]
     assert ids.dtype.kind == "i"
 
@@ -25,4 +25,4 @@ def test_tokens_become_a_tuple_so_the_vocabulary_cannot_change():
 
 
 def test_length_is_the_number_of_tokens():
-    assert len(WORDS) == 4
+    assert len(VOCABULARY) == 4

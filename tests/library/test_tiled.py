@@ -18,7 +18,7 @@ from tutorial_lib import (
 BLOCKS = (1, 2, 3, 5, 7, 128)
 
 
-def mask_for(causal, T):
+def equal_mask(causal, T):
     """The mask that means the same, None for no mask."""
     return causal_mask(T) if causal else None
 
@@ -26,7 +26,7 @@ def mask_for(causal, T):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("block", BLOCKS)
 def test_every_block_size_equals_the_loops(X, params, block, causal, assert_close):
-    expected = oracle.mha(X, params, mask=mask_for(causal, X.shape[-2]))
+    expected = oracle.mha(X, params, mask=equal_mask(causal, X.shape[-2]))
     assert_close(tiled_multi_head_attention(X, params, causal=causal, block=block), expected)
 
 
@@ -34,7 +34,7 @@ def test_every_block_size_equals_the_loops(X, params, block, causal, assert_clos
 @pytest.mark.parametrize(("T", "block"), [(1, 4), (7, 4), (8, 4), (9, 4), (33, 16), (300, 128)])
 def test_every_length_equals_the_layer_that_keeps_all_scores(T, block, causal, normal, params):
     X = normal(1, 2, T, 12)
-    expected = multi_head_attention(X, params, mask=mask_for(causal, T))
+    expected = multi_head_attention(X, params, mask=equal_mask(causal, T))
     Y = tiled_multi_head_attention(X, params, causal=causal, block=block)
     np.testing.assert_allclose(Y, expected, rtol=1e-10, atol=1e-12)
 
@@ -53,11 +53,11 @@ def test_heads_that_do_not_fit_into_the_cache_at_once_are_taken_in_groups(normal
     T = 1100  # 2**19 // (256 * T) is 1: one head at a time; a block of 64 takes 7
     params = init_params(np.random.default_rng(0), d_model=6, n_heads=3)
     X = normal(4, T, 6)
-    one, three = (
+    single_heads, grouped_heads = (
         tiled_multi_head_attention(X, params, causal=True, block=block) for block in (256, 64)
     )
-    assert_close(one, multi_head_attention(X, params, mask=causal_mask(T)))
-    assert_close(three, one)
+    assert_close(single_heads, multi_head_attention(X, params, mask=causal_mask(T)))
+    assert_close(grouped_heads, single_heads)
 
 
 @pytest.mark.parametrize("block", [2, 128])
@@ -90,8 +90,8 @@ def test_scores_that_overflow_are_refused_as_by_the_layer_that_keeps_them(params
 def test_input_of_any_layout_gives_the_same(params, normal, assert_close):
     X = normal(1, 2, 5, 12)
     expected = oracle.mha(X, params)
-    for same in (np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X[::-1][::-1]):
-        assert_close(tiled_multi_head_attention(same, params, block=2), expected)
+    for equal_X in (np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X[::-1][::-1]):
+        assert_close(tiled_multi_head_attention(equal_X, params, block=2), expected)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -117,6 +117,6 @@ def peak_of(T):
 
 
 def test_memory_is_linear_in_the_number_of_tokens():
-    short, long = peak_of(1024), peak_of(4096)
-    assert long < 4.2 * short
-    assert long < 4096 * 4096 * 8 / 20, "far below one (T, S) array"
+    short_peak, long_peak = peak_of(1024), peak_of(4096)
+    assert long_peak < 4.2 * short_peak
+    assert long_peak < 4096 * 4096 * 8 / 20, "far below one (T, S) array"

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
-from tests.library.test_signatures import LENGTHS, arguments, case_id, cases, of_array
+from tests.library.test_signatures import LENGTHS, arguments, array_faults, call_faults, case_id
 from tests.pytorch.layers import D_MODEL, PATHS, B, NoArithmetic, T, draw, make
 from tutorial_lib import ShapeError, init_params, pytorch
 from tutorial_lib.pytorch import DecoderAttention, MultiHeadAttention
@@ -20,14 +20,14 @@ FOLDER = Path(pytorch.__file__).parent
 SIZES = {name: LENGTHS[name] for name in ("d_model", "d_k", "d_v")}
 LAYER = MultiHeadAttention(n_heads=LENGTHS["H"], **SIZES).double()
 PARAMS = init_params(np.random.default_rng(0), d_model=12, n_heads=3)
-FLASH = dict.fromkeys("QKV", np.ones((2, 6, 5, 16), np.float32))
-PROCESSES = {"run_parallel", "parallelize_heads", "run_layer", "run_ring", "compare"}
-PROCESSES |= {"ring_attention"}
+FLASH_QKV = dict.fromkeys("QKV", np.ones((2, 6, 5, 16), np.float32))
+PROCESS_CALLS = {"run_parallel", "parallelize_heads", "run_layer", "run_ring", "compare"}
+PROCESS_CALLS |= {"ring_attention"}
 ARGUMENTS = {  # what mathematics asks beside the signature
     "MultiHeadAttention": SIZES,
     "attention_trace": {"module": LAYER},
     "project_packed": {"module": LAYER},
-    "flash_attention": FLASH | {"blocks": None},
+    "flash_attention": FLASH_QKV | {"blocks": None},
     "params_from_module": {"module": LAYER},
     "params_from_torch_mha": {"layer": nn.MultiheadAttention(12, 3)},
     "params_from_decoder": {"decoder": DecoderAttention(12, 3)},
@@ -37,46 +37,46 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     **{name: {"device": "cpu"} for name in ("time_ms", "measure", "peak_mib")},
     "interleave": {"device": "cpu", "calls": {"nothing": list}, "say": None},
     "shard_params": {"params": PARAMS, "rank": 0, "world_size": 3},
-    **{name: {"mesh": DeviceMesh.__new__(DeviceMesh)} for name in PROCESSES},
+    **{name: {"mesh": DeviceMesh.__new__(DeviceMesh)} for name in PROCESS_CALLS},
 }
 
 
-def called(value):
+def checked_call(value):
     """The function that has the contract: of a class its constructor."""
     return value.__init__ if isinstance(value, type) else value
 
 
-def contracts():
+def contract_functions():
     """The functions and constructors of the folder that have a contract, by name."""
     functions = {"forward": LAYER.forward}
     for path in FOLDER.glob("*.py"):
         module = f"tutorial_lib.pytorch.{path.stem}"
         for name, value in vars(importlib.import_module(module)).items():
-            here = getattr(called(value), "__module__", "") == module
-            functions |= {name: value} if here and hasattr(called(value), "contract") else {}
+            here = getattr(checked_call(value), "__module__", "") == module
+            functions |= {name: value} if here and hasattr(checked_call(value), "contract") else {}
     return functions
 
 
-def of_tensor(axes, array):
+def tensor_faults(axes, array):
     """What the annotation of a tensor forbids: (value, error, words of the sentence)."""
-    tensor, least = torch.from_numpy(array), (0,) * (array.ndim - len(axes.names) + 1)
+    tensor, first_entry = torch.from_numpy(array), (0,) * (array.ndim - len(axes.names) + 1)
     for value in (np.ma.array(array), array.tolist(), True):
         yield value, TypeError, "torch.as_tensor("
     if axes.kind == "mask":
         yield tensor.int(), TypeError, "mask == 1"
         yield tensor.float(), TypeError, "mask == 0"
-        for misfit in (np.repeat(array, 2, axis=0), array[None], array[..., :0]):
-            yield misfit, ShapeError, "mask[:, None]"
+        for misfit_mask in (np.repeat(array, 2, axis=0), array[None], array[..., :0]):
+            yield misfit_mask, ShapeError, "mask[:, None]"
         return
     for dtype in (torch.int64, torch.bool, torch.complex64):
         yield tensor.to(dtype), TypeError, "a tensor of floats"
     yield tensor[..., :0], ShapeError, "filtered"
-    yield tensor[least], ShapeError, "missing axes"
+    yield tensor[first_entry], ShapeError, "missing axes"
     if not axes.batched:
         yield tensor[None], ShapeError, "Drop an axis"
 
 
-def of_several(function, values):
+def joint_faults(function, values):
     """What tensors forbid each other, and a layer its inputs."""
     layer = getattr(function, "__self__", values.get("module"))
     arrays = {name: value for name, value in values.items() if type(value) is np.ndarray}
@@ -89,51 +89,51 @@ def of_several(function, values):
             yield {name: np.repeat(array, 2, axis=-1)}, ShapeError, "with d_model=13"
 
 
-def torch_cases():
+def torch_faults():
     """Every contract with a right call, what is wrong in its place, and the error."""
-    for function in contracts().values():
+    for function in contract_functions().values():
         values = arguments(function, ARGUMENTS)
-        tensors = isinstance(called(function).contract, TensorContract)
-        yield from cases(function, values, of_tensor if tensors else of_array)
-        for case in of_several(function, values) if tensors else ():
+        takes_tensors = isinstance(checked_call(function).contract, TensorContract)
+        yield from call_faults(function, values, tensor_faults if takes_tensors else array_faults)
+        for case in joint_faults(function, values) if takes_tensors else ():
             yield function, values, *case
 
 
-def as_tensors(function, values):
+def tensor_values(function, values):
     """The arguments of a call, its arrays as tensors where the function wants tensors."""
-    if not isinstance(called(function).contract, TensorContract):
+    if not isinstance(checked_call(function).contract, TensorContract):
         return values
     return {n: torch.from_numpy(v) if type(v) is np.ndarray else v for n, v in values.items()}
 
 
-@pytest.mark.parametrize("case", [*torch_cases()], ids=case_id)
+@pytest.mark.parametrize("case", [*torch_faults()], ids=case_id)
 def test_what_an_annotation_forbids_is_refused_before_any_arithmetic(case):
-    function, values, changes, error, words = case
-    values = as_tensors(function, values | changes)
-    with NoArithmetic(), pytest.raises(error) as caught:
+    function, values, changes, error, message = case
+    values = tensor_values(function, values | changes)
+    with NoArithmetic(), pytest.raises(error) as refusal:
         function(**values)
-    for fragment in (*changes, words):
-        assert fragment in str(caught.value)
+    for fragment in (*changes, message):
+        assert fragment in str(refusal.value)
 
 
-@pytest.mark.parametrize("name", [n for n in contracts() if n not in PROCESSES])
+@pytest.mark.parametrize("name", [n for n in contract_functions() if n not in PROCESS_CALLS])
 def test_what_the_annotations_allow_is_computed_and_has_the_shape_that_they_name(name):
-    function = contracts()[name]
-    result = function(**as_tensors(function, arguments(function, ARGUMENTS)))
-    returns = inspect.signature(function).return_annotation
-    if isinstance(returns, str) and "mask" not in returns:
-        TensorAxes(returns).measure(name, result, dict(LENGTHS) if name not in ARGUMENTS else {})
-    elif isinstance(returns, type) and returns is not inspect.Signature.empty:
-        assert isinstance(result, returns)
+    function = contract_functions()[name]
+    output = function(**tensor_values(function, arguments(function, ARGUMENTS)))
+    annotation = inspect.signature(function).return_annotation
+    if isinstance(annotation, str) and "mask" not in annotation:
+        TensorAxes(annotation).measure(name, output, dict(LENGTHS) if name not in ARGUMENTS else {})
+    elif isinstance(annotation, type) and annotation is not inspect.Signature.empty:
+        assert isinstance(output, annotation)
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_autocast_does_not_take_double_precision_along(path, dtype):
-    other = {torch.float32: torch.float64, torch.float64: torch.float32}[dtype]
-    words = pytest.raises(TypeError, match="expected one precision")
-    with torch.autocast("cpu", dtype=torch.bfloat16), words:
-        path(make(dtype), draw(T, D_MODEL).to(other))
+    other_dtype = {torch.float32: torch.float64, torch.float64: torch.float32}[dtype]
+    refusal = pytest.raises(TypeError, match="expected one precision")
+    with torch.autocast("cpu", dtype=torch.bfloat16), refusal:
+        path(make(dtype), draw(T, D_MODEL).to(other_dtype))
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)

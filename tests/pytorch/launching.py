@@ -13,23 +13,23 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def free_port():
     """A port that was free a moment ago."""
-    with socket.create_server(("", 0)) as server:
-        return server.getsockname()[1]
+    with socket.create_server(("", 0)) as listener:
+        return listener.getsockname()[1]
 
 
-def alive(pid):
+def is_alive(pid):
     """Whether there is such a process; one that is dead and not yet waited for is none."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+        stat_text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
         return False
-    return text.rpartition(")")[2].split()[0] != "Z"
+    return stat_text.rpartition(")")[2].split()[0] != "Z"
 
 
-def children():
+def child_pids():
     """The processes that this one has started and that are alive."""
-    tasks = Path("/proc/self/task").glob("*/children")
-    return [pid for task in tasks for pid in task.read_text().split() if alive(pid)]
+    task_files = Path("/proc/self/task").glob("*/children")
+    return [pid for task in task_files for pid in task.read_text().split() if is_alive(pid)]
 
 
 def backend(n):

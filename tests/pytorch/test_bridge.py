@@ -56,9 +56,9 @@ def grouped_params(G):
     return GroupedParams(params.W_Q, params.W_K[:G], params.W_V[:G], params.W_O)
 
 
-@pytest.mark.parametrize("make", [lambda params: params, lambda _: grouped_params(2)])
-def test_each_row_is_one_feature_of_one_head_or_kv_head(params, make):
-    params = make(params)
+@pytest.mark.parametrize("convert", [lambda params: params, lambda _: grouped_params(2)])
+def test_each_row_is_one_feature_of_one_head_or_kv_head(params, convert):
+    params = convert(params)
     expected = [
         W[h, :, column]
         for W in (params.W_Q, params.W_K, params.W_V)
@@ -70,43 +70,43 @@ def test_each_row_is_one_feature_of_one_head_or_kv_head(params, make):
 
 # --- there and back ---
 
-PAIRS = {
+CONVERSIONS = {
     module_from_params: params_from_module,
     torch_mha_from_params: params_from_torch_mha,
     decoder_from_params: params_from_decoder,
 }
-each_pair = pytest.mark.parametrize(("make", "take"), PAIRS.items())
+each_conversion = pytest.mark.parametrize(("to_layer", "to_params"), CONVERSIONS.items())
 
 
-@each_pair
+@each_conversion
 @pytest.mark.parametrize("widths", [(12, 3, 4, 4), (12, 3, 4, 7), (5, 1, 2, 2), (6, 2, 8, 3)])
-def test_params_go_into_a_layer_and_back_unchanged(make, take, widths):
+def test_params_go_into_a_layer_and_back_unchanged(to_layer, to_params, widths):
     d_model, H, d_k, d_v = widths
     rng = np.random.default_rng(0)
     params = init_params(rng, d_model=d_model, n_heads=H, d_k=d_k, d_v=d_v)
-    if make is torch_mha_from_params and not H * d_k == H * d_v == d_model:
+    if to_layer is torch_mha_from_params and not H * d_k == H * d_v == d_model:
         words = f"H={H}, d_model={d_model}, d_k={d_k}, d_v={d_v}; expected d_k = d_v = d_model / H"
         with pytest.raises(ShapeError, match=words):
-            make(params)
+            to_layer(params)
     else:
-        assert_same_params(take(make(params)), params)
+        assert_same_params(to_params(to_layer(params)), params)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize(
-    ("make", "layer"),
+    ("to_layer", "layer"),
     [
         (module_from_params, partial(MultiHeadAttention, 12, 3, d_k=4, d_v=7)),
         (torch_mha_from_params, partial(nn.MultiheadAttention, 20, 4, bias=False)),
         (decoder_from_params, partial(DecoderAttention, 12, 6, n_kv_heads=2, sizes=(4, 7))),
     ],
 )
-def test_a_layer_goes_into_params_and_back_unchanged_in_every_precision(make, layer, dtype):
+def test_a_layer_goes_into_params_and_back_unchanged_in_every_precision(to_layer, layer, dtype):
     torch.manual_seed(0)
     layer = layer().to(dtype)
-    params = PAIRS[make](layer)
+    params = CONVERSIONS[to_layer](layer)
     assert {getattr(params, name).dtype for name in WEIGHTS} == {np.dtype(np.float64)}
-    state = make(params, dtype=dtype).state_dict()
+    state = to_layer(params, dtype=dtype).state_dict()
     assert list(state) == list(layer.state_dict())
     for name, tensor in layer.state_dict().items():
         torch.testing.assert_close(state[name], tensor, rtol=0, atol=0)
@@ -119,12 +119,12 @@ def test_the_module_computes_what_the_loops_compute(X, params, square_mask, asse
     assert_close(module(torch.tensor(X), mask=mask).detach().numpy(), expected)
 
 
-@pytest.mark.parametrize("make", PAIRS)
-def test_a_new_layer_is_as_any_new_layer_and_takes_no_random_numbers(make):
+@pytest.mark.parametrize("to_layer", CONVERSIONS)
+def test_a_new_layer_is_as_any_new_layer_and_takes_no_random_numbers(to_layer):
     torch.manual_seed(3)
-    before = torch.get_rng_state()
-    layer = make(torch_params())
-    assert torch.equal(torch.get_rng_state(), before)
+    rng_state = torch.get_rng_state()
+    layer = to_layer(torch_params())
+    assert torch.equal(torch.get_rng_state(), rng_state)
     assert layer.training
     assert getattr(layer, "dropout", 0.0) == 0.0
     assert getattr(layer, "batch_first", True)
@@ -145,30 +145,30 @@ LAYOUTS = {  # the same numbers in memory in another order
 }
 
 
-@each_pair
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_arrays_of_any_layout_and_kind_go_across_as_float64(make, take, layout):
+@each_conversion
+@pytest.mark.parametrize("memory_layout", LAYOUTS)
+def test_arrays_of_any_layout_and_kind_go_across_as_float64(to_layer, to_params, memory_layout):
     params = torch_params()
-    params = Params(*(LAYOUTS[layout](getattr(params, name)) for name in WEIGHTS))
-    layer = make(params)
+    params = Params(*(LAYOUTS[memory_layout](getattr(params, name)) for name in WEIGHTS))
+    layer = to_layer(params)
     assert {weight.dtype for weight in layer.parameters()} == {torch.float64}
-    assert_same_params(take(layer), params)
+    assert_same_params(to_params(layer), params)
 
 
-@each_pair
+@each_conversion
 @pytest.mark.parametrize("H", [1, 2])
-def test_both_sides_own_their_numbers(make, take, H):
-    params, untouched = torch_params(H, 2), torch_params(H, 2)
-    layer = make(params)
+def test_both_sides_own_their_numbers(to_layer, to_params, H):
+    params, original_params = torch_params(H, 2), torch_params(H, 2)
+    layer = to_layer(params)
     with torch.no_grad():
         for weight in layer.parameters():
             weight.add_(1)
-    assert_same_params(params, untouched)
-    state = copy.deepcopy(layer.state_dict())
-    for W in vars(take(layer)).values():
+    assert_same_params(params, original_params)
+    original_state = copy.deepcopy(layer.state_dict())
+    for W in vars(to_params(layer)).values():
         W[:] = 0
     for name, tensor in layer.state_dict().items():
-        assert torch.equal(tensor, state[name]), name
+        assert torch.equal(tensor, original_state[name]), name
 
 
 # --- GroupedParams and the decoder ---
@@ -196,8 +196,8 @@ def test_gains_of_qk_norm_go_into_a_decoder_and_are_not_lost_on_the_way_back():
     decoder = decoder_from_params(grouped_params(2), sight=Sight(qk_norm=gains, eps=1e-5))
     np.testing.assert_array_equal(decoder.qk_norm.detach().numpy(), gains)
     assert decoder.eps == 1e-5
-    words = "the decoder has QK-norm; expected none, since GroupedParams hold no gains"
-    with pytest.raises(ValueError, match=words):
+    message = "the decoder has QK-norm; expected none, since GroupedParams hold no gains"
+    with pytest.raises(ValueError, match=message):
         params_from_decoder(decoder)
 
 
@@ -238,62 +238,64 @@ def test_only_params_are_taken_for_params(function, value):
         function(value)
 
 
-@pytest.mark.parametrize("make", [module_from_params, torch_mha_from_params, decoder_from_params])
+@pytest.mark.parametrize(
+    "to_layer", [module_from_params, torch_mha_from_params, decoder_from_params]
+)
 @pytest.mark.parametrize("dtype", [torch.int64, torch.complex64])
-def test_only_a_precision_of_floats_is_taken_for_one(make, dtype):
+def test_only_a_precision_of_floats_is_taken_for_one(to_layer, dtype):
     with pytest.raises(TypeError, match=f"dtype is {dtype}; expected a precision of floats. Give"):
-        make(torch_params(), dtype=dtype)
+        to_layer(torch_params(), dtype=dtype)
 
 
 @pytest.mark.parametrize("value", [1e-30, math.nan])
 @pytest.mark.parametrize(
-    ("take", "layer"),
+    ("to_params", "layer"),
     [
         (params_from_module, MultiHeadAttention(4, 2, bias=True)),
         (params_from_torch_mha, nn.MultiheadAttention(4, 2)),
         (params_from_decoder, DecoderAttention(4, 2, bias=True)),
     ],
 )
-def test_a_bias_must_be_zero(take, layer, value):
+def test_a_bias_must_be_zero(to_params, layer, value):
     layer.requires_grad_(False)
     biases = {name: tensor for name, tensor in layer.named_parameters() if "bias" in name}
     assert len(biases) == 2
     for bias in biases.values():
         bias.zero_()
-    take(layer)
+    to_params(layer)
     for name, bias in biases.items():
         bias[-1] = value
         projection = name.removesuffix("_bias").removesuffix(".bias")
         with pytest.raises(ValueError, match=f"the bias of {projection} is not zero; expected no"):
-            take(layer)
+            to_params(layer)
         bias.zero_()
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"kdim": 7}, "kdim=7, vdim=20; expected queries"),
         ({"vdim": 9, "add_zero_attn": True}, "kdim=20, vdim=9, add_zero_attn=True; expected qu"),
         ({"add_bias_kv": True}, "and add_bias_kv=True; expected"),
     ],
 )
-def test_options_that_params_cannot_hold_are_refused(options, words):
-    with pytest.raises(ValueError, match=words):
+def test_options_that_params_cannot_hold_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
         params_from_torch_mha(torch_layer(**options))
 
 
-@each_pair
-def test_weights_that_are_no_numbers_are_refused(make, take):
-    layer = make(torch_params()).requires_grad_(False)
+@each_conversion
+def test_weights_that_are_no_numbers_are_refused(to_layer, to_params):
+    layer = to_layer(torch_params()).requires_grad_(False)
     layer.out_proj.weight[1, 2] = math.nan
     with pytest.raises(ValueError, match=r"W_O is nan at position \(2, 1\)"):
-        take(layer)
+        to_params(layer)
 
 
 def test_weights_that_do_not_fit_the_heads_are_refused_with_their_shapes():
-    ours, theirs = DecoderAttention(D_MODEL, H), torch_layer(bias=False)
-    ours.qkv_proj = nn.Linear(D_MODEL, 55, bias=False)
-    theirs.in_proj_weight = nn.Parameter(theirs.in_proj_weight[5:].detach())
-    for take, layer in ((params_from_decoder, ours), (params_from_torch_mha, theirs)):
+    decoder, torch_mha = DecoderAttention(D_MODEL, H), torch_layer(bias=False)
+    decoder.qkv_proj = nn.Linear(D_MODEL, 55, bias=False)
+    torch_mha.in_proj_weight = nn.Parameter(torch_mha.in_proj_weight[5:].detach())
+    for to_params, layer in ((params_from_decoder, decoder), (params_from_torch_mha, torch_mha)):
         with pytest.raises(ShapeError, match=rf"\(55, 20\) and \(20, 20\); .* with H={H}, G={H}"):
-            take(layer)
+            to_params(layer)

@@ -21,11 +21,11 @@ T4, A100, H200, P100 = (7, 5), (8, 0), (9, 0), (6, 0)
 
 
 @pytest.fixture(autouse=True)
-def stand_in(monkeypatch):
+def fake_gpus(monkeypatch):
     """`stand_in(*capabilities, mps=False)`: play a machine with such CUDA devices, or with MPS."""
     monkeypatch.delenv(VARIABLE, raising=False)
 
-    def play(*capabilities, mps=False):
+    def play_machine(*capabilities, mps=False):
         cuda = {
             "is_available": lambda: bool(capabilities),
             "device_count": lambda: len(capabilities),
@@ -39,7 +39,7 @@ def stand_in(monkeypatch):
             monkeypatch.setattr(torch.cuda, name, function)
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
 
-    return play
+    return play_machine
 
 
 @pytest.mark.parametrize(
@@ -51,44 +51,44 @@ def stand_in(monkeypatch):
         ([T4, H200], True, ["cuda:0", "cuda:1", "mps", "cpu"]),
     ],
 )
-def test_the_best_device_is_cuda_then_mps_then_the_cpu(stand_in, capabilities, mps, names):
-    stand_in(*capabilities, mps=mps)
+def test_the_best_device_is_cuda_then_mps_then_the_cpu(fake_gpus, capabilities, mps, names):
+    fake_gpus(*capabilities, mps=mps)
     assert available_devices() == names
     assert best_device() == torch.device(names[0])
 
 
 @pytest.mark.parametrize(
-    ("wish", "name"),
+    ("requested", "name"),
     [("cpu", "cpu"), ("mps", "mps"), ("cuda:0", "cuda:0"), ("cuda", "cuda:1"), ("", "cuda:0")],
 )
-def test_the_variable_overrides_the_choice(stand_in, monkeypatch, wish, name):
-    stand_in(T4, H200, mps=True)
-    monkeypatch.setenv(VARIABLE, wish)
+def test_the_variable_overrides_the_choice(fake_gpus, monkeypatch, requested, name):
+    fake_gpus(T4, H200, mps=True)
+    monkeypatch.setenv(VARIABLE, requested)
     assert best_device() == torch.device(name)
 
 
-ABSENT = [([T4, H200], w) for w in ("cuda:2", "gpu", "cuda:", "CUDA", "meta", "cuda:-1", "0")]
-ABSENT += [([], wish) for wish in ("cuda", "cuda:0", "mps")]
+ABSENT = [([T4, H200], wish) for wish in ("cuda:2", "gpu", "cuda:", "CUDA", "meta", "cuda:-1", "0")]
+ABSENT += [([], requested) for requested in ("cuda", "cuda:0", "mps")]
 
 
-@pytest.mark.parametrize(("capabilities", "wish"), ABSENT)
+@pytest.mark.parametrize(("capabilities", "requested"), ABSENT)
 def test_an_absent_device_is_an_error_that_says_what_exists(
-    stand_in, monkeypatch, capabilities, wish
+    fake_gpus, monkeypatch, capabilities, requested
 ):
-    stand_in(*capabilities)
-    monkeypatch.setenv(VARIABLE, wish)
+    fake_gpus(*capabilities)
+    monkeypatch.setenv(VARIABLE, requested)
     names = ", ".join(available_devices())
-    words = f"is '{wish}'; expected a device of this machine: {names}. Name one of these"
-    with pytest.raises(ValueError, match=f"{VARIABLE} {words}"):
+    message = f"is '{requested}'; expected a device of this machine: {names}. Name one of these"
+    with pytest.raises(ValueError, match=f"{VARIABLE} {message}"):
         best_device()
     for call in (find_device, capability, best_dtype, describe_device):
-        with pytest.raises(ValueError, match=f"device {words}"):
-            call(wish)
+        with pytest.raises(ValueError, match=f"device {message}"):
+            call(requested)
 
 
 @pytest.mark.parametrize("name", ["mps:0", "cuda:1", "cpu:0"])
-def test_the_device_of_a_tensor_is_found(stand_in, name):
-    stand_in(T4, H200, mps=True)
+def test_the_device_of_a_tensor_is_found(fake_gpus, name):
+    fake_gpus(T4, H200, mps=True)
     assert find_device(torch.device(name)).type == name.partition(":")[0]
 
 
@@ -96,24 +96,24 @@ DTYPES = {P100: "float32", (7, 0): "float16", T4: "float16", A100: "bfloat16", (
 DTYPES |= {H200: "bfloat16", (12, 0): "bfloat16"}
 
 
-def test_the_dtype_is_the_one_with_matrix_units(stand_in):
-    stand_in(*DTYPES, mps=True)
-    for n, (number, dtype) in enumerate(DTYPES.items()):
-        assert capability(f"cuda:{n}") == number
+def test_the_dtype_is_the_one_with_matrix_units(fake_gpus):
+    fake_gpus(*DTYPES, mps=True)
+    for n, (version, dtype) in enumerate(DTYPES.items()):
+        assert capability(f"cuda:{n}") == version
         assert best_dtype(f"cuda:{n}") == getattr(torch, dtype)
     for device in ("cpu", "mps"):
         assert (capability(device), best_dtype(device)) == (None, torch.float32)
 
 
-def test_the_description_is_one_line_that_tells_device_precision_and_choice(stand_in, monkeypatch):
-    stand_in(T4, mps=True)
-    t4 = "cuda:0: Stand-in 0, capability 7.5, 16 GiB; fast in float16; "
-    assert describe_device("cuda") == t4 + "one of cuda:0, mps, cpu"
+def test_the_description_is_one_line_that_tells_device_precision_and_choice(fake_gpus, monkeypatch):
+    fake_gpus(T4, mps=True)
+    t4_line = "cuda:0: Stand-in 0, capability 7.5, 16 GiB; fast in float16; "
+    assert describe_device("cuda") == t4_line + "one of cuda:0, mps, cpu"
     assert describe_device("mps").startswith("mps: Apple's GPU; fast in float32")
     monkeypatch.setattr(module.os, "cpu_count", lambda: 4)
     monkeypatch.setenv(VARIABLE, "cpu")
-    cpu = "cpu: 4 cores; fast in float32; one of cuda:0, mps, cpu, TUTORIAL_LIB_DEVICE=cpu"
-    assert describe_device(best_device()) == cpu
+    cpu_line = "cpu: 4 cores; fast in float32; one of cuda:0, mps, cpu, TUTORIAL_LIB_DEVICE=cpu"
+    assert describe_device(best_device()) == cpu_line
 
 
 def test_comparisons_are_made_on_the_cpu_in_float64():
@@ -127,14 +127,14 @@ def test_comparisons_are_made_on_the_cpu_in_float64():
 
 def test_a_comparison_never_puts_a_float64_on_the_device():
     """A stand-in for a tensor on MPS, which cannot hold float64, keeps the order of the steps."""
-    steps = []
+    method_names = []
 
     class OnMPS:
-        def __getattr__(self, step):
-            return lambda: steps.append(step) or self
+        def __getattr__(self, method_name):
+            return lambda: method_names.append(method_name) or self
 
     to_float64(OnMPS())
-    assert steps.index("cpu") < steps.index("double")
+    assert method_names.index("cpu") < method_names.index("double")
 
 
 @pytest.mark.gpu

@@ -31,9 +31,9 @@ PRECISIONS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 PARAMS = init_params(np.random.default_rng(0), d_model=D, n_heads=H)
 CAUSAL = torch.ones(T, T, dtype=torch.bool).tril()
 NOTHING_HIDDEN = torch.zeros(T, T, dtype=torch.bool)
-STEPS = "training", "evaluation"  # the modes in which the layer takes its steps one by one
-LAST = torch.arange(T) == T - 1
-NATIVE = "_native_multi_head_attention"  # the program of the fast path
+STEP_MODES = "training", "evaluation"  # the modes in which the layer takes its steps one by one
+LAST_TOKEN = torch.arange(T) == T - 1
+FAST_PROGRAM = "_native_multi_head_attention"  # the program of the fast path
 REFUSED = "Explicit attn_mask should not be set when is_causal=True"
 REFUSES = tuple(map(int, torch.__version__.split(".")[:2])) > (2, 13)  # a mask beside is_causal
 
@@ -65,21 +65,21 @@ def torch_layer(*, n_heads=H, **options):
 
 
 @contextlib.contextmanager
-def mode_of(layer, mode):
+def layer_mode(layer, mode):
     """Set "training", "evaluation" (with gradients) or "fast path" (without them)."""
     layer.train(mode == "training")
-    patch = mock.patch.object(torch, NATIVE, wraps=getattr(torch, NATIVE))
-    with torch.set_grad_enabled(mode != "fast path"), patch as native:
+    program_patch = mock.patch.object(torch, FAST_PROGRAM, wraps=getattr(torch, FAST_PROGRAM))
+    with torch.set_grad_enabled(mode != "fast path"), program_patch as native_mock:
         yield
-    assert native.called == (mode == "fast path")
+    assert native_mock.called == (mode == "fast path")
 
 
 def output(layer, X, mode, **options):
-    with mode_of(layer, mode):
+    with layer_mode(layer, mode):
         return layer(X, X, X, **options)[0].detach()
 
 
-def ours(X, mask):
+def book_layer(X, mask):
     """Return Y of the book's layer in NumPy, as a tensor."""
     return torch.from_numpy(multi_head_attention(X.numpy(), PARAMS, mask=mask.numpy()))
 
@@ -88,21 +88,21 @@ def heads_of(X):
     return X.unflatten(-1, (H, -1)).transpose(1, 2)
 
 
-def looks(call, X):
+def sight(call, X):
     """Return (T, T): does output t move when token s changes? `call` takes (1, T, D)."""
     Y, columns = call(X), []
     for s in range(X.shape[1]):
-        changed = X.clone()
-        changed[:, s] = numbers(100 + s, D)
-        equal = (call(changed) - Y).abs().amax(dim=-1)[0] <= 1e-9
-        columns.append(~equal)  # NaN is not equal
+        changed_X = X.clone()
+        changed_X[:, s] = numbers(100 + s, D)
+        is_equal = (call(changed_X) - Y).abs().amax(dim=-1)[0] <= 1e-9
+        columns.append(~is_equal)  # NaN is not equal
     return torch.stack(columns, dim=1)
 
 
 def layer_looks(mode, **options):
     """Return (T, T): which tokens PyTorch's layer looks at, in a mode."""
     layer = torch_layer()
-    return looks(lambda X: output(layer, X, mode, **options), numbers(0, 1, T, D))
+    return sight(lambda X: output(layer, X, mode, **options), numbers(0, 1, T, D))
 
 
 def sdpa_weights(queries, keys, **options):
@@ -122,8 +122,8 @@ def table(heading):
 def test_every_row_and_silent_difference_of_the_page_has_its_calls_in_the_same_words():
     for heading in (TABLE, HINT):
         assert table(heading) == [cells for name, cells in ROWS if name == heading]
-    section = PAGE.partition("## Where PyTorch does otherwise")[2]
-    assert set(re.findall(r"^\*\*The ([\w ]+)\.\*\*", section, re.M)) == set(SILENT)
+    page_section = PAGE.partition("## Where PyTorch does otherwise")[2]
+    assert set(re.findall(r"^\*\*The ([\w ]+)\.\*\*", page_section, re.M)) == set(SILENT)
     [version] = re.findall(r"^torch==([\d.]+)$", PINNED, re.M)
     assert f"torch {version} " in PAGE
 
@@ -137,14 +137,14 @@ def test_the_page_names_what_else_torch_has():
     assert {"FlexAttention", "`torch.nn.attention.varlen`"} <= set(re.split(r"[ ;,]", PAGE))
     assert "changes each score or says which keys are seen. `torch.nn.attention.varlen`," in PAGE
     A = numbers(0, 1, H, T, 8)
-    functions = {
+    flex_options = {
         "score_mod": lambda score, b, h, query, key: score - 1e9 * (key > query),
         "block_mask": flex_attention.create_block_mask(
             lambda b, h, query, key: query >= key, 1, H, T, T, device="cpu"
         ),
     }
     expected = F.scaled_dot_product_attention(A, A, A, is_causal=True)
-    for name, function in functions.items():
+    for name, function in flex_options.items():
         heads = flex_attention.flex_attention(A, A, A, **{name: function})
         torch.testing.assert_close(heads, expected)
 
@@ -153,14 +153,14 @@ def test_the_page_names_what_else_torch_has():
 @table_row("True in a boolean mask", "may look", "**may not look**, in both masks", "may look")
 def _():
     X = numbers(0, 1, T, D)
-    assert torch.equal(looks(lambda X: ours(X, CAUSAL), X), CAUSAL)
+    assert torch.equal(sight(lambda X: book_layer(X, CAUSAL), X), CAUSAL)
     assert torch.equal(layer_looks("training", attn_mask=~CAUSAL), CAUSAL)
-    pairs = layer_looks("training", key_padding_mask=LAST[None])
+    pairs = layer_looks("training", key_padding_mask=LAST_TOKEN[None])
     assert not pairs[:-1, -1].any(), "the key of the last token is hidden"
     assert pairs[:, :-1].all()
     assert torch.equal(sdpa_weights(T, T, attn_mask=CAUSAL) > 0, CAUSAL)
-    future = layer_looks("training", attn_mask=CAUSAL, need_weights=False)
-    assert torch.equal(future & ~torch.eye(T, dtype=torch.bool), ~CAUSAL)
+    future_pairs = layer_looks("training", attn_mask=CAUSAL, need_weights=False)
+    assert torch.equal(future_pairs & ~torch.eye(T, dtype=torch.bool), ~CAUSAL)
     assert torch.equal(sdpa_weights(T, T, attn_mask=~CAUSAL) > 0, ~CAUSAL)
 
 
@@ -174,26 +174,26 @@ def _():
     layer, X = torch_layer(), numbers(0, B, T, D)
     heads = heads_of(X)
     calls = {
-        "book": lambda mask: ours(X, mask),
+        "book": lambda mask: book_layer(X, mask),
         "SDPA": lambda mask: F.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask),
         "layer": lambda mask: layer(X, X, X, attn_mask=~mask),
     }
     shapes = (1, T, T), (H, T, T), (B, 1, 1, T), (B, 1, T, T), (B, H, T, T)
     expected = {shape: {"book", "SDPA"} for shape in shapes}
     expected |= {(T, T): {"book", "SDPA", "layer"}, (B * H, T, T): {"layer"}}
-    accepted = {shape: set() for shape in expected}
+    accepted_by = {shape: set() for shape in expected}
     for shape, (name, call) in itertools.product(expected, calls.items()):
         with contextlib.suppress(RuntimeError, AssertionError, ShapeError):
             call(torch.ones(shape, dtype=torch.bool))
-            accepted[shape].add(name)
-    assert accepted == expected
+            accepted_by[shape].add(name)
+    assert accepted_by == expected
     layer(X, X, X, key_padding_mask=torch.zeros(B, T, dtype=torch.bool))
 
 
-def padding(n_texts):
+def padding_masks(n_texts):
     """Return (n_texts, T, T): text b may look at its first b + 1 tokens, in every row."""
-    real = torch.arange(T) <= torch.arange(n_texts)[:, None]
-    return real[:, None].expand(n_texts, T, T)
+    is_real = torch.arange(T) <= torch.arange(n_texts)[:, None]
+    return is_real[:, None].expand(n_texts, T, T)
 
 
 @paragraph("axis of heads")
@@ -205,50 +205,50 @@ def padding(n_texts):
 )
 def _():
     X, mask = numbers(0, 1, T, D), CAUSAL[None]
-    torch.testing.assert_close(ours(X, mask), ours(X, CAUSAL))
+    torch.testing.assert_close(book_layer(X, mask), book_layer(X, CAUSAL))
     A = [heads_of(X)] * 3
-    masked = [F.scaled_dot_product_attention(*A, attn_mask=m) for m in (mask, CAUSAL)]
-    torch.testing.assert_close(*masked)
+    masked_heads = [F.scaled_dot_product_attention(*A, attn_mask=m) for m in (mask, CAUSAL)]
+    torch.testing.assert_close(*masked_heads)
     X, layer = numbers(0, 2, T, D), torch_layer(n_heads=1)
-    Y = layer(X, X, X, attn_mask=~padding(2))[0]
-    for text, own_mask in enumerate(padding(2)):
+    Y = layer(X, X, X, attn_mask=~padding_masks(2))[0]
+    for text, text_mask in enumerate(padding_masks(2)):
         alone = X[text : text + 1]
-        torch.testing.assert_close(Y[text], layer(alone, alone, alone, attn_mask=~own_mask)[0][0])
+        torch.testing.assert_close(Y[text], layer(alone, alone, alone, attn_mask=~text_mask)[0][0])
     with pytest.raises(RuntimeError, match="3D attn_mask"):
         torch_layer()(X[:1], X[:1], X[:1], attn_mask=~CAUSAL[None])
     for n_texts in (2, H):
-        X, mask = numbers(0, n_texts, T, D), padding(n_texts)
+        X, mask = numbers(0, n_texts, T, D), padding_masks(n_texts)
         A = [heads_of(X)] * 3
         with pytest.raises(RuntimeError, match="3D attn_mask"):
             torch_layer()(X, X, X, attn_mask=~mask)
         if n_texts != H:
             with pytest.raises(ShapeError, match="needs a head axis"):
-                ours(X, mask)
+                book_layer(X, mask)
             with pytest.raises(RuntimeError, match="must match the size"):
                 F.scaled_dot_product_attention(*A, attn_mask=mask)
-    per_head, per_text = (
+    per_head, text_weights = (
         trace(X.numpy(), PARAMS, mask=m.numpy()).weights for m in (mask, mask[:, None])
     )
     assert ((per_head > 0) == mask[None].numpy()).all(), "head h has the mask of text h"
-    assert ((per_text > 0) == mask[:, None].numpy()).all()
-    assert (per_text[0, ..., 1:] == 0).all(), "text 0 has one token"
+    assert ((text_weights > 0) == mask[:, None].numpy()).all()
+    assert (text_weights[0, ..., 1:] == 0).all(), "text 0 has one token"
     assert (per_head[0, H - 1, :, 1:H] > 0).all(), "and in the last head sees the padding behind it"
-    masked = [F.scaled_dot_product_attention(*A, attn_mask=m) for m in (mask, mask[None])]
-    torch.testing.assert_close(*masked)
+    masked_heads = [F.scaled_dot_product_attention(*A, attn_mask=m) for m in (mask, mask[None])]
+    torch.testing.assert_close(*masked_heads)
 
 
 @table_row("a mask of floats", "refused", "added to the scores", "added to the scores")
 def _():
     X, bias = numbers(0, 1, T, D), numbers(3, T, T)
     with pytest.raises(TypeError, match="booleans"):
-        ours(X, bias)
+        book_layer(X, bias)
     scores = numbers(1, 1, 1, T, T)
     identity = torch.eye(T, dtype=torch.float64)[None, None]
     weights = F.scaled_dot_product_attention(scores, identity, identity, attn_mask=bias, scale=1.0)
     torch.testing.assert_close(weights, (scores + bias).softmax(dim=-1))
     layer = torch_layer(n_heads=1)
-    weights, biased = layer(X, X, X)[1], layer(X, X, X, attn_mask=bias)[1]
-    torch.testing.assert_close(biased, (weights.log() + bias).softmax(dim=-1))
+    weights, biased_weights = layer(X, X, X)[1], layer(X, X, X, attn_mask=bias)[1]
+    torch.testing.assert_close(biased_weights, (weights.log() + bias).softmax(dim=-1))
 
 
 @paragraph("fully masked row")
@@ -262,11 +262,11 @@ def _():
     X, hidden = numbers(0, 1, T, D), NOTHING_HIDDEN.clone()
     hidden[2] = True
     layer = torch_layer()
-    assert not ours(X, ~hidden)[0, 2].any()
-    for mode in (*STEPS, "fast path"):
+    assert not book_layer(X, ~hidden)[0, 2].any()
+    for mode in (*STEP_MODES, "fast path"):
         assert output(layer, X, mode, attn_mask=hidden)[0, 2].isnan().all()
     options = {"attn_mask": hidden, "need_weights": False}
-    for mode in STEPS:
+    for mode in STEP_MODES:
         assert torch.equal(output(layer, X, mode, **options)[0, 2], layer.out_proj.bias)
         assert not output(torch_layer(bias=False), X, mode, **options)[0, 2].any()
     assert output(layer, X, "fast path", **options)[0, 2].isnan().all()
@@ -318,16 +318,16 @@ def _():
         sdpa_weights(T, S, attn_mask=mask, is_causal=True, dropout_p=0.1)
     for dtype in PRECISIONS:
         A = numbers(6, 1, 2, T, 8, dtype=dtype)
-        for fits in (CAUSAL, CAUSAL[None, None], bias := torch.zeros(T, T, dtype=dtype)):
+        for fused_mask in (CAUSAL, CAUSAL[None, None], bias := torch.zeros(T, T, dtype=dtype)):
             with refusal():
-                F.scaled_dot_product_attention(A, A, A, attn_mask=fits, is_causal=True)
-    turned = A.mT.contiguous().mT
+                F.scaled_dot_product_attention(A, A, A, attn_mask=fused_mask, is_causal=True)
+    transposed_A = A.mT.contiguous().mT
     for QKV, attn_mask in (
         ((A[0], A[0], A[0]), CAUSAL),
         ((A[None], A[None], A[None]), CAUSAL),
-        ((turned, A, A), CAUSAL),
-        ((A, turned, A), CAUSAL),
-        ((A, A, turned), CAUSAL),
+        ((transposed_A, A, A), CAUSAL),
+        ((A, transposed_A, A), CAUSAL),
+        ((A, A, transposed_A), CAUSAL),
         ((A, A, A[..., :4]), CAUSAL),
         ((A, A, A), CAUSAL[None]),
         ((A, A, A), bias.requires_grad_()),
@@ -336,9 +336,9 @@ def _():
             F.scaled_dot_product_attention(*QKV, attn_mask=attn_mask, is_causal=True)
     with sdpa_kernel(SDPBackend.MATH), pytest.raises(RuntimeError, match=REFUSED):
         sdpa_weights(T, S, attn_mask=mask, is_causal=True)
-    ours, X, context = MultiHeadAttention(D, H).double(), numbers(0, T, D), numbers(1, S, D)
-    steps = attention_trace(ours, X, context=context, mask=mask, is_causal=True)
-    assert torch.equal(steps.weights[0] > 0, mask & torch.from_numpy(causal_mask(T, S)))
+    book_layer, X, context = MultiHeadAttention(D, H).double(), numbers(0, T, D), numbers(1, S, D)
+    book_trace = attention_trace(book_layer, X, context=context, mask=mask, is_causal=True)
+    assert torch.equal(book_trace.weights[0] > 0, mask & torch.from_numpy(causal_mask(T, S)))
 
 
 def refusal():
@@ -348,10 +348,10 @@ def refusal():
 
 def both_hold_from_the_first_corner_or_are_refused(mask):
     """Return whether a mask beside `is_causal` does what this version of PyTorch is known for."""
-    looks = None
+    sight = None
     with refusal():
-        looks = sdpa_weights(*mask.shape, attn_mask=mask, is_causal=True) > 0
-    return looks is None if REFUSES else torch.equal(looks, mask & torch.ones_like(mask).tril())
+        sight = sdpa_weights(*mask.shape, attn_mask=mask, is_causal=True) > 0
+    return sight is None if REFUSES else torch.equal(sight, mask & torch.ones_like(mask).tril())
 
 
 @table_row(
@@ -361,15 +361,15 @@ def both_hold_from_the_first_corner_or_are_refused(mask):
     "**top left** corner",
 )
 def _():
-    top_left = torch.ones(2, T, dtype=torch.bool).tril()
-    last = torch.from_numpy(causal_mask(2, T))
-    assert torch.equal(last, torch.ones(2, T, dtype=torch.bool).tril(T - 2))
-    assert torch.equal(sdpa_weights(2, T, is_causal=True) > 0, top_left)
+    top_left_mask = torch.ones(2, T, dtype=torch.bool).tril()
+    corner_mask = torch.from_numpy(causal_mask(2, T))
+    assert torch.equal(corner_mask, torch.ones(2, T, dtype=torch.bool).tril(T - 2))
+    assert torch.equal(sdpa_weights(2, T, is_causal=True) > 0, top_left_mask)
     layer, X, context = torch_layer(n_heads=1), numbers(0, 1, 2, D), numbers(1, 1, T, D)
-    weights = layer(X, context, context, attn_mask=~last)[1]
-    assert torch.equal(weights[0] > 0, last)
-    Y = layer(X, context, context, attn_mask=~last, is_causal=True, need_weights=False)[0]
-    torch.testing.assert_close(Y, layer(X, context, context, attn_mask=~top_left)[0])
+    weights = layer(X, context, context, attn_mask=~corner_mask)[1]
+    assert torch.equal(weights[0] > 0, corner_mask)
+    Y = layer(X, context, context, attn_mask=~corner_mask, is_causal=True, need_weights=False)[0]
+    torch.testing.assert_close(Y, layer(X, context, context, attn_mask=~top_left_mask)[0])
 
 
 @table_row("a stored matrix", "`(in, out)`, $XW$", "`(out, in)`, $xW^T$", "–")
@@ -397,11 +397,11 @@ def _():
     assert not nn.MultiheadAttention(D, H).batch_first
     Y = torch_layer(batch_first=False)(*[X.transpose(0, 1)] * 3)[0]
     torch.testing.assert_close(Y.transpose(0, 1), torch_layer()(X, X, X)[0])
-    layer, changed = torch_layer(batch_first=False), X.clone()
-    changed[1] = numbers(9, T, D)
-    Y, Z = (layer(A, A, A)[0] for A in (X, changed))
+    layer, changed_X = torch_layer(batch_first=False), X.clone()
+    changed_X[1] = numbers(9, T, D)
+    Y, changed_Y = (layer(A, A, A)[0] for A in (X, changed_X))
     assert Y.shape == X.shape
-    assert not torch.isclose(Y[0], Z[0]).any(), "sentence 0 sees sentence 1"
+    assert not torch.isclose(Y[0], changed_Y[0]).any(), "sentence 0 sees sentence 1"
     A = numbers(1, B, 3, H, T, 8)
     assert F.scaled_dot_product_attention(A, A, A).shape == A.shape
 
@@ -415,15 +415,15 @@ def _():
 def _():
     X, layer = numbers(0, 1, T, D), torch_layer(dropout=0.5)
     layer.eval()
-    mean, heads = layer(X, X, X)[1], layer(X, X, X, average_attn_weights=False)[1]
-    assert mean.shape == (1, T, T)
+    mean_weights, heads = layer(X, X, X)[1], layer(X, X, X, average_attn_weights=False)[1]
+    assert mean_weights.shape == (1, T, T)
     assert heads.shape == (1, H, T, T)
-    torch.testing.assert_close(mean, heads.mean(dim=1))
-    dropped = layer.train()(X, X, X, average_attn_weights=False)[1]
-    assert (dropped == 0).any()
-    ours = MultiHeadAttention(D, H, dropout=0.5).double().train()
-    sums = attention_trace(ours, X).weights.sum(dim=-1)
-    torch.testing.assert_close(sums, torch.ones_like(sums))
+    torch.testing.assert_close(mean_weights, heads.mean(dim=1))
+    dropped_weights = layer.train()(X, X, X, average_attn_weights=False)[1]
+    assert (dropped_weights == 0).any()
+    book_layer = MultiHeadAttention(D, H, dropout=0.5).double().train()
+    row_sums = attention_trace(book_layer, X).weights.sum(dim=-1)
+    torch.testing.assert_close(row_sums, torch.ones_like(row_sums))
     assert isinstance(F.scaled_dot_product_attention(X, X, X), torch.Tensor)
 
 
@@ -449,16 +449,16 @@ def _():
     "`dropout_p`, always: pass 0 outside training",
 )
 def _():
-    X, theirs = numbers(0, 1, T, D), torch_layer(dropout=0.5)
-    own = MultiHeadAttention(D, H, dropout=0.5).double()
-    for layer, inputs in ((theirs, (X, X, X)), (own, (X,))):
+    X, torch_mha = numbers(0, 1, T, D), torch_layer(dropout=0.5)
+    book_module = MultiHeadAttention(D, H, dropout=0.5).double()
+    for layer, inputs in ((torch_mha, (X, X, X)), (book_module, (X,))):
         for training in (True, False):
-            runs = [layer.train(training)(*inputs) for _ in range(2)]
-            runs = [Y[0] for Y in runs] if layer is theirs else runs
-            assert torch.equal(*runs) != training
+            outputs = [layer.train(training)(*inputs) for _ in range(2)]
+            outputs = [Y[0] for Y in outputs] if layer is torch_mha else outputs
+            assert torch.equal(*outputs) != training
     with torch.no_grad():
-        dropped = sdpa_weights(T, T, dropout_p=0.5)
-    assert (dropped == 0).any(), "though nothing is in training"
+        dropped_weights = sdpa_weights(T, T, dropout_p=0.5)
+    assert (dropped_weights == 0).any(), "though nothing is in training"
     assert (sdpa_weights(T, T, dropout_p=0.0) > 0).all()
 
 
@@ -468,21 +468,21 @@ def _():
     table=HINT,
 )
 def _():
-    for mode, mask in itertools.product(STEPS, (~CAUSAL, CAUSAL, NOTHING_HIDDEN)):
+    for mode, mask in itertools.product(STEP_MODES, (~CAUSAL, CAUSAL, NOTHING_HIDDEN)):
         pairs = layer_looks(mode, attn_mask=mask, is_causal=True, need_weights=False)
         assert torch.equal(pairs, CAUSAL)
 
 
 @table_row("`attn_mask`, `need_weights=True`", "it reads only `attn_mask`", table=HINT)
 def _():
-    for mode in STEPS:
+    for mode in STEP_MODES:
         assert layer_looks(mode, attn_mask=NOTHING_HIDDEN, is_causal=True).all()
 
 
 @table_row("`attn_mask` and `key_padding_mask`", "it reads both masks, and no hint", table=HINT)
 def _():
-    options = {"attn_mask": NOTHING_HIDDEN, "key_padding_mask": LAST[None], "is_causal": True}
-    for mode, need_weights in itertools.product((*STEPS, "fast path"), (True, False)):
+    options = {"attn_mask": NOTHING_HIDDEN, "key_padding_mask": LAST_TOKEN[None], "is_causal": True}
+    for mode, need_weights in itertools.product((*STEP_MODES, "fast path"), (True, False)):
         pairs = layer_looks(mode, need_weights=need_weights, **options)
         assert pairs[:, :-1].all()
         assert not pairs[:-1, -1].any()
@@ -517,14 +517,14 @@ def _():
 
 @paragraph("corner")
 def _():
-    lines = re.search(r"```text\n(.*?)```", PAGE, re.S)[1].splitlines()
-    halves = [[half.split() for half in line.split("       ")] for line in lines]
+    mask_lines = re.search(r"```text\n(.*?)```", PAGE, re.S)[1].splitlines()
+    halves = [[half.split() for half in line.split("       ")] for line in mask_lines]
     left, right = (torch.tensor([[c == "✓" for c in line[i]] for line in halves]) for i in (0, 1))
-    last = torch.from_numpy(causal_mask(2, 5))
-    assert torch.equal(left, last)
+    corner_mask = torch.from_numpy(causal_mask(2, 5))
+    assert torch.equal(left, corner_mask)
     assert torch.equal(right, sdpa_weights(2, 5, is_causal=True) > 0)
-    assert both_hold_from_the_first_corner_or_are_refused(last)
-    assert torch.equal(left, sdpa_weights(2, 5, attn_mask=last) > 0)
+    assert both_hold_from_the_first_corner_or_are_refused(corner_mask)
+    assert torch.equal(left, sdpa_weights(2, 5, attn_mask=corner_mask) > 0)
 
 
 OFF_THE_PATH = {"bias": False, "n_heads": 3, "batch_first": False, "batch": False}
@@ -542,9 +542,9 @@ def takes_fast_path(
     """Return whether PyTorch's layer takes the fast path, by default where it may."""
     X = numbers(0, 1, T, D) if batch else numbers(0, T, D)
     layer, context = torch_layer(**options).train(training), X.clone() if cross else X
-    with torch.set_grad_enabled(gradients), mock.patch.object(torch, NATIVE) as native:
+    with torch.set_grad_enabled(gradients), mock.patch.object(torch, FAST_PROGRAM) as native_mock:
         layer(X, context, context, attn_mask=attn_mask)
-    return native.called
+    return native_mock.called
 
 
 def empty_row(mode, *, need_weights):

@@ -42,12 +42,12 @@ def reference(Q, K, V, is_causal):
     Q, K, V = (tensor.cpu().double() for tensor in (Q, K, V))
     mask = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool)
     mask = mask.tril(K.shape[-2] - Q.shape[-2]) if is_causal else mask
-    some = mask.any(dim=-1, keepdim=True)
-    heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask | ~some)
-    return torch.where(some, heads, 0.0)
+    seen_rows = mask.any(dim=-1, keepdim=True)
+    heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask | ~seen_rows)
+    return torch.where(seen_rows, heads, 0.0)
 
 
-def error_of(actual, expected):
+def relative_error(actual, expected):
     return ((actual.detach().cpu().double() - expected).norm() / expected.norm()).item()
 
 
@@ -78,11 +78,11 @@ def test_the_kernel_is_attention(device, dtype, is_causal, d, T, S, blocks):
     Q, K, V = draw(device, dtype, (2, 2, T, d), (2, 2, S, d), (2, 2, S, d))
     heads = flash_attention(Q, K, V, is_causal=is_causal, blocks=blocks)
     assert (heads.dtype, heads.shape, heads.device) == (Q.dtype, Q.shape, Q.device)
-    assert error_of(heads, reference(Q, K, V, is_causal)) <= TOLERANCE[dtype]
+    assert relative_error(heads, reference(Q, K, V, is_causal)) <= TOLERANCE[dtype]
 
 
 @pytest.mark.parametrize(
-    ("version", "dtype", "d", "options"),
+    ("capability", "dtype", "d", "launch_options"),
     [
         ((7, 5), torch.float16, 64, (32, 32, 8, 1)),
         ((8, 0), torch.float16, 64, (128, 64, 4, 2)),
@@ -92,20 +92,20 @@ def test_the_kernel_is_attention(device, dtype, is_causal, d, T, S, blocks):
     ],
 )
 def test_blocks_are_those_that_a_device_has_matrix_units_and_memory_for(
-    monkeypatch, version, dtype, d, options
+    monkeypatch, capability, dtype, d, launch_options
 ):
     monkeypatch.setattr(flash, "COMPILED", True)  # a stand-in for a GPU
-    monkeypatch.setattr(flash, "capability", lambda device: version)
-    assert flash._launch_options(torch.ones(1, 1, 1, d, dtype=dtype)) == options
+    monkeypatch.setattr(flash, "capability", lambda device: capability)
+    assert flash._launch_options(torch.ones(1, 1, 1, d, dtype=dtype)) == launch_options
 
 
 @each_device
 def test_every_block_size_of_the_kernel_gives_the_twins_numbers(device):
     Q, K, V = draw(device, torch.float32, *3 * [(1, 1, 70, 64)])
-    twin = flash_forward(*(A.cpu().double().numpy() for A in (Q, K, V)), causal=True, block=8)
+    twin_trace = flash_forward(*(A.cpu().double().numpy() for A in (Q, K, V)), causal=True, block=8)
     for blocks in [(16, 16), (16, 64), (64, 16), (128, 32), (np.int64(32), np.uint8(128))]:
         heads = flash_attention(Q, K, V, is_causal=True, blocks=blocks)
-        assert error_of(heads, torch.from_numpy(twin.heads)) <= 1e-6
+        assert relative_error(heads, torch.from_numpy(twin_trace.heads)) <= 1e-6
 
 
 @each_device
@@ -116,43 +116,43 @@ def test_tensors_may_lie_in_memory_in_any_order(device):
     V = V.transpose(-1, -2).expand(2, 3, 40, 64)
     expected = flash_attention(*(A.contiguous() for A in (Q, K, V)), is_causal=True)
     heads = flash_attention(Q, K, V, is_causal=True)
-    assert error_of(heads, expected.cpu().double()) <= 1e-6
+    assert relative_error(heads, expected.cpu().double()) <= 1e-6
     assert heads.transpose(1, 2).is_contiguous(), "lies as Q does"
-    narrow = torch.cat([Q, Q], dim=-1)[..., ::2]
-    same = flash_attention(narrow, K, V)
-    assert error_of(same, reference(narrow, K, V, False)) <= 1e-6
+    strided_Q = torch.cat([Q, Q], dim=-1)[..., ::2]
+    strided_heads = flash_attention(strided_Q, K, V)
+    assert relative_error(strided_heads, reference(strided_Q, K, V, False)) <= 1e-6
 
 
 def test_rows_may_lie_farther_apart_than_32_bits_count(tmp_path):
     T, stride = 32, 2**27
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(2 * T * stride)  # 8 GiB of nothing, which take no room
-    wide = torch.from_file(file.name, shared=True, size=T * stride, dtype=torch.float16)
-    Q = wide.as_strided((1, 1, T, 16), (0, 0, stride, 1))
-    near, K, V = draw("cpu", torch.float16, *[(1, 1, T, 16)] * 3)
-    Q.copy_(near)
-    torch.testing.assert_close(flash_attention(Q, K, V), flash_attention(near, K, V))
+    sparse_storage = torch.from_file(file.name, shared=True, size=T * stride, dtype=torch.float16)
+    Q = sparse_storage.as_strided((1, 1, T, 16), (0, 0, stride, 1))
+    dense_Q, K, V = draw("cpu", torch.float16, *[(1, 1, T, 16)] * 3)
+    Q.copy_(dense_Q)
+    torch.testing.assert_close(flash_attention(Q, K, V), flash_attention(dense_Q, K, V))
 
 
 @each_device
 def test_large_scores_of_the_kernel_do_not_overflow(device):
     Q, K, V = draw(device, torch.float32, *3 * [(1, 1, 40, 64)])
     heads = flash_attention(1e3 * Q, K, V)
-    assert error_of(heads, reference(1e3 * Q, K, V, False)) <= 1e-3, "float32 scores near 1e3"
+    assert relative_error(heads, reference(1e3 * Q, K, V, False)) <= 1e-3, "float32 scores near 1e3"
     expected = V.cpu().double().mean(dim=-2, keepdim=True).expand(V.shape)
     for power in (10, 56):  # scores of -8e6 and of -4e34
         low = flash_attention(torch.full_like(Q, -(2.0**power)), torch.full_like(K, 2.0**power), V)
-        assert error_of(low, expected) <= 1e-6
+        assert relative_error(low, expected) <= 1e-6
 
 
-def values_off(device, spread):
+def dV_error(device, score_spread):
     """The error of dV for scores of a standard deviation."""
-    Q, *others = draw(device, torch.float32, *4 * [(1, 2, 128, 64)])
-    return error_of(*gradient_pairs(Q * spread, *others)[2])
+    Q, *other_inputs = draw(device, torch.float32, *4 * [(1, 2, 128, 64)])
+    return relative_error(*gradient_pairs(Q * score_spread, *other_inputs)[2])
 
 
 ALIKE = {1: 1e-6, 900: 3e-5, 10_000: 2e-4}
-OTHERWISE = {1: 1e-6, 900: 1e-3, 10_000: 1e-2}
+OTHER_ROUNDING = {1: 1e-6, 900: 1e-3, 10_000: 1e-2}
 
 
 def rounds_alike(device):
@@ -168,13 +168,13 @@ def rounds_alike(device):
 @each_device
 @pytest.mark.parametrize("spread", ALIKE)
 def test_large_scores_are_rounded_alike_on_both_ways(device, spread):
-    assert values_off(device, spread) <= (ALIKE if rounds_alike(device) else OTHERWISE)[spread]
+    assert dV_error(device, spread) <= (ALIKE if rounds_alike(device) else OTHER_ROUNDING)[spread]
 
 
-@pytest.mark.parametrize("spread", OTHERWISE)
+@pytest.mark.parametrize("spread", OTHER_ROUNDING)
 def test_large_scores_of_the_twin_are_rounded_otherwise_on_the_way_back(monkeypatch, spread):
     monkeypatch.setattr(flash, "triton", None)
-    assert values_off("cpu", spread) <= OTHERWISE[spread]
+    assert dV_error("cpu", spread) <= OTHER_ROUNDING[spread]
 
 
 @each_device
@@ -185,8 +185,8 @@ def test_gradients_are_those_of_autograd(device, dtype, is_causal, T, S):
     Q, K, V, dheads = draw(device, dtype, *((1, 2, n, 16) for n in (T, S, S, T)))
     for gradient, expected in gradient_pairs(Q, K, V, dheads, is_causal, blocks=(128, 128)):
         assert gradient.dtype == dtype
-        summed_in_float32 = torch.finfo(dtype).eps / 2 if dtype != torch.float32 else 1e-6
-        assert error_of(gradient, expected) <= summed_in_float32, "and rounded once, at the end"
+        rounding = torch.finfo(dtype).eps / 2 if dtype != torch.float32 else 1e-6
+        assert relative_error(gradient, expected) <= rounding, "and rounded once, at the end"
 
 
 @each_device
@@ -203,39 +203,39 @@ def test_memory_is_linear_in_the_number_of_tokens(device):
     assert peaks[512] < 4.2 * peaks[128]
 
 
-def small():
+def small_qkv():
     return draw("cpu", torch.float32, *3 * [(1, 2, 20, 16)])
 
 
-def tensors(tensor):
+def equal_qkv(tensor):
     return dict.fromkeys("QKV", tensor)
 
 
-ONES = torch.ones(1, 2, 5, 64)
+ONES_TENSOR = torch.ones(1, 2, 5, 64)
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "words"),
+    ("replaced_inputs", "error", "message"),
     [
-        (tensors(ONES.double()), TypeError, "Q, K and V are in torch.float64"),
-        (tensors(ONES[..., :48]), ShapeError, "d=48; expected a width that the kernel"),
-        (tensors(ONES.to("meta")), ValueError, "on meta, which holds no numb"),
-        (tensors(ONES[:, :1, :1].expand(256, 256, 1, 64)), ValueError, "65536 heads"),
+        (equal_qkv(ONES_TENSOR.double()), TypeError, "Q, K and V are in torch.float64"),
+        (equal_qkv(ONES_TENSOR[..., :48]), ShapeError, "d=48; expected a width that the kernel"),
+        (equal_qkv(ONES_TENSOR.to("meta")), ValueError, "on meta, which holds no numb"),
+        (equal_qkv(ONES_TENSOR[:, :1, :1].expand(256, 256, 1, 64)), ValueError, "65536 heads"),
         *(
             ({"blocks": blocks}, ValueError, re.escape(f"blocks is {blocks!r}; expected two pow"))
             for blocks in [(64, 48), (8, 16), 64, (np.int64(48), 16), (32.0, 16), (16, 16, 16)]
         ),
     ],
 )
-def test_what_the_kernel_does_not_take_is_refused(change, error, words):
-    with pytest.raises(error, match=words):
-        flash_attention(**tensors(ONES) | change)
+def test_what_the_kernel_does_not_take_is_refused(replaced_inputs, error, message):
+    with pytest.raises(error, match=message):
+        flash_attention(**equal_qkv(ONES_TENSOR) | replaced_inputs)
 
 
 def test_autocast_converts_nothing_for_the_kernel():
-    Q, K, V = small()
-    words = "are in torch.float32, torch.bfloat16 and torch.float32; expected one of"
-    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(TypeError, match=words):
+    Q, K, V = small_qkv()
+    message = "are in torch.float32, torch.bfloat16 and torch.float32; expected one of"
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(TypeError, match=message):
         flash_attention(Q, K.bfloat16(), V)
 
 
@@ -254,24 +254,24 @@ def fresh_compiler():
     torch.compiler.reset()
 
 
-@pytest.mark.parametrize("path", ["kernel", *long("twin")])
-def test_in_torch_compile_it_is_a_break_between_two_graphs(fresh_compiler, monkeypatch, path):
-    if path == "twin":
+@pytest.mark.parametrize("program", ["kernel", *long("twin")])
+def test_in_torch_compile_it_is_a_break_between_two_graphs(fresh_compiler, monkeypatch, program):
+    if program == "twin":
         monkeypatch.setattr(flash, "triton", None)
-    module, results = Doubling(), []
+    module, module_results = Doubling(), []
     for function in (module, torch.compile(module, backend="aot_eager")):
-        inputs = [A.requires_grad_() for A in small()]
+        inputs = [A.requires_grad_() for A in small_qkv()]
         heads = function(*inputs)
-        results.append([heads, *torch.autograd.grad(heads.square().sum(), inputs)])
-    torch.testing.assert_close(*results, rtol=0, atol=0)
+        module_results.append([heads, *torch.autograd.grad(heads.square().sum(), inputs)])
+    torch.testing.assert_close(*module_results, rtol=0, atol=0)
 
 
 def test_no_graph_can_hold_it_whole(fresh_compiler):
-    words = "flash_attention is called inside of a graph; expected a call between graphs"
-    with pytest.raises(torch._dynamo.exc.Unsupported, match=words):
-        torch.compile(Doubling(), backend="eager", fullgraph=True)(*small())
-    with pytest.raises(ValueError, match=words):
-        torch.export.export(Doubling(), tuple(small()))
+    message = "flash_attention is called inside of a graph; expected a call between graphs"
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=message):
+        torch.compile(Doubling(), backend="eager", fullgraph=True)(*small_qkv())
+    with pytest.raises(ValueError, match=message):
+        torch.export.export(Doubling(), tuple(small_qkv()))
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own, in jvp
@@ -285,20 +285,20 @@ def test_no_graph_can_hold_it_whole(fresh_compiler):
     ids=["vmap", "grad", "jvp"],
 )
 def test_pytorch_refuses_to_transform_it(transform):
-    Q, K, V = small()
+    Q, K, V = small_qkv()
     with pytest.raises(RuntimeError, match="it must override the setup_context staticmethod"):
         transform(lambda Q: flash_attention(Q, K, V), Q)
 
 
-@pytest.mark.parametrize("power", [1, 2])
-def test_gradients_of_gradients_are_refused(power):
-    inputs = [A.requires_grad_() for A in small()]
-    loss = flash_attention(*inputs).pow(power).sum()
+@pytest.mark.parametrize("exponent", [1, 2])
+def test_gradients_of_gradients_are_refused(exponent):
+    inputs = [A.requires_grad_() for A in small_qkv()]
+    loss = flash_attention(*inputs).pow(exponent).sum()
     with pytest.raises(ValueError, match="create_graph=True asks flash_attention for gradients of"):
         torch.autograd.grad(loss, inputs, create_graph=True)
 
 
-RUN = """
+RUN_SCRIPT = """
 import torch
 from tutorial_lib.pytorch.flash import flash_attention, which_flash
 print(which_flash("cpu"))
@@ -312,22 +312,22 @@ print(torch.allclose(heads, expected, atol=2e-6), "triton" in sys.modules)
 """
 
 
-def run_afresh(before, script=RUN, **environment):
+def run_afresh(preamble, script=RUN_SCRIPT, **environment):
     """The lines that a script prints in a new process, warnings being errors."""
-    clean = {name: text for name, text in os.environ.items() if name != "TRITON_INTERPRET"}
+    variables = {name: text for name, text in os.environ.items() if name != "TRITON_INTERPRET"}
     allowed = "ignore:AnnAssign.__init__ missing:DeprecationWarning"  # Triton's, on Python 3.13
-    program = f"import sys\n{before}\n{script}"
+    program = f"import sys\n{preamble}\n{script}"
     command = [sys.executable, "-W", "error", "-W", allowed, "-c", program]
-    run = subprocess.run(command, capture_output=True, text=True, env=clean | environment)
-    assert run.returncode == 0, run.stderr
-    return run.stdout.splitlines()
+    process = subprocess.run(command, capture_output=True, text=True, env=variables | environment)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 needs_triton = pytest.mark.skipif(flash.triton is None, reason="Triton is not installed")
 
 
 @pytest.mark.parametrize(
-    ("before", "line"),
+    ("preamble", "line"),
     [
         *long(
             ("sys.modules['triton'] = None", "the NumPy twin, because Triton is not installed\n")
@@ -340,13 +340,13 @@ needs_triton = pytest.mark.skipif(flash.triton is None, reason="Triton is not in
         pytest.param("", "the kernel, in the interpreter of Triton ", marks=needs_triton),
     ],
 )
-def test_without_a_gpu_the_interpreter_runs_and_without_a_triton_for_it_the_twin(before, line):
-    which, gradients, values = run_afresh(before, CUDA_VISIBLE_DEVICES="")
-    assert f"{which}\n".startswith(f"cpu: {line}")
+def test_without_a_gpu_the_interpreter_runs_and_without_a_triton_for_it_the_twin(preamble, line):
+    status, gradients, values = run_afresh(preamble, CUDA_VISIBLE_DEVICES="")
+    assert f"{status}\n".startswith(f"cpu: {line}")
     assert (gradients, values) == ("True", "True True"), "or the entry that blocks it"
 
 
-COMPILE = """
+COMPILE_SCRIPT = """
 import torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
@@ -381,6 +381,6 @@ print(hopper.metadata.shared <= 227 * 1024, turing.metadata.shared <= 64 * 1024)
 def test_the_kernel_compiles_for_a_gpu_that_is_not_there(tmp_path):
     """For an H200 with its matrix units and loads that run ahead, and for a T4."""
     lines = run_afresh(
-        "import triton", COMPILE, CUDA_VISIBLE_DEVICES="", TRITON_CACHE_DIR=str(tmp_path)
+        "import triton", COMPILE_SCRIPT, CUDA_VISIBLE_DEVICES="", TRITON_CACHE_DIR=str(tmp_path)
     )
     assert lines == ["True True", "True True"]

@@ -20,7 +20,7 @@ from tutorial_lib.pytorch import MultiHeadAttention, attention_trace
 
 
 @pytest.fixture(params=PATHS.values(), ids=PATHS)
-def path(request):
+def forward_path(request):
     """The fused path or the explicit one: `path(module, X, ...)`."""
     return request.param
 
@@ -64,88 +64,88 @@ def test_widths_are_those_of_the_paper_unless_given(arguments, options, d_k, d_v
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("size_change", "message"),
     [
         ({"n_heads": 5}, "d_model=12 does not split into n_heads=5 equal parts"),
         *(({"dropout": p}, f"dropout={p}; expected .* below 1") for p in (1.0, -0.1, math.nan)),
     ],
 )
-def test_heads_of_unequal_widths_and_a_dropout_of_all_weights_are_refused(change, words):
-    with pytest.raises(ValueError, match=words):
-        MultiHeadAttention(**{"d_model": 12, "n_heads": 3} | change)
+def test_heads_of_unequal_widths_and_a_dropout_of_all_weights_are_refused(size_change, message):
+    with pytest.raises(ValueError, match=message):
+        MultiHeadAttention(**{"d_model": 12, "n_heads": 3} | size_change)
 
 
-@pytest.mark.parametrize("keys", [None, S])
-def test_biases_are_those_of_torchs_layer(path, keys):
-    theirs = torch.nn.MultiheadAttention(D_MODEL, H, batch_first=True, dtype=torch.float64)
+@pytest.mark.parametrize("n_keys", [None, S])
+def test_biases_are_those_of_torchs_layer(forward_path, n_keys):
+    torch_mha = torch.nn.MultiheadAttention(D_MODEL, H, batch_first=True, dtype=torch.float64)
     module = make(d_v=D_K)  # the widths that torch's layer has, and the layout of its rows
-    names = {"in_proj_weight": "qkv_proj.weight", "in_proj_bias": "qkv_proj.bias"}
-    state = {name: module.state_dict()[names.get(name, name)] for name in theirs.state_dict()}
-    theirs.load_state_dict(state)
-    X, context = draw(B, T, D_MODEL), None if keys is None else draw(B, keys, D_MODEL, seed=2)
-    source = X if context is None else context
-    assert_close(path(module, X, context=context), theirs(X, source, source)[0])
+    name_map = {"in_proj_weight": "qkv_proj.weight", "in_proj_bias": "qkv_proj.bias"}
+    state = {name: module.state_dict()[name_map.get(name, name)] for name in torch_mha.state_dict()}
+    torch_mha.load_state_dict(state)
+    X, context = draw(B, T, D_MODEL), None if n_keys is None else draw(B, n_keys, D_MODEL, seed=2)
+    key_input = X if context is None else context
+    assert_close(forward_path(module, X, context=context), torch_mha(X, key_input, key_input)[0])
 
 
 @pytest.mark.parametrize("options", [{"is_causal": True}, {"mask": torch.tensor([False] * 3)}])
-def test_no_gradient_of_a_fully_masked_row_is_nan_on_its_way(path, options):
+def test_no_gradient_of_a_fully_masked_row_is_nan_on_its_way(forward_path, options):
     module = make()
     X, context = draw(B, T, D_MODEL).requires_grad_(), draw(B, 3, D_MODEL, seed=2).requires_grad_()
     with torch.autograd.set_detect_anomaly(True, check_nan=True):
-        path(module, X, context=context, **options).square().sum().backward()
+        forward_path(module, X, context=context, **options).square().sum().backward()
     for tensor in (X, context, *module.parameters()):
         assert tensor.grad.isfinite().all()
     assert (X.grad[:, :2] == 0).all(), "queries 0 and 1 are fully masked, so they change nothing"
     assert (X.grad[:, 2:] != 0).any() == ("mask" not in options)
 
 
-@pytest.mark.parametrize("lengths", [(), (S,), (T, S), (H, T, S), (B, H, T, S), (8, B, H, T, S)])
-def test_mask_of_every_shape_that_broadcasts(path, lengths):
+@pytest.mark.parametrize("mask_shape", [(), (S,), (T, S), (H, T, S), (B, H, T, S), (8, B, H, T, S)])
+def test_mask_of_every_shape_that_broadcasts(forward_path, mask_shape):
     module, X, context = make(), draw(8, B, T, D_MODEL), draw(8, B, S, D_MODEL, seed=2)
-    for shape in itertools.product(*((1, n) for n in lengths)):
+    for shape in itertools.product(*((1, n) for n in mask_shape)):
         mask = torch.rand(shape, generator=torch.Generator().manual_seed(5)) < 0.6
-        expected = path(module, X, context=context, mask=mask.expand(8, B, H, T, S).clone())
-        assert_close(path(module, X, context=context, mask=mask), expected)
+        expected = forward_path(module, X, context=context, mask=mask.expand(8, B, H, T, S).clone())
+        assert_close(forward_path(module, X, context=context, mask=mask), expected)
 
 
 @pytest.mark.parametrize(
     "batches", [((), (2,)), ((2,), ()), ((2,), (1,)), ((1,), (2,)), ((8, 1), (2,)), ((2,), (8, 1))]
 )
-def test_batch_axes_of_a_context_broadcast(path, batches):
+def test_batch_axes_of_a_context_broadcast(forward_path, batches):
     module, batch = make(), torch.broadcast_shapes(*batches)
     X, context = draw(*batches[0], T, D_MODEL), draw(*batches[1], S, D_MODEL, seed=2)
     wide = X.expand(*batch, T, D_MODEL).clone(), context.expand(*batch, S, D_MODEL).clone()
     for mask in (None, coins(*batch, H, T, S), coins(H, T, S)):
-        Y = path(module, X, context=context, mask=mask)
+        Y = forward_path(module, X, context=context, mask=mask)
         assert Y.shape == (*batch, T, D_MODEL)
-        assert_close(Y, path(module, wide[0], context=wide[1], mask=mask))
+        assert_close(Y, forward_path(module, wide[0], context=wide[1], mask=mask))
 
 
-def test_empty_batch_stays_empty(path):
+def test_empty_batch_stays_empty(forward_path):
     module, X = make(), draw(0, T, D_MODEL)
     for mask in (None, coins(T, T), torch.ones(0, 1, T, T, dtype=torch.bool)):
-        assert path(module, X, mask=mask, is_causal=True).shape == (0, T, D_MODEL)
+        assert forward_path(module, X, mask=mask, is_causal=True).shape == (0, T, D_MODEL)
 
 
-def test_input_of_any_layout_gives_the_same(path):
+def test_input_of_any_layout_gives_the_same(forward_path):
     module, X, mask = make(), draw(B, T, D_MODEL), coins(H, T, T)
-    expected = path(module, X, mask=mask)
-    transposed = X.mT.contiguous().mT
-    sparse = X.repeat_interleave(2, dim=1)[:, ::2]
-    assert not transposed.is_contiguous()
-    assert not sparse.is_contiguous()
-    for same in (transposed, sparse):
-        assert_close(path(module, same, mask=mask.mT.contiguous().mT), expected)
+    expected = forward_path(module, X, mask=mask)
+    transposed_X = X.mT.contiguous().mT
+    strided_X = X.repeat_interleave(2, dim=1)[:, ::2]
+    assert not transposed_X.is_contiguous()
+    assert not strided_X.is_contiguous()
+    for equal_X in (transposed_X, strided_X):
+        assert_close(forward_path(module, equal_X, mask=mask.mT.contiguous().mT), expected)
 
 
 def test_fast_kernels_get_four_axes_and_causality_as_a_flag(monkeypatch):
-    calls, real = [], F.scaled_dot_product_attention
+    calls, real_sdpa = [], F.scaled_dot_product_attention
 
-    def watch(Q, K, V, **options):
+    def logged_sdpa(Q, K, V, **options):
         calls.append((Q.ndim, K.ndim, V.ndim, options.get("attn_mask"), options.get("is_causal")))
-        return real(Q, K, V, **options)
+        return real_sdpa(Q, K, V, **options)
 
-    monkeypatch.setattr(F, "scaled_dot_product_attention", watch)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", logged_sdpa)
     for batch in ((), (B,), (8, B)):
         make()(draw(*batch, T, D_MODEL), is_causal=True)
         make()(draw(*batch, T, D_MODEL))
@@ -155,29 +155,29 @@ def test_fast_kernels_get_four_axes_and_causality_as_a_flag(monkeypatch):
 
 @pytest.mark.parametrize("options", [{"is_causal": True}, {"mask": coins(H, T, 3) & False}])
 def test_no_kernel_gets_a_fully_masked_row_which_some_turn_into_nan(monkeypatch, options):
-    def naive(Q, K, V, *, attn_mask, dropout_p):
+    def naive_sdpa(Q, K, V, *, attn_mask, dropout_p):
         scores = (Q @ K.mT / Q.shape[-1] ** 0.5).masked_fill(~attn_mask, -torch.inf)
         return scores.softmax(dim=-1) @ V
 
     module, X, context = make(), draw(B, T, D_MODEL), draw(B, 3, D_MODEL, seed=2)
     expected = module(X, context=context, **options)
-    monkeypatch.setattr(F, "scaled_dot_product_attention", naive)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", naive_sdpa)
     Y = module(X.requires_grad_(), context=context, **options)
     assert_close(Y, expected)
     Y.sum().backward()
     assert all(tensor.grad.isfinite().all() for tensor in (X, *module.parameters()))
 
 
-def test_self_attention_projects_once_and_a_context_past_the_hooks_of_the_projection(path):
+def test_self_attention_projects_once_and_a_context_past_the_hooks_of_the_projection(forward_path):
     module, calls = make(), []
     module.qkv_proj.register_forward_hook(lambda *_: calls.append("qkv_proj"))
-    path(module, draw(B, T, D_MODEL))
+    forward_path(module, draw(B, T, D_MODEL))
     assert calls == ["qkv_proj"]
-    path(module, draw(B, T, D_MODEL), context=draw(B, S, D_MODEL, seed=2))
+    forward_path(module, draw(B, T, D_MODEL), context=draw(B, S, D_MODEL, seed=2))
     assert calls == ["qkv_proj"]
 
 
-COMPILED = {
+COMPILED_CALLS = {
     "nothing": {},
     "causal": {"is_causal": True},
     "mask": {"mask": coins(H, T, T)},
@@ -192,68 +192,70 @@ COMPILED = {
 
 
 @pytest.fixture
-def compiler():
+def compile_whole():
     """`compiler(function)`: traced as a whole, in a graph of its own; a break is an error."""
     torch.compiler.reset()
     yield lambda function: torch.compile(function, fullgraph=True, backend="eager")
     torch.compiler.reset()
 
 
-@pytest.mark.parametrize("case", COMPILED)
-def test_compiles_without_a_graph_break(path, compiler, case):
-    results = []
-    for call in (path, compiler(path)):
+@pytest.mark.parametrize("call_name", COMPILED_CALLS)
+def test_compiles_without_a_graph_break(forward_path, compile_whole, call_name):
+    path_results = []
+    for call in (forward_path, compile_whole(forward_path)):
         module, X = make(), draw(B, T, D_MODEL).requires_grad_()
-        Y = call(module, X, **COMPILED[case])
+        Y = call(module, X, **COMPILED_CALLS[call_name])
         Y.square().sum().backward()
-        results.append((Y, X.grad, module.qkv_proj.weight.grad))
-    assert_close(*results)
+        path_results.append((Y, X.grad, module.qkv_proj.weight.grad))
+    assert_close(*path_results)
 
 
-def test_compiled_layer_takes_other_lengths_and_drops_weights_only_in_training(path, compiler):
-    module, compiled = make(dropout=0.5), compiler(path)
+def test_compiled_layer_takes_other_lengths_and_drops_weights_only_in_training(
+    forward_path, compile_whole
+):
+    module, compiled_path = make(dropout=0.5), compile_whole(forward_path)
     for tokens in (5, 6, 9):
         X = draw(B, tokens, D_MODEL)
-        Y = path(module.eval(), X, is_causal=True)
-        assert_close(compiled(module, X, is_causal=True), Y)
-        assert not torch.allclose(compiled(module.train(), X, is_causal=True), Y)
+        Y = forward_path(module.eval(), X, is_causal=True)
+        assert_close(compiled_path(module, X, is_causal=True), Y)
+        assert not torch.allclose(compiled_path(module.train(), X, is_causal=True), Y)
 
 
-def test_shapes_can_be_asked_for_without_numbers(path):
+def test_shapes_can_be_asked_for_without_numbers(forward_path):
     module = make().to("meta")
     X = torch.empty(B, T, D_MODEL, dtype=torch.float64, device="meta")
-    Y = path(module, X, mask=coins(H, T, T).to("meta"), is_causal=True)
+    Y = forward_path(module, X, mask=coins(H, T, T).to("meta"), is_causal=True)
     assert (Y.shape, Y.device.type) == ((B, T, D_MODEL), "meta")
 
 
-def loaded(module):
-    file, other = io.BytesIO(), make(dropout=0.25).eval().requires_grad_(False)
-    torch.save(module.state_dict(), file)
-    file.seek(0)
-    for parameter in other.parameters():
+def loaded_copy(module):
+    buffer, module_copy = io.BytesIO(), make(dropout=0.25).eval().requires_grad_(False)
+    torch.save(module.state_dict(), buffer)
+    buffer.seek(0)
+    for parameter in module_copy.parameters():
         parameter.zero_()
-    other.load_state_dict(torch.load(file, weights_only=True))
-    return other
+    module_copy.load_state_dict(torch.load(buffer, weights_only=True))
+    return module_copy
 
 
 @pytest.mark.parametrize(
-    "duplicate", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m)), loaded]
+    "copy_module", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m)), loaded_copy]
 )
-def test_copy_is_the_same_layer_with_weights_of_its_own(path, duplicate):
+def test_copy_is_the_same_layer_with_weights_of_its_own(forward_path, copy_module):
     module, X = make(dropout=0.25).eval().requires_grad_(False), draw(B, T, D_MODEL)
-    other = duplicate(module)
-    assert other.dropout == 0.25
+    module_copy = copy_module(module)
+    assert module_copy.dropout == 0.25
     names = "qkv_proj.weight", "qkv_proj.bias", "out_proj.weight", "out_proj.bias"
-    assert tuple(other.state_dict()) == names
-    assert torch.equal(path(other, X), path(module, X))
-    other.qkv_proj.weight.zero_()
-    assert not torch.allclose(path(other, X), path(module, X))
+    assert tuple(module_copy.state_dict()) == names
+    assert torch.equal(forward_path(module_copy, X), forward_path(module, X))
+    module_copy.qkv_proj.weight.zero_()
+    assert not torch.allclose(forward_path(module_copy, X), forward_path(module, X))
 
 
 def test_printed_layer_names_its_sizes():
-    text = repr(make(dropout=0.1))
-    assert "d_model=12, n_heads=3, d_k=4, d_v=7, dropout=0.1" in text
-    assert "(qkv_proj): Linear(in_features=12, out_features=45, bias=True)" in text
+    layer_repr = repr(make(dropout=0.1))
+    assert "d_model=12, n_heads=3, d_k=4, d_v=7, dropout=0.1" in layer_repr
+    assert "(qkv_proj): Linear(in_features=12, out_features=45, bias=True)" in layer_repr
 
 
 def test_trace_keeps_the_graph_which_the_backward_pass_of_numpy_refuses():
@@ -271,68 +273,68 @@ def test_weights_are_those_before_dropout_and_heads_come_from_those_after():
     assert_close(record.weights.sum(-1), torch.ones(200, H, T, dtype=torch.float64))
     assert torch.equal(record.weights == 0, ~coins(H, T, S).expand(200, H, T, S))
     dropped = record.heads @ torch.linalg.pinv(record.V)  # can be solved: d_v is more than S
-    nonzero, allowed = dropped.abs() > 1e-9, record.weights > 1e-6
-    expected = record.weights[nonzero & allowed] / 0.75
-    assert_close(dropped[nonzero & allowed], expected, rtol=1e-6, atol=1e-8)
-    fraction = 1 - nonzero[allowed].double().mean().item()
-    deviation = (0.25 * 0.75 / int(allowed.sum())) ** 0.5  # another machine samples other numbers
-    assert fraction == pytest.approx(0.25, abs=5 * deviation)
+    is_kept, allowed = dropped.abs() > 1e-9, record.weights > 1e-6
+    expected = record.weights[is_kept & allowed] / 0.75
+    assert_close(dropped[is_kept & allowed], expected, rtol=1e-6, atol=1e-8)
+    dropped_fraction = 1 - is_kept[allowed].double().mean().item()
+    std = (0.25 * 0.75 / int(allowed.sum())) ** 0.5  # another machine samples other numbers
+    assert dropped_fraction == pytest.approx(0.25, abs=5 * std)
 
 
-def test_dropout_ends_with_training_and_keeps_a_fully_masked_row_zero(path):
+def test_dropout_ends_with_training_and_keeps_a_fully_masked_row_zero(forward_path):
     module, X, mask = make(dropout=0.5), draw(B, T, D_MODEL), torch.arange(T)[:, None] != 2
-    expected = path(make(), X, mask=mask)
+    expected = forward_path(make(), X, mask=mask)
     for training in (True, False, True):
         module.train(training)
-        runs = [path(module, X, mask=mask) for _ in range(2)]
-        for one, other in itertools.combinations([*runs, expected], 2):
-            assert torch.allclose(one, other, rtol=1e-11, atol=1e-12) != training
-            assert_close(one[:, 2], module.out_proj.bias.expand(B, D_MODEL))
+        outputs = [forward_path(module, X, mask=mask) for _ in range(2)]
+        for first_Y, second_Y in itertools.combinations([*outputs, expected], 2):
+            assert torch.allclose(first_Y, second_Y, rtol=1e-11, atol=1e-12) != training
+            assert_close(first_Y[:, 2], module.out_proj.bias.expand(B, D_MODEL))
 
 
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"mask": coins(H, T, T)}])
 def test_dropout_keeps_the_mean_and_spreads_both_paths_alike(options):
-    module, X, spreads = make(dropout=0.25).requires_grad_(False), draw(T, D_MODEL), []
+    module, X, output_stds = make(dropout=0.25).requires_grad_(False), draw(T, D_MODEL), []
     expected = module.eval()(X, **options)
-    for path in PATHS.values():
-        Y = path(module.train(), X.expand(8000, T, D_MODEL), **options)
-        spread = Y.std(dim=0)
-        assert ((Y.mean(dim=0) - expected).abs() < 5 * spread / 8000**0.5).all()
-        spreads.append(spread)
-    assert (spreads[0] > 0).all()
-    assert_close(*spreads, rtol=0.1, atol=0)
+    for forward_path in PATHS.values():
+        Y = forward_path(module.train(), X.expand(8000, T, D_MODEL), **options)
+        output_std = Y.std(dim=0)
+        assert ((Y.mean(dim=0) - expected).abs() < 5 * output_std / 8000**0.5).all()
+        output_stds.append(output_std)
+    assert (output_stds[0] > 0).all()
+    assert_close(*output_stds, rtol=0.1, atol=0)
 
 
-MASKED = {"nothing": {}, "causal": {"is_causal": True}, "mask": {"mask": coins(H, T, T)}}
+MASK_OPTIONS = {"nothing": {}, "causal": {"is_causal": True}, "mask": {"mask": coins(H, T, T)}}
 
 
-@pytest.mark.parametrize("options", MASKED.values(), ids=MASKED)
+@pytest.mark.parametrize("options", MASK_OPTIONS.values(), ids=MASK_OPTIONS)
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.float16, 0.01), (torch.bfloat16, 0.05)]
 )
-def test_precision_of_the_module_is_that_of_the_result(path, dtype, tolerance, options):
-    expected = path(make(), draw(B, T, D_MODEL), **options)
-    Y = path(make(dtype), draw(B, T, D_MODEL).to(dtype), **options)
+def test_precision_of_the_module_is_that_of_the_result(forward_path, dtype, tolerance, options):
+    expected = forward_path(make(), draw(B, T, D_MODEL), **options)
+    Y = forward_path(make(dtype), draw(B, T, D_MODEL).to(dtype), **options)
     assert Y.dtype == dtype
     assert_close(Y.double(), expected, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("options", MASKED.values(), ids=MASKED)
+@pytest.mark.parametrize("options", MASK_OPTIONS.values(), ids=MASK_OPTIONS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_autocast_lowers_the_precision_and_leaves_that_of_the_weights(path, dtype, options):
+def test_autocast_lowers_the_precision_and_leaves_that_of_the_weights(forward_path, dtype, options):
     module, X = make(torch.float32), draw(B, T, D_MODEL).to(dtype)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        Y = path(module, X, **options)
+        Y = forward_path(module, X, **options)
     assert Y.dtype == torch.bfloat16
-    assert_close(Y.double(), path(make(), X.double(), **options), rtol=0, atol=0.05)
+    assert_close(Y.double(), forward_path(make(), X.double(), **options), rtol=0, atol=0.05)
     Y.sum().backward()
     assert {parameter.grad.dtype for parameter in module.parameters()} == {torch.float32}
 
 
-def test_layer_leaves_its_inputs_alone(path):
+def test_layer_leaves_its_inputs_alone(forward_path):
     module, mask = make(), coins(B, H, T, S)
     mask[0, :, 1] = False
     inputs = draw(B, T, D_MODEL), draw(B, S, D_MODEL, seed=2), mask, *module.parameters()
-    copies = [tensor.detach().clone() for tensor in inputs]
-    path(module, inputs[0], context=inputs[1], mask=mask, is_causal=True).sum().backward()
-    assert all(map(torch.equal, copies, inputs))
+    input_copies = [tensor.detach().clone() for tensor in inputs]
+    forward_path(module, inputs[0], context=inputs[1], mask=mask, is_causal=True).sum().backward()
+    assert all(map(torch.equal, input_copies, inputs))

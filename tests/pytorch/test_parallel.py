@@ -21,7 +21,7 @@ from torch.distributed.tensor.parallel import (
 
 import tutorial_lib as tl
 from tests import oracle
-from tests.pytorch.launching import backend, children, free_port, start_and_wait, torchrun
+from tests.pytorch.launching import backend, child_pids, free_port, start_and_wait, torchrun
 from tutorial_lib.pytorch import packed_weight, parallel, processes
 from tutorial_lib.pytorch.parallel import (
     CommunicationLog,
@@ -33,39 +33,39 @@ from tutorial_lib.pytorch.parallel import (
 from tutorial_lib.pytorch.processes import run_parallel
 
 B, T, H, D_MODEL, D_K, D_V = 5, 6, 4, 9, 3, 7
-MOST_S = 600  # for a run of seconds, so that a slow machine changes no result
+TIMEOUT_S = 600  # for a run of seconds, so that a slow machine changes no result
 ONE_ALL_REDUCE = [("all_reduce", B * T * D_MODEL)]
 
 
-def everything(mesh, params, X, dY, heads):
+def process_results(mesh, params, X, dY, heads):
     """Run the layer in several ways, then the ring, and return what a test can compare."""
     results = {"rank": mesh.get_local_rank(), "threads": torch.get_num_threads()}
     results |= {causal: run_layer(mesh, X, params, dY, causal) for causal in (False, True)}
     results |= {f"ring {c}": run_ring(mesh, *heads, c) for c in (False, True)}
     layer, X = parallelize_heads(params, mesh), torch.tensor(X, device=mesh.device_type)
-    mask = torch.tensor(stripes(), device=X.device)
+    mask = torch.tensor(striped_mask(), device=X.device)
     results["shapes"] = [tuple(layer.qkv_proj.weight.shape), tuple(layer.out_proj.weight.shape)]
     results["mask"] = layer(X, mask=mask).detach().cpu().numpy()
     results["one token"] = layer(X[0, :1]).detach().cpu().numpy()
     results["float32"] = parallelize_heads(params, mesh, dtype=torch.float32)(X.float()).dtype
-    Y, shared = layer(X.clone().requires_grad_()), (Replicate(),)
-    marked = {"": PrepareModuleInput(input_layouts=shared, desired_input_layouts=shared)}
+    Y, replicated = layer(X.clone().requires_grad_()), (Replicate(),)
+    marked = {"": PrepareModuleInput(input_layouts=replicated, desired_input_layouts=replicated)}
     results["counts"] = {
         "forward": counted_by_torch(lambda: layer(X)),
         "backward": counted_by_torch(Y.sum().backward),
-        "three modules": backward_of_three(mesh, X),
-        "three modules, X marked once": backward_of_three(mesh, X, marked),
+        "three modules": three_module_backward(mesh, X),
+        "three modules, X marked once": three_module_backward(mesh, X, marked),
     }
-    ones, leaf = np.ones((2, T, D_K), dtype=int), torch.ones(2, 3, requires_grad=True)
-    whole = np.ones(dY.shape, dtype=int)
-    refused = {  # by every process, before it waits for another
+    int_ones, leaf = np.ones((2, T, D_K), dtype=int), torch.ones(2, 3, requires_grad=True)
+    int_dY = np.ones(dY.shape, dtype=int)
+    refused_calls = {  # by every process, before it waits for another
         "attends only to X": lambda: layer(X, context=X),
-        "X is an array of int64; expected floats": lambda: run_layer(mesh, whole, params, dY),
+        "X is an array of int64; expected floats": lambda: run_layer(mesh, int_dY, params, dY),
         "dY has shape (5, 5, 9); expected": lambda: run_layer(mesh, dY, params, dY[:, 1:]),
-        "Q is int64, K is int64, V is": lambda: run_ring(mesh, ones, ones, ones),
+        "Q is int64, K is int64, V is": lambda: run_ring(mesh, int_ones, int_ones, int_ones),
         "Q, K or V asks for gradients": lambda: parallel.ring_attention(leaf, leaf, leaf),
     }
-    results["refused"] = {words: message(call) for words, call in refused.items()}
+    results["refused"] = {fragment: error_text(call) for fragment, call in refused_calls.items()}
     results["variables"] = sorted(processes.TORCHRUN & os.environ.keys())
     results["backend"] = dist.get_backend()
     print("never shown")
@@ -93,21 +93,21 @@ class ThreeModules(torch.nn.Module):
         return self.q_proj(X) * self.k_proj(X) * self.v_proj(X)
 
 
-def backward_of_three(mesh, X, plan=()):
+def three_module_backward(mesh, X, plan=()):
     """What is sent in the backward pass when each of three modules is split, counted twice."""
     plan = dict(plan) | {name: ColwiseParallel() for name in ("q_proj", "k_proj", "v_proj")}
     layer = parallelize_module(ThreeModules().to(X), mesh, plan)
     return counted_by_torch(layer(X.clone().requires_grad_()).sum().backward)
 
 
-def message(call):
+def error_text(call):
     """The text of the ValueError or TypeError that a call raises."""
-    with pytest.raises((ValueError, TypeError)) as caught:
+    with pytest.raises((ValueError, TypeError)) as refusal:
         call()
-    return str(caught.value)
+    return str(refusal.value)
 
 
-def stripes():
+def striped_mask():
     """A mask with an empty row, another in each sequence."""
     t = np.arange(T)
     mask = (t[:, None] + t + np.arange(B)[:, None, None, None]) % 3 > 0
@@ -130,15 +130,15 @@ def inputs():
 
 
 @pytest.fixture(scope="module", params=[1, 2])
-def world(request, params, inputs):
+def world_results(request, params, inputs):
     """(the number of processes, the results of each); two meet on a port, one at a file."""
     port = free_port() if request.param == 2 else None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "2")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OMP_NUM_THREADS", "2")
         for name in processes.TORCHRUN:
-            patch.setenv(name, "1")
-        arguments = everything, request.param, params, *inputs
-        results = run_parallel(*arguments, port=port, timeout_s=MOST_S)
+            environment.setenv(name, "1")
+        arguments = process_results, request.param, params, *inputs
+        results = run_parallel(*arguments, port=port, timeout_s=TIMEOUT_S)
     return request.param, results
 
 
@@ -149,16 +149,16 @@ def assert_close(actual, expected):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_every_process_has_the_output_and_its_gradients_and_sends_one_all_reduce_each_way(
-    world, params, inputs, causal
+    world_results, params, inputs, causal
 ):
-    (n, results), (X, dY, _) = world, inputs
+    (n, results), (X, dY, _) = world_results, inputs
     trace = tl.trace(X, params, mask=tl.causal_mask(T) if causal else None)
     expected = tl.multi_head_attention_backward(trace, dY)
-    whole = tl.Params(expected.dW_Q, expected.dW_K, expected.dW_V, expected.dW_O)
+    param_gradients = tl.Params(expected.dW_Q, expected.dW_K, expected.dW_V, expected.dW_O)
     Y = oracle.mha(X, params, mask=oracle.causal_mask(T) if causal else None)
     all_reduce = ONE_ALL_REDUCE if n > 1 else []
     for rank, result in enumerate(each[causal] for each in results):
-        shard = shard_params(whole, rank, n)
+        shard = shard_params(param_gradients, rank, n)
         assert_close(result.Y, Y)
         assert_close(result.dX, expected.dX)
         assert_close(result.dW_qkv, packed_weight(shard))
@@ -166,32 +166,32 @@ def test_every_process_has_the_output_and_its_gradients_and_sends_one_all_reduce
         assert (result.forward, result.backward) == (all_reduce, all_reduce)
 
 
-def test_the_log_counts_as_torch_does_and_three_modules_send_backward_three_times(world):
-    n, results = world
-    once, thrice = (([k], k * ONE_ALL_REDUCE) if n > 1 else ([], []) for k in (1, 3))
-    expected = {"forward": once, "backward": once, "three modules": thrice}
-    expected |= {"three modules, X marked once": once}
+def test_the_log_counts_as_torch_does_and_three_modules_send_backward_three_times(world_results):
+    n, results = world_results
+    single_counts, thrice = (([k], k * ONE_ALL_REDUCE) if n > 1 else ([], []) for k in (1, 3))
+    expected = {"forward": single_counts, "backward": single_counts, "three modules": thrice}
+    expected |= {"three modules, X marked once": single_counts}
     assert [result["counts"] for result in results] == [expected] * n
 
 
-def test_masks_single_tokens_and_shapes_are_as_in_one_process(world, params, inputs):
+def test_masks_single_tokens_and_shapes_are_as_in_one_process(world_results, params, inputs):
     X, shapes = inputs[0], [(H * (2 * D_K + D_V), D_MODEL), (D_MODEL, H * D_V)]
-    for result in world[1]:
-        assert_close(result["mask"], oracle.mha(X, params, mask=stripes()))
+    for result in world_results[1]:
+        assert_close(result["mask"], oracle.mha(X, params, mask=striped_mask()))
         assert_close(result["one token"], oracle.mha(X[0, :1], params))
         assert (result["float32"], result["shapes"]) == (torch.float32, shapes)
 
 
-def test_results_come_in_the_order_of_ranks_from_one_thread_each_without_torchrun(world):
-    n, results = world
+def test_results_come_in_the_order_of_ranks_from_one_thread_each_without_torchrun(world_results):
+    n, results = world_results
     names = "rank", "threads", "backend", "variables"
     expected = [(rank, 1, backend(n), []) for rank in range(n)]
     assert [tuple(result[name] for name in names) for result in results] == expected
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_ring_is_attention_over_the_whole_sequence(world, inputs, causal):
-    n, results = world
+def test_ring_is_attention_over_the_whole_sequence(world_results, inputs, causal):
+    n, results = world_results
     mask = oracle.causal_mask(T) if causal else None
     blocks, logs = zip(*(result[f"ring {causal}"] for result in results), strict=True)
     expected = oracle.scaled_dot_product_attention(*inputs[2], mask=mask)
@@ -200,13 +200,13 @@ def test_ring_is_attention_over_the_whole_sequence(world, inputs, causal):
     assert list(logs) == [sends * (n - 1)] * n, "keys and values go to all others"
 
 
-def test_what_does_not_fit_is_refused_before_a_process_waits_for_another(world):
-    for result in world[1]:
-        for words, text in result["refused"].items():
-            assert words in text
+def test_what_does_not_fit_is_refused_before_a_process_waits_for_another(world_results):
+    for result in world_results[1]:
+        for fragment, text in result["refused"].items():
+            assert fragment in text
 
 
-def lines(n_heads, n):
+def printed_lines(n_heads, n):
     return [
         f"{n_heads} heads over {n} processes by {backend(n)}",
         "Y as in one process within 1e-12: True",
@@ -219,26 +219,26 @@ def lines(n_heads, n):
 @pytest.mark.long
 def test_three_processes_started_by_the_module_print_the_comparison_and_no_more():
     command = [sys.executable, "-W", "error", "-m", "tutorial_lib.pytorch.parallel"]
-    run = start_and_wait([*command, "--processes", "3", "--heads", "3"])
-    assert (run.stderr, run.stdout.splitlines()) == ("", lines(3, 3))
+    process = start_and_wait([*command, "--processes", "3", "--heads", "3"])
+    assert (process.stderr, process.stdout.splitlines()) == ("", printed_lines(3, 3))
 
 
 @pytest.mark.long
 def test_heads_that_do_not_split_give_one_clear_error(inputs):
-    (X, dY, _), before = inputs, children()
+    (X, dY, _), pids_before = inputs, child_pids()
     params = tl.init_params(np.random.default_rng(0), d_model=D_MODEL, n_heads=3)
     with pytest.raises(tl.ShapeError, match="n_heads=3 does not split into world_size=2") as caught:
-        run_parallel(run_layer, 2, X, params, dY, timeout_s=MOST_S)
+        run_parallel(run_layer, 2, X, params, dY, timeout_s=TIMEOUT_S)
     assert caught.value.__notes__[0].startswith("Raised in rank ")
     assert "Traceback" in caught.value.__notes__[0]
-    assert children() == before
+    assert child_pids() == pids_before
 
 
 @pytest.mark.long
 def test_torchrun_gives_the_same():
-    run = torchrun("--standalone", "-m", "tutorial_lib.pytorch.parallel")
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.splitlines() == lines(4, 2)
+    process = torchrun("--standalone", "-m", "tutorial_lib.pytorch.parallel")
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.splitlines() == printed_lines(4, 2)
 
 
 def test_heads_that_do_not_split_end_the_module_with_one_line(monkeypatch, capsys):
@@ -251,12 +251,12 @@ def test_heads_that_do_not_split_end_the_module_with_one_line(monkeypatch, capsy
 
 @pytest.mark.long
 def test_torchrun_fails_at_a_taken_port():
-    with socket.create_server(("", 0)) as server:
-        port = str(server.getsockname()[1])
-        run = torchrun("--master-port", port, "-m", "tutorial_lib.pytorch.parallel")
-    assert run.returncode == 1
-    assert "EADDRINUSE" in run.stderr
-    assert run.stdout == ""
+    with socket.create_server(("", 0)) as listener:
+        port = str(listener.getsockname()[1])
+        process = torchrun("--master-port", port, "-m", "tutorial_lib.pytorch.parallel")
+    assert process.returncode == 1
+    assert "EADDRINUSE" in process.stderr
+    assert process.stdout == ""
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 4])
@@ -267,8 +267,8 @@ def test_shards_side_by_side_are_the_layer_and_their_answers_add_up_to_its(
     assert {shard.n_heads for shard in shards} == {H // world_size}
     for name, W in vars(params).items():
         np.testing.assert_array_equal(np.concatenate([vars(shard)[name] for shard in shards]), W)
-    answers = [tl.multi_head_attention(inputs[0], shard) for shard in shards]
-    assert_close(sum(answers), oracle.mha(inputs[0], params))
+    shard_outputs = [tl.multi_head_attention(inputs[0], shard) for shard in shards]
+    assert_close(sum(shard_outputs), oracle.mha(inputs[0], params))
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ class Case:
         """Mask and causality in one, for what knows no `is_causal`."""
         if not self.is_causal:
             return self.mask
-        source = self.X if self.context is None else self.context
-        causal = oracle.causal_mask(self.X.shape[-2], source.shape[-2])
+        key_input = self.X if self.context is None else self.context
+        causal = oracle.causal_mask(self.X.shape[-2], key_input.shape[-2])
         return causal if self.mask is None else causal & self.mask
 
     @property
@@ -74,9 +74,9 @@ class Case:
     @property
     def fits_torch(self):
         """Whether `nn.MultiheadAttention` can hold the layer and its inputs, and gives no NaN."""
-        p, context = self.params, self.X if self.context is None else self.context
+        params, context = self.params, self.X if self.context is None else self.context
         batch = self.X.shape[:-2]
-        widths = p.n_heads * p.d_k == p.d_model and p.d_v == p.d_k
+        widths = params.n_heads * params.d_k == params.d_model and params.d_v == params.d_k
         return widths and len(batch) < 2 and context.shape[:-2] == batch and not self.has_empty_row
 
 
@@ -90,31 +90,31 @@ def exact(seed, *shape, scale=1.0):
 def make_case(shape, kind):
     """The case of one row of SHAPES with one kind of mask."""
     X, context, (H, d_k, d_v) = SHAPES[shape]
-    d_model, source = X[-1], context or X
+    d_model, key_shape = X[-1], context or X
     matrices = (H, d_model, d_k), (H, d_model, d_k), (H, d_model, d_v), (H * d_v, d_model)
-    batch = np.broadcast_shapes(X[:-2], source[:-2])
+    batch = np.broadcast_shapes(X[:-2], key_shape[:-2])
     return Case(
         X=exact(1, *X),
         context=None if context is None else exact(2, *context),
         params=Params(*(exact(10 + i, *m, scale=m[-2] ** -0.5) for i, m in enumerate(matrices))),
-        mask=make_mask(kind, (*batch, H, X[-2], source[-2])),
+        mask=make_mask(kind, (*batch, H, X[-2], key_shape[-2])),
         is_causal="causal" in kind,
         dY=exact(3, *batch, *X[-2:]),
     )
 
 
-def make_mask(kind, scores):
+def make_mask(kind, score_shape):
     """The boolean part of a mask; only "empty row" leaves queries without a key."""
-    some, empty = oracle.drawn_masks(scores)
-    return {"boolean": some, "causal and boolean": some, "empty row": empty}.get(kind)
+    some, empty_row_mask = oracle.drawn_masks(score_shape)
+    return {"boolean": some, "causal and boolean": some, "empty row": empty_row_mask}.get(kind)
 
 
-def packed(params):
+def packed_rows(params):
     """The rows of `qkv_proj`: a row for each head's each column, of W_Q, then W_K, then W_V."""
     return np.concatenate([head.T for W in (params.W_Q, params.W_K, params.W_V) for head in W])
 
 
-def unpacked(rows, params):
+def unpacked_weights(rows, params):
     """The way back: an array (H, d_model, d) for each of W_Q, W_K, W_V."""
     heads, H = {}, params.n_heads
     for name in ("W_Q", "W_K", "W_V"):
@@ -123,20 +123,20 @@ def unpacked(rows, params):
     return heads
 
 
-def module_of(params, dtype=torch.float64):
+def module_from(params, dtype=torch.float64):
     sizes = {"d_k": params.d_k, "d_v": params.d_v}
     module = MultiHeadAttention(params.d_model, params.n_heads, **sizes)
-    return loaded(module, params, "qkv_proj.weight").to(dtype)
+    return loaded_module(module, params, "qkv_proj.weight").to(dtype)
 
 
-def loaded(module, params, name):
+def loaded_module(module, params, name):
     """A module with these weights; those of all projections in front have a name."""
-    state = {name: packed(params), "out_proj.weight": params.W_O.T}
+    state = {name: packed_rows(params), "out_proj.weight": params.W_O.T}
     module.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
     return module
 
 
-def leaf(array, dtype):
+def leaf_tensor(array, dtype):
     """A tensor that gathers its gradient, or None."""
     return None if array is None else torch.tensor(array, dtype=dtype, requires_grad=True)
 
@@ -150,14 +150,14 @@ def results(Y, inputs, weights):
     return {"Y": numbers(Y)} | gradients | weights
 
 
-def ours(case, dtype, path):
-    module = module_of(case.params, dtype)
-    inputs = {"X": leaf(case.X, dtype), "context": leaf(case.context, dtype)}
+def module_results(case, dtype, path):
+    module = module_from(case.params, dtype)
+    inputs = {"X": leaf_tensor(case.X, dtype), "context": leaf_tensor(case.context, dtype)}
     mask = None if case.mask is None else torch.tensor(case.mask)
     options = {"context": inputs["context"], "mask": mask, "is_causal": case.is_causal}
     Y = PATHS[path](module, inputs["X"], **options)
     Y.backward(torch.tensor(case.dY, dtype=dtype))
-    weights = unpacked(numbers(module.qkv_proj.weight.grad), case.params)
+    weights = unpacked_weights(numbers(module.qkv_proj.weight.grad), case.params)
     return results(Y, inputs, weights | {"W_O": numbers(module.out_proj.weight.grad).T})
 
 
@@ -168,35 +168,35 @@ def torch_module(case, dtype, path):
     """
     p = case.params
     module = torch.nn.MultiheadAttention(p.d_model, p.n_heads, bias=False, batch_first=True)
-    loaded(module, p, "in_proj_weight").to(dtype)
-    inputs = {"X": leaf(case.X, dtype), "context": leaf(case.context, dtype)}
-    source = inputs["X"] if case.context is None else inputs["context"]
-    hidden = None if case.allowed is None else torch.tensor(~case.allowed)
-    if hidden is not None and hidden.ndim > 2:
-        hidden = hidden.flatten(end_dim=-3)  # (B*H, T, S)
-    options = {"attn_mask": hidden, "need_weights": path == "explicit"}
-    Y, _ = module(inputs["X"], source, source, **options)
+    loaded_module(module, p, "in_proj_weight").to(dtype)
+    inputs = {"X": leaf_tensor(case.X, dtype), "context": leaf_tensor(case.context, dtype)}
+    key_input = inputs["X"] if case.context is None else inputs["context"]
+    hidden_mask = None if case.allowed is None else torch.tensor(~case.allowed)
+    if hidden_mask is not None and hidden_mask.ndim > 2:
+        hidden_mask = hidden_mask.flatten(end_dim=-3)  # (B*H, T, S)
+    options = {"attn_mask": hidden_mask, "need_weights": path == "explicit"}
+    Y, _ = module(inputs["X"], key_input, key_input, **options)
     Y.backward(torch.tensor(case.dY, dtype=dtype))
-    weights = unpacked(numbers(module.in_proj_weight.grad), p)
+    weights = unpacked_weights(numbers(module.in_proj_weight.grad), p)
     return results(Y, inputs, weights | {"W_O": numbers(module.out_proj.weight.grad).T})
 
 
 def torch_function(case, dtype):
     """Values and gradients of torch's function on projections split head by head."""
-    inputs = {"X": leaf(case.X, dtype), "context": leaf(case.context, dtype)}
-    W = {name: leaf(array, dtype) for name, array in vars(case.params).items()}
-    source = inputs["X"] if case.context is None else inputs["context"]
+    inputs = {"X": leaf_tensor(case.X, dtype), "context": leaf_tensor(case.context, dtype)}
+    weights = {name: leaf_tensor(array, dtype) for name, array in vars(case.params).items()}
+    key_input = inputs["X"] if case.context is None else inputs["context"]
     Q, K, V = (
-        torch.stack([x @ head for head in W[name]], dim=-3)
-        for x, name in ((inputs["X"], "W_Q"), (source, "W_K"), (source, "W_V"))
+        torch.stack([x @ head for head in weights[name]], dim=-3)
+        for x, name in ((inputs["X"], "W_Q"), (key_input, "W_K"), (key_input, "W_V"))
     )
     batch = case.dY.shape[:-2]
     Q, K, V = (projected.expand(*batch, *projected.shape[-3:]) for projected in (Q, K, V))
     mask = None if case.allowed is None else torch.tensor(case.allowed)
     heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
-    Y = torch.cat(heads.unbind(-3), dim=-1) @ W["W_O"]
+    Y = torch.cat(heads.unbind(-3), dim=-1) @ weights["W_O"]
     Y.backward(torch.tensor(case.dY, dtype=dtype))
-    return results(Y, inputs, {name: numbers(matrix.grad) for name, matrix in W.items()})
+    return results(Y, inputs, {name: numbers(matrix.grad) for name, matrix in weights.items()})
 
 
 @cache
@@ -219,13 +219,13 @@ def assert_equal(actual, expected, tolerance, reference):
     """Compare arrays by name, each within the tolerance of its largest entry."""
     assert set(actual) == set(expected) == {"Y", "X", "context", "W_Q", "W_K", "W_V", "W_O"}
     for name, array in expected.items():
-        words = f"{name} against {reference}"
+        label = f"{name} against {reference}"
         if array is None:
-            assert actual[name] is None, words
+            assert actual[name] is None, label
         else:
-            assert actual[name].shape == array.shape, words
+            assert actual[name].shape == array.shape, label
             atol = tolerance * max(1.0, np.abs(array).max())
-            np.testing.assert_allclose(actual[name], array, rtol=0, atol=atol, err_msg=words)
+            np.testing.assert_allclose(actual[name], array, rtol=0, atol=atol, err_msg=label)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -235,12 +235,12 @@ def assert_equal(actual, expected, tolerance, reference):
 def test_layer_and_gradients_equal_all_references(shape, kind, precision, path, record_property):
     record_property("grid", GRID)  # tests/conftest.py counts and prints
     case, dtype = make_case(shape, kind), getattr(torch, precision)
-    actual = ours(case, dtype, path)
+    actual = module_results(case, dtype, path)
     if case.fits_torch:
-        peer, theirs = "nn.MultiheadAttention", torch_module(case, dtype, path)
+        peer_name, theirs = "nn.MultiheadAttention", torch_module(case, dtype, path)
     else:
-        peer, theirs = "F.scaled_dot_product_attention", torch_function(case, dtype)
-    references = {"loops": loops(shape, kind), "NumPy": by_hand(shape, kind), peer: theirs}
+        peer_name, theirs = "F.scaled_dot_product_attention", torch_function(case, dtype)
+    references = {"loops": loops(shape, kind), "NumPy": by_hand(shape, kind), peer_name: theirs}
     for name, expected in references.items():
         assert_equal(actual, expected, TOLERANCES[precision], name)
 
@@ -267,7 +267,7 @@ def test_every_step_of_a_trace_equals_numpy(shape, kind):
         None if array is None else torch.tensor(array)
         for array in (case.X, case.context, case.mask)
     )
-    module = module_of(case.params)
+    module = module_from(case.params)
     record = attention_trace(module, X, context=context, mask=mask, is_causal=case.is_causal)
     expected = tl.trace(case.X, case.params, context=case.context, mask=case.allowed)
     assert isinstance(record, tl.Trace)

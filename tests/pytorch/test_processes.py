@@ -14,33 +14,33 @@ import time
 import pytest
 import torch.distributed as dist
 
-from tests.pytorch.launching import ROOT, alive, children, torchrun
+from tests.pytorch.launching import ROOT, child_pids, is_alive, torchrun
 from tests.sampling import long
 from tutorial_lib.pytorch import processes
 from tutorial_lib.pytorch.processes import run_parallel
 
 WAITS_S = 600  # how long a process sleeps that nobody ends
-MOST_S = WAITS_S / 2  # so whoever comes back within this has not waited for it
+DEADLINE_S = WAITS_S / 2  # so whoever comes back within this has not waited for it
 
 
-def end(mesh, way, folder):
+def end(mesh, exit_mode, folder):
     """Leave a child and its number behind and end in rank 1, while rank 0 waits for it."""
     (folder / f"{os.getpid()}").touch()
     (folder / f"{subprocess.Popen(['sleep', str(WAITS_S)]).pid}").touch()
     print("last words", flush=True)
     dist.barrier()
     if mesh.get_local_rank() == 1:
-        end_this_process(way)
+        end_this_process(exit_mode)
     dist.barrier()
 
 
-def end_this_process(way):
-    if way == "kill":
+def end_this_process(exit_mode):
+    if exit_mode == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
-    elif way == "leave":
+    elif exit_mode == "leave":
         sys.exit(3)
-    elif way != "wait":
-        os._exit(int(way))
+    elif exit_mode != "wait":
+        os._exit(int(exit_mode))
     time.sleep(WAITS_S)
 
 
@@ -51,98 +51,98 @@ class Unportable(Exception):
         super().__init__(text, "more")
 
 
-def survivors(folder):
+def surviving_pids(folder):
     """The processes noted in a folder that nobody ends; by themselves they would much later."""
-    end = time.monotonic() + MOST_S
+    deadline = time.monotonic() + DEADLINE_S
     while True:
-        numbers = [path.name for path in folder.iterdir() if alive(path.name)]
-        if not numbers or time.monotonic() > end:
-            return numbers
+        pids = [path.name for path in folder.iterdir() if is_alive(path.name)]
+        if not pids or time.monotonic() > deadline:
+            return pids
         time.sleep(0.02)
 
 
-def seconds_since_the_last(folder):
+def seconds_since_last_file(folder):
     """How long ago the last file of a folder was made: the deaths come right after it."""
     return time.time() - max(path.stat().st_mtime for path in folder.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("way", "words"),
+    ("exit_mode", "message"),
     [
         *long(("0", "rank 1 of 2 processes died, exit code 0, before it gave a result")),
         ("kill", "rank 1 of 2 processes was killed by SIGKILL, exit code -9, before it gave"),
         *long(("leave", "rank 1 of 2 processes ended itself:\nTraceback")),
     ],
 )
-def test_a_dead_worker_is_named_and_nothing_is_left(tmp_path, way, words):
-    before = children()
-    with pytest.raises(RuntimeError) as caught:
-        run_parallel(end, 2, way, tmp_path, timeout_s=WAITS_S)
-    assert words in str(caught.value)
-    assert seconds_since_the_last(tmp_path) < MOST_S
-    assert ("last words" in str(caught.value)) == (way != "leave")
+def test_a_dead_worker_is_named_and_nothing_is_left(tmp_path, exit_mode, message):
+    pids_before = child_pids()
+    with pytest.raises(RuntimeError) as refusal:
+        run_parallel(end, 2, exit_mode, tmp_path, timeout_s=WAITS_S)
+    assert message in str(refusal.value)
+    assert seconds_since_last_file(tmp_path) < DEADLINE_S
+    assert ("last words" in str(refusal.value)) == (exit_mode != "leave")
     assert len(list(tmp_path.iterdir())) == 4
-    assert survivors(tmp_path) == []
-    assert children() == before
+    assert surviving_pids(tmp_path) == []
+    assert child_pids() == pids_before
 
 
 @pytest.mark.parametrize("error", [Unportable("far away"), KeyboardInterrupt("far away")])
 def test_an_error_that_cannot_travel_is_put_into_words(error):
-    copy = pickle.loads(processes._portable(error, 3, 5))
-    assert type(copy) is RuntimeError
-    assert str(copy).startswith("rank 3 of 5 processes ended itself:")
-    assert "far away" in str(copy)
+    copied_error = pickle.loads(processes._portable(error, 3, 5))
+    assert type(copied_error) is RuntimeError
+    assert str(copied_error).startswith("rank 3 of 5 processes ended itself:")
+    assert "far away" in str(copied_error)
 
 
 def test_of_several_errors_the_first_is_raised(tmp_path):
-    for rank, when in enumerate((20, 10)):
+    for rank, raised_at in enumerate((20, 10)):
         error = processes._portable(ValueError(f"of rank {rank}"), rank, 2)
-        (tmp_path / f"error{rank}").write_bytes(pickle.dumps((when, error)))
+        (tmp_path / f"error{rank}").write_bytes(pickle.dumps((raised_at, error)))
     assert str(processes._failure(tmp_path, [0, 1], [1, 1])) == "of rank 1"
 
 
 def test_a_run_that_takes_too_long_is_ended(tmp_path):
-    before = children()
+    pids_before = child_pids()
     with pytest.raises(TimeoutError, match=r"ranks \[0, 1\] of 2 processes gave no result"):
         run_parallel(end, 2, "wait", tmp_path, timeout_s=0.3)
-    assert children() == before
+    assert child_pids() == pids_before
 
 
 @pytest.mark.long
 def test_an_interrupt_ends_the_workers(tmp_path, monkeypatch):
-    sleep, before = time.sleep, children()
+    real_sleep, pids_before = time.sleep, child_pids()
 
     def interrupt(seconds):
         if len(list(tmp_path.iterdir())) == 4:
             raise KeyboardInterrupt
-        sleep(seconds)
+        real_sleep(seconds)
 
     monkeypatch.setattr(time, "sleep", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_parallel(end, 2, "wait", tmp_path, timeout_s=WAITS_S)
     monkeypatch.undo()
-    assert survivors(tmp_path) == []
-    assert children() == before
+    assert surviving_pids(tmp_path) == []
+    assert child_pids() == pids_before
 
 
 def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
-    run = (
+    script = (
         "import pathlib, sys, tests.pytorch.test_processes as t;"
         "t.run_parallel(t.end, 2, 'wait', pathlib.Path(sys.argv[1]), timeout_s=t.WAITS_S)"
     )
-    command = [sys.executable, "-c", run, str(tmp_path)]
+    command = [sys.executable, "-c", script, str(tmp_path)]
     process = subprocess.Popen(command, cwd=ROOT)
     while len(list(tmp_path.iterdir())) < 4 and process.poll() is None:
         time.sleep(0.05)
     process.kill()
     process.wait()
-    orphans = survivors(tmp_path)
+    orphans = surviving_pids(tmp_path)
     for pid in orphans:
         os.kill(int(pid), signal.SIGKILL)
     assert orphans == []
 
 
-def fail(mesh, folder):
+def failing_worker(mesh, folder):
     """Leave a child and its number behind, and raise."""
     (folder / f"{subprocess.Popen(['sleep', str(WAITS_S)]).pid}").touch()
     raise ValueError
@@ -150,25 +150,25 @@ def fail(mesh, folder):
 
 def test_a_worker_that_fails_ends_what_it_has_started_by_itself(tmp_path):
     (folder := tmp_path / "run").mkdir()
-    (children := tmp_path / "children").mkdir()
-    job = fail, (children,), (folder / "meet").as_uri(), WAITS_S
+    (pid_folder := tmp_path / "children").mkdir()
+    job = failing_worker, (pid_folder,), (folder / "meet").as_uri(), WAITS_S
     (folder / "job").write_bytes(pickle.dumps(sys.path) + pickle.dumps(job))
     with processes._Workers() as workers:
         workers.start(folder, 1)
         workers.processes[0].wait()  # its parent is not asked to kill anything
-        assert survivors(children) == []
+        assert surviving_pids(pid_folder) == []
     _, error = pickle.loads((folder / "error0").read_bytes())
     assert isinstance(pickle.loads(error), ValueError)
 
 
 def test_a_taken_port_is_an_error_before_anything_starts(monkeypatch):
     monkeypatch.setattr(processes._Workers, "start", None)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         with pytest.raises(RuntimeError, match=f"port={port} cannot be had: Address already in"):
-            run_parallel(fail, 2, port=port)
+            run_parallel(failing_worker, 2, port=port)
     with pytest.raises(ValueError, match="expected 1 to 65535"):
-        run_parallel(fail, 2, port=65536)
+        run_parallel(failing_worker, 2, port=65536)
 
 
 @pytest.mark.long
@@ -185,12 +185,12 @@ def test_torchrun_ends_all_when_one_dies(tmp_path):
         encoding="utf-8",
     )
     (tmp_path / "pids").mkdir()
-    run = torchrun("--standalone", str(script), PYTHONPATH=str(ROOT))
-    assert run.returncode == 1
-    assert "exitcode  : 7" in run.stderr
+    process = torchrun("--standalone", str(script), PYTHONPATH=str(ROOT))
+    assert process.returncode == 1
+    assert "exitcode  : 7" in process.stderr
     assert len(list((tmp_path / "pids").iterdir())) == 2
-    assert seconds_since_the_last(tmp_path / "pids") < MOST_S
-    assert survivors(tmp_path / "pids") == []
+    assert seconds_since_last_file(tmp_path / "pids") < DEADLINE_S
+    assert surviving_pids(tmp_path / "pids") == []
 
 
 def in_a_notebook():

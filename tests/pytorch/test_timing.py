@@ -53,19 +53,21 @@ def gpu(monkeypatch):
 
 
 def test_the_stopwatch_waits_for_the_device(gpu):
-    measured = measure(lambda: gpu.work(0.03), device="cuda:0", repeats=3, warm_up=1)
-    assert (measured.low_ms, measured.median_ms, measured.high_ms) == pytest.approx([30] * 3)
+    measurement = measure(lambda: gpu.work(0.03), device="cuda:0", repeats=3, warm_up=1)
+    assert (measurement.low_ms, measurement.median_ms, measurement.high_ms) == pytest.approx(
+        [30] * 3
+    )
     times_ms = interleave({"a": lambda: gpu.work(0.02)}, device="cuda:0", rounds=2)["a"]
     assert times_ms == pytest.approx([20, 20])
 
 
-@pytest.mark.parametrize(("device", "waits"), [("cuda:0", 1), ("mps", 1), ("cpu", 0)])
-def test_the_device_is_waited_for_before_and_after_each_call(gpu, device, waits):
-    counts = []
+@pytest.mark.parametrize(("device", "n_waits"), [("cuda:0", 1), ("mps", 1), ("cpu", 0)])
+def test_the_device_is_waited_for_before_and_after_each_call(gpu, device, n_waits):
+    wait_counts = []
     gpu.work(0.2)  # earlier work is not counted
-    elapsed_ms = time_ms(lambda: counts.append(gpu.waits) or gpu.work(0.02), device=device)
-    assert (counts, gpu.waits) == ([waits], 2 * waits)
-    assert elapsed_ms == pytest.approx(20 * waits)
+    elapsed_ms = time_ms(lambda: wait_counts.append(gpu.waits) or gpu.work(0.02), device=device)
+    assert (wait_counts, gpu.waits) == ([n_waits], 2 * n_waits)
+    assert elapsed_ms == pytest.approx(20 * n_waits)
 
 
 @pytest.mark.parametrize(("device", "calls"), [("mps", 2 + 5), ("cpu", 2 + 5 + 1)])
@@ -75,21 +77,21 @@ def test_quartiles_are_of_the_repeats_and_memory_takes_one_call_where_it_is_know
     seconds = iter([9e3, 9e3, 5.0, 1.0, 2.0, 4.0, 3.0])
     clock = SimpleNamespace(perf_counter=lambda: gpu.done_at)
     monkeypatch.setattr("tutorial_lib.pytorch.timing.time", clock)
-    measured = measure(lambda: gpu.work(next(seconds, 0.0)), device=device, repeats=5, warm_up=2)
-    assert measured == Measurement(3e3, 2e3, 4e3, 5, 0.0 if device == "cpu" else None)
+    measurement = measure(lambda: gpu.work(next(seconds, 0.0)), device=device, repeats=5, warm_up=2)
+    assert measurement == Measurement(3e3, 2e3, 4e3, 5, 0.0 if device == "cpu" else None)
     assert gpu.calls == calls
 
 
 def test_a_measurement_is_one_line():
-    known = Measurement(1.23456, 1.1, 1.5, 21, 48.0)
-    assert repr(known) == "1.235 ms (quartiles 1.1 to 1.5 of 21 repeats), peak memory 48 MiB"
+    measurement = Measurement(1.23456, 1.1, 1.5, 21, 48.0)
+    assert repr(measurement) == "1.235 ms (quartiles 1.1 to 1.5 of 21 repeats), peak memory 48 MiB"
     assert repr(Measurement(1.0, 1.0, 1.0, 1, None)).endswith("peak memory unknown")
 
 
 def test_garbage_is_not_collected_while_the_clock_runs():
-    states = []
-    time_ms(lambda: states.append(gc.isenabled()), device="cpu")
-    assert (states, gc.isenabled()) == ([False], True)
+    gc_states = []
+    time_ms(lambda: gc_states.append(gc.isenabled()), device="cpu")
+    assert (gc_states, gc.isenabled()) == ([False], True)
     with pytest.raises(ZeroDivisionError):
         time_ms(lambda: 1 / 0, device="cpu")
     assert gc.isenabled()
@@ -103,18 +105,18 @@ def test_garbage_is_not_collected_while_the_clock_runs():
 
 @pytest.mark.long
 def test_calls_of_a_round_belong_together_and_each_runs_once_untimed(gpu):
-    log, lines = [], []
-    works = {"a": 0.01, "b": 0.02, "c": 0.03}
-    calls = {n: lambda n=n, s=s: log.append(n) or gpu.work(s) for n, s in works.items()}
-    times_ms = interleave(calls, device="cuda:0", rounds=6, say=lines.append)
-    for name, seconds in works.items():
+    call_log, said_lines = [], []
+    call_seconds = {"a": 0.01, "b": 0.02, "c": 0.03}
+    calls = {n: lambda n=n, s=s: call_log.append(n) or gpu.work(s) for n, s in call_seconds.items()}
+    times_ms = interleave(calls, device="cuda:0", rounds=6, say=said_lines.append)
+    for name, seconds in call_seconds.items():
         assert times_ms[name] == pytest.approx([1e3 * seconds] * 6)
-    assert log[::2] == log[1::2], "untimed, then timed"
-    rounds = np.reshape(log[::2], (6, 3)).tolist()
+    assert call_log[::2] == call_log[1::2], "untimed, then timed"
+    rounds = np.reshape(call_log[::2], (6, 3)).tolist()
     assert all(sorted(names) == ["a", "b", "c"] for names in rounds)
     assert len({tuple(names) for names in rounds}) > 1, "another order"
-    assert lines[0] == f"round 1 of 6, {log[0]}"
-    assert len(lines) == 18
+    assert said_lines[0] == f"round 1 of 6, {call_log[0]}"
+    assert len(said_lines) == 18
 
 
 def test_peak_memory_is_that_of_the_call():
@@ -131,9 +133,9 @@ def test_peak_memory_on_cuda_leaves_out_the_inputs_and_an_older_peak(gpu):
 
 
 def test_peak_memory_on_cuda_is_read_while_the_device_is_idle(gpu):
-    counts = []
-    peak_mib(lambda: counts.append(gpu.waits), device="cuda:0")
-    assert counts == [0, 1], "once for warmth, then from an idle device"
+    wait_counts = []
+    peak_mib(lambda: wait_counts.append(gpu.waits), device="cuda:0")
+    assert wait_counts == [0, 1], "once for warmth, then from an idle device"
     assert gpu.waits == 2, "and to an idle device"
 
 
@@ -152,26 +154,26 @@ def test_a_result_of_a_device_that_was_not_waited_for_is_refused(gpu, device, co
     class Elsewhere(torch.Tensor):
         device = property(lambda self: torch.device(computed_on))
 
-    words = f"device is {device} and the call computes on {computed_on}, which was not waited for"
-    with contextlib.nullcontext() if fits else pytest.raises(ValueError, match=words):
+    message = f"device is {device} and the call computes on {computed_on}, which was not waited for"
+    with contextlib.nullcontext() if fits else pytest.raises(ValueError, match=message):
         time_ms(lambda: torch.ones(1).as_subclass(Elsewhere), device=device)
 
 
 def test_a_bad_call_or_device_is_refused_before_the_first_call():
-    fails = {"good": lambda: pytest.fail("it was called"), "bad": 3}
+    bad_calls = {"good": lambda: pytest.fail("it was called"), "bad": 3}
     with pytest.raises(ValueError, match="device is 'cuda:9'; expected a device of this"):
-        measure(fails["good"], device="cuda:9")
+        measure(bad_calls["good"], device="cuda:9")
     with pytest.raises(TypeError, match=r"calls\['bad'\] is a int; expected a function"):
-        interleave(fails, device="cpu", rounds=1)
+        interleave(bad_calls, device="cpu", rounds=1)
 
 
 @pytest.mark.gpu
 def test_a_real_gpu_is_waited_for():
     A = torch.randn(8192, 8192, device="cuda")
-    measured = measure(lambda: A @ A, device="cuda", repeats=5)
-    start = time.perf_counter()
+    measurement = measure(lambda: A @ A, device="cuda", repeats=5)
+    start_s = time.perf_counter()
     A @ A
-    launch_ms = 1e3 * (time.perf_counter() - start)
+    launch_ms = 1e3 * (time.perf_counter() - start_s)
     torch.cuda.synchronize()
-    assert launch_ms < measured.median_ms / 3
-    assert measured.peak_mib == pytest.approx(256, rel=0.02)
+    assert launch_ms < measurement.median_ms / 3
+    assert measurement.peak_mib == pytest.approx(256, rel=0.02)

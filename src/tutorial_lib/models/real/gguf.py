@@ -1,0 +1,199 @@
+"""Read a GGUF file with NumPy: the facts about a model, and its arrays in float32.
+
+Source: the GGUF specification, version 3, and the block formats Q4_1 and Q8_0 of ggml.
+"""
+
+import math
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tutorial_lib.contract import require
+
+MAGIC, VERSION, ALIGNMENT = b"GGUF", 3, 32
+BLOCK = 32  # numbers that share a scale
+NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
+TEXT, LIST = 8, 9  # types of values, as those of NUMBERS
+FLOAT32, Q4_1, Q8_0 = 0, 3, 8
+FORMATS = {  # type of an array -> the bytes of a block of numbers, and how many these are
+    FLOAT32: (np.dtype("<f4"), 1),
+    Q4_1: (np.dtype([("scale", "<f2"), ("minimum", "<f2"), ("nibbles", "u1", BLOCK // 2)]), BLOCK),
+    Q8_0: (np.dtype([("scale", "<f2"), ("codes", "i1", BLOCK)]), BLOCK),
+}
+
+
+class FileError(ValueError):
+    """A file of weights that is damaged, or of another kind."""
+
+
+def four_bits(blocks: np.ndarray) -> "n":
+    """Return the numbers of blocks of Q4_1: 20 bytes are 32 numbers.
+
+    Built in chapter 24. A number is minimum + scale · code, with codes from 0 to 15. The low four
+    bits of the 16 bytes are the codes of numbers 0 to 15, the high ones of 16 to 31.
+
+    Parameters
+    ----------
+    blocks : (n/32,) records of `scale`, `minimum` (float16) and `nibbles` (16 bytes)
+
+    Raises
+    ------
+    TypeError : an array without these fields
+
+    Source: ggml, block_q4_1.
+
+    >>> blocks = np.zeros(1, FORMATS[Q4_1][0])
+    >>> blocks["scale"], blocks["minimum"], blocks["nibbles"] = 0.5, -1, 0x21
+    >>> four_bits(blocks)[[0, 16]].tolist()
+    [-0.5, 0.0]
+    """
+    require(
+        blocks.dtype == FORMATS[Q4_1][0],
+        TypeError,
+        f"blocks is of {blocks.dtype}; expected the fields scale, minimum and nibbles. "
+        f"Read the bytes so: np.frombuffer(raw, FORMATS[Q4_1][0]).",
+    )
+    low, high = blocks["nibbles"] & 15, blocks["nibbles"] >> 4
+    codes = np.concatenate((low, high), axis=-1)  # (n/32, 32)
+    scale, minimum = (blocks[name].astype("f4")[..., None] for name in ("scale", "minimum"))
+    return (minimum + scale * codes).ravel()
+
+
+def eight_bit_blocks(blocks):
+    """Return the numbers of blocks of Q8_0: 34 bytes are a scale and 32 whole numbers."""
+    return (blocks["scale"].astype("f4")[..., None] * blocks["codes"]).ravel()
+
+
+DEQUANTISERS = {FLOAT32: np.array, Q4_1: four_bits, Q8_0: eight_bit_blocks}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where an array lies in a file: its shape, rows first, its type and its first byte."""
+
+    shape: tuple
+    type: int
+    start: int
+
+    @property
+    def size(self):
+        """Return how many bytes it takes in the file."""
+        dtype, numbers = FORMATS[self.type]
+        return math.prod(self.shape) // numbers * dtype.itemsize
+
+
+@dataclass(frozen=True)
+class GGUF:
+    """A file of weights: what it says about its model, and where its arrays are.
+
+    Introduced in chapter 24.
+
+    Parameters
+    ----------
+    facts : metadata by name, such as "llama.block_count"
+    entries : where each array lies, by name
+    """
+
+    path: Path
+    facts: dict
+    entries: dict
+
+    def blocks(self, name):
+        """Return the records of an array as the file has them: blocks, or numbers."""
+        entry = self.entries[name]
+        with self.path.open("rb") as file:
+            file.seek(entry.start)
+            return np.frombuffer(file.read(entry.size), FORMATS[entry.type][0])
+
+    def array(self, name):
+        """Return an array in float32, dequantised."""
+        entry = self.entries[name]
+        return DEQUANTISERS[entry.type](self.blocks(name)).reshape(entry.shape)
+
+
+class _Header:
+    """The values at the head of a file, one after the other."""
+
+    def __init__(self, path):
+        self.path, self.raw, self.place = path, path.read_bytes(), 0
+
+    def number(self, kind):
+        """Return the next number of a format of struct."""
+        size = struct.calcsize(kind)
+        if self.place + size > len(self.raw):
+            self.refuse("ends inside its head")
+        self.place += size
+        return struct.unpack_from("<" + kind, self.raw, self.place - size)[0]
+
+    def text(self):
+        """Return the next text: its length, then UTF-8."""
+        length = self.number("Q")
+        end = self.place + length
+        if end > len(self.raw):
+            self.refuse("ends inside its head")
+        raw, self.place = self.raw[self.place : end], end
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            return self.refuse(f"has at byte {end - length} what is no text")
+
+    def value(self, kind):
+        """Return the next value of a type."""
+        if kind == TEXT:
+            return self.text()
+        if kind == LIST:
+            kind, length = self.number("I"), self.number("Q")
+            return [self.value(kind) for _ in range(length)]
+        if kind not in NUMBERS:
+            self.refuse(f"has a value of the unknown type {kind}")
+        return self.number(NUMBERS[kind])
+
+    def entry(self):
+        """Return the name and the place of the next array, counted from the first array."""
+        name = self.text()
+        lengths = [self.number("Q") for _ in range(self.number("I"))]
+        kind, start = self.number("I"), self.number("Q")
+        if kind not in FORMATS:
+            self.refuse(f"has {name} in the format {kind}, where {sorted(FORMATS)} are read")
+        return name, Entry(tuple(reversed(lengths)), kind, start)
+
+    def refuse(self, fault):
+        """Raise what is wrong with the file."""
+        raise FileError(
+            f"{self.path.name} {fault}; expected GGUF, version {VERSION}, whole. Fetch it again."
+        )
+
+
+def read_gguf(path) -> GGUF:
+    """Read the head of a GGUF file; its arrays are read when they are asked for.
+
+    Introduced in chapter 24.
+
+    Raises
+    ------
+    FileError : another kind of file, a damaged or a truncated one
+
+    Source: the GGUF specification.
+    """
+    head = _Header(Path(path))
+    if head.raw[:4] != MAGIC:
+        head.refuse(f"begins with {head.raw[:4]!r}")
+    head.place = len(MAGIC)
+    version = head.number("I")
+    if version != VERSION:
+        head.refuse(f"is of version {version}")
+    n_arrays, n_facts = head.number("Q"), head.number("Q")
+    facts = {}
+    for _ in range(n_facts):
+        name = head.text()
+        facts[name] = head.value(head.number("I"))
+    entries = dict(head.entry() for _ in range(n_arrays))
+    alignment = facts.get("general.alignment", ALIGNMENT)
+    start = math.ceil(head.place / alignment) * alignment
+    entries = {n: Entry(e.shape, e.type, start + e.start) for n, e in entries.items()}
+    for name, entry in entries.items():
+        if entry.start + entry.size > len(head.raw):
+            head.refuse(f"ends before {name} does")
+    return GGUF(head.path, facts, entries)

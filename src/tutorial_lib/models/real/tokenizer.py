@@ -1,0 +1,83 @@
+"""Text ↔ ids of a trained vocabulary: byte-level byte pair encoding, with `re` alone."""
+
+import re
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from tutorial_lib.contract import record, require
+
+# \p{L} is a letter, \p{N} a digit: `[^\W\d_]` and `\d`, which the standard library knows.
+WORD = re.compile(r"\d|'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
+VISIBLE = (*range(33, 127), *range(161, 173), *range(174, 256))
+HIDDEN = tuple(byte for byte in range(256) if byte not in VISIBLE)
+LETTER = {byte: chr(byte) for byte in VISIBLE}
+LETTER |= {byte: chr(256 + n) for n, byte in enumerate(HIDDEN)}  # such as Ġ for the blank
+BYTE = {letter: byte for byte, letter in LETTER.items()}
+
+
+@record(made_by="Take that of real_model().")
+class Tokenizer:
+    """Cut text into words and each word into tokens, by joining the pair of the earliest merge.
+
+    Introduced in chapter 24. The letters are bytes, so no text is unknown. Special tokens such as
+    <|im_start|> are not cut out of a text; take their ids from `ids`.
+
+    Parameters
+    ----------
+    tokens : the text of each id
+    merges : pairs with a blank between them, the earliest first
+
+    Source: Sennrich et al. (2016) for merges; Radford et al. (2019) for bytes.
+    """
+
+    tokens: tuple
+    merges: tuple
+
+    @cached_property
+    def ids(self):
+        """Return the id of each token."""
+        return {token: n for n, token in enumerate(self.tokens)}
+
+    @cached_property
+    def ranks(self):
+        """Return the place of each pair among the merges."""
+        return {tuple(pair.split(" ")): n for n, pair in enumerate(self.merges)}
+
+    def encode(self, text):
+        """Return the ids of a text, (T,)."""
+        tokens = [token for word in WORD.findall(text) for token in self._merged(word)]
+        return np.array([self.ids[token] for token in tokens], dtype=int)
+
+    def decode(self, ids):
+        """Return the text of ids, (T,); bytes that are no letter are shown as �."""
+        letters = "".join(self.tokens[int(n)] for n in ids)
+        return bytes(BYTE[letter] for letter in letters).decode(errors="replace")
+
+    def one(self, word):
+        """Return the id of a word that is a single token, such as " Paris".
+
+        Raises
+        ------
+        ValueError : a word of several tokens, or none
+        """
+        ids = self.encode(word)
+        require(
+            len(ids) == 1,
+            ValueError,
+            f"{word!r} has {len(ids)} tokens; expected one. A word inside a sentence begins with "
+            f"a blank, such as ' Paris'; take another word where that is not it.",
+        )
+        return int(ids[0])
+
+    def _merged(self, word):
+        """Return the tokens of a word."""
+        tokens = [LETTER[byte] for byte in word.encode()]
+        while len(tokens) > 1:
+            ranks = [self.ranks.get(pair, len(self.ranks)) for pair in pairwise(tokens)]
+            place = int(np.argmin(ranks))
+            if ranks[place] == len(self.ranks):
+                break
+            tokens[place : place + 2] = [tokens[place] + tokens[place + 1]]
+        return tokens

@@ -15,6 +15,7 @@ BOOK := $(VENV)/.book
 PDF := $(VENV)/.pdf
 TEST := $(VENV)/.test
 TORCH := $(VENV)/.torch
+REAL := $(VENV)/.real
 SITE := _build/html/.built
 SOURCES := $(shell find book notebooks src tools/chapters.py LICENSE* README.md _config.yml _toc.yml tests/site/budgets.yml \
 	-type f -not -path '*/__pycache__/*' -not -path '*.egg-info/*' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null)
@@ -62,7 +63,7 @@ pdf: book $(PDF)  ### Print the whole book into the site, attention-head-by-head
 site-assets: $(MADE)  ### Copy Python into the built site, for hosts that ask no one else (FROM=address)
 	@$(BIN)/python -m tools.site_assets $(FROM)
 
-chapter: $(TORCH)  ## Refresh, check and build one chapter in a minute (NB=05_concatenation)
+chapter: $(REAL)  ## Refresh, check and build one chapter in a minute (NB=05_concatenation)
 	@$(STRICT) $(ONE_THREAD) $(BIN)/python -m tools.chapter "$(NB)" \
 		$(BIN)/python -m pytest $(NBVAL) -q --tb=short -m "not colab"
 
@@ -71,11 +72,11 @@ check: lint  ## Check style, texts, banks, library and Part I in two minutes, wi
 		-p tools.without_torch -m "not colab and not long" \
 		tests/chapters tests/library tests/practice $$names
 
-test: lint $(TORCH) browser book  ## Check everything; of the tests marked `long`, samples
+test: lint $(REAL) browser book  ## Check everything; of the tests marked `long`, samples
 	@echo "==> Running the tests and every cell of every chapter"
 	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab and not picture and not long" tests notebooks
 
-test-all: lint $(TORCH) browser book  ### Check everything and the tests marked `long`, as weekly
+test-all: lint $(REAL) browser book  ### Check everything and the tests marked `long`, as weekly
 	$(STRICT) $(ONE_THREAD) $(PYTEST) $(NBVAL) -m "not colab" tests notebooks
 
 test-library: $(TORCH)  ### Test the library alone, without the chapters' stored outputs
@@ -93,7 +94,7 @@ pictures: $(TEST) browser book  ### Keep every page as a picture, 320 and 1440 p
 colab-check: colab  ### Run each notebook alone, in an empty folder, with Colab's versions
 	@$(BIN)/python -m pytest -v tests/chapters/test_colab.py
 
-test-blas: $(TORCH)  ### Repeat tests and chapters as eight other processors would run them
+test-blas: $(REAL)  ### Repeat tests and chapters as eight other processors would run them
 	@$(STRICT) $(BIN)/python -m tools.blas_matrix $(PYTEST) $(NBVAL) -q --ignore tests/site \
 		-m "not colab and not picture and not long" tests notebooks
 
@@ -110,7 +111,7 @@ coursework-check: $(TORCH)  ### Hand in every mistake of every assignment to the
 	@for name in $(patsubst coursework/assignments/%/grading.py,%,$(wildcard coursework/assignments/*/grading.py)); do \
 		$(BIN)/python -m coursework check $$name || exit 1; done
 
-notebooks: $(TORCH)  ## Run chapters and store their outputs (all, or NB=03_attention_weights)
+notebooks: $(REAL)  ## Run chapters and store their outputs (all, or NB=03_attention_weights)
 	@$(STRICT) $(ONE_THREAD) $(BIN)/python -m tools.run_notebooks $(NB)
 	@$(BIN)/python -m tools.readme
 

@@ -7,11 +7,13 @@
 | `pdf` | the same, and what its printing needs |
 | `test` | the same, and what the tests need; no PyTorch |
 | `torch` | the same, and PyTorch |
+| `real` | the same, and the weights of a real model, where they can be fetched |
 | `oldest` | in `_build/oldest`, the oldest versions that pyproject.toml promises |
 | `lock` | requirements.lock, renewed by uv, for which an environment is made and removed |
 
 A step installs its part of requirements.lock, files with these hashes and no others, and the
-project itself without what it depends on. PyTorch alone has no hash: its builds differ.
+project itself without what it depends on. PyTorch alone has no hash: its builds differ. The weights
+are those of requirements.real; without them make goes on, and the tests name what they skip.
 
 What is there already, from the same requirements, is left alone. Two settings are make's own:
 PYTHON is there when the caller has named one, and then `.venv` gets that version; CONSTRAINTS
@@ -34,14 +36,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 THIS = ".".join(map(str, sys.version_info[:2]))
-FILES = ("pyproject.toml", "requirements.txt", "requirements.lock")
+FILES = ("pyproject.toml", "requirements.txt", "requirements.lock", "requirements.real")
 STAGES = {  # the steps of each, in order
     "made": (),
     "book": ("build", "book"),
     "pdf": ("build", "book", "pdf"),
     "test": ("build", "book", "pdf", "test"),
     "torch": ("build", "book", "pdf", "test", "torch"),
+    "real": ("build", "book", "pdf", "test", "torch", "real"),
 }
+OPTIONAL = {"real"}  # the steps without which make goes on
 OF_THEIR_TIME = ("pyparsing<3.3",)  # which Matplotlib 3.10 calls by names that 3.3 warns of
 EXTRAS = {  # of each step, in the order of requirements.lock
     "build": "build",
@@ -57,6 +61,7 @@ WHAT = {
     "pdf": "what printing needs",
     "test": "what the tests need besides PyTorch",
     "torch": "PyTorch (the first time: some minutes)",
+    "real": "the weights of a real model (93 MB)",
     "lock": "uv",
     "oldest": "the oldest versions that pyproject.toml promises (the first time: some minutes)",
 }
@@ -186,6 +191,8 @@ def key_of(calls):
 
 def calls_of(step):
     """Return what pip is told for a step of an environment, call by call."""
+    if step == "real":
+        return [(LOCKED, text_of(ROOT / "requirements.real"))]
     if "CONSTRAINTS" in os.environ:
         names = os.environ["CONSTRAINTS"].split()
         fixed = [word for name in names for word in ("--constraint", name)]
@@ -286,6 +293,7 @@ def resolved(folder, steps, *options):
 
 def main(stage):
     """Prepare a stage; return 1 where something is missing, once it is said."""
+    step = None
     try:
         if stage in ("oldest", "lock"):
             {"oldest": oldest, "lock": lock}[stage]()
@@ -297,7 +305,7 @@ def main(stage):
         return 0
     except CannotPrepare as trouble:
         print(trouble, file=sys.stderr)
-        return 1
+        return int(step not in OPTIONAL)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.convert_slow_tokenizer import BPE, Tokenizer, decoders, pre_tokenizers
 
 from tests.library.models.real import small
 from tutorial_lib.models.real.model import real_file, real_model, run_real
@@ -84,7 +84,7 @@ def test_logits_are_those_of_transformers(model, texts):
 
 def test_tokens_are_those_of_tokenizers(model):
     pairs = [tuple(pair.split(" ")) for pair in model.tokenizer.merges]
-    theirs = Tokenizer(models.BPE(vocab=model.tokenizer.ids, merges=pairs))
+    theirs = Tokenizer(BPE(vocab=model.tokenizer.ids, merges=pairs))
     digits, letters = pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel
     theirs.pre_tokenizer = pre_tokenizers.Sequence([digits, letters(add_prefix_space=False)])
     theirs.decoder = decoders.ByteLevel()

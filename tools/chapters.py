@@ -18,9 +18,14 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = "notebooks/"
 
-# The rule of a part: its pages run in the browser, so they import only what is there. PyTorch is
-# not; it is the subject of the parts named here.
+# The rule of a part: its pages import only what a browser has, NumPy and the library. PyTorch is
+# the subject of the parts named here, so their pages may import it too.
 IN_PYTORCH = {"Part II"}
+# What the pages of a part need and a browser has not; all other pages run there.
+NOT_IN_BROWSER = {
+    "Part II": "it needs PyTorch",
+    "Part V": "the weights of its model are a file of 98 MB and take 0.7 GB of memory",
+}
 # The part that builds the layer by hand, whose arrays the live map shows.
 BY_HAND = {"Part I"}
 # The part whose chapters replace arrows of the layer, each variant a row of a table in the Recap.
@@ -91,8 +96,13 @@ class Page:
 
     @property
     def runs_in_browser(self):
-        """Return whether its part does without PyTorch."""
-        return self.part not in IN_PYTORCH
+        """Return whether its part needs nothing that a browser has not."""
+        return self.part not in NOT_IN_BROWSER
+
+    @property
+    def may_import_torch(self):
+        """Return whether PyTorch is the subject of its part."""
+        return self.part in IN_PYTORCH
 
     @property
     def builds_by_hand(self):

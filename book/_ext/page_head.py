@@ -7,14 +7,14 @@ import re
 
 from book._ext.runnable import BEFORE
 from book._ext.site_shell import is_site
-from tools.chapters import at
+from tools.chapters import NOT_IN_BROWSER, at
 
 STEPS = re.compile(r'<(?:details|p) class="book-steps">')
 BUTTONS = (  # site.js answers them
     '<button type="button" class="book-shows pst-js-only">Show everything</button>'
     '<button type="button" class="book-pdf pst-js-only">Print or PDF</button>'
 )
-NOT_HERE = '<p class="book-elsewhere">This chapter cannot run here, since it needs PyTorch.</p>'
+NOT_HERE = '<p class="book-elsewhere">This chapter cannot run here, since {}.</p>'
 
 
 def join_head(app, pagename, templatename, context, doctree):
@@ -24,7 +24,7 @@ def join_head(app, pagename, templatename, context, doctree):
         return
     head, goal, rest = context["body"].partition(BEFORE)
     start = STEPS.search(head).start()
-    note = "" if page.runs_in_browser else NOT_HERE
+    note = "" if page.runs_in_browser else NOT_HERE.format(NOT_IN_BROWSER[page.part])
     box = f'<div class="book-head">\n{head[start:]}{BUTTONS}{note}\n</div>\n'
     context["body"] = f"{head[:start]}{box}{goal}{rest}"
 

@@ -62,20 +62,20 @@ FORBIDDEN = re.compile(
 )
 
 
-def violations(notebook, *, runs_in_browser=True):
+def violations(notebook, *, may_import_torch=False):
     """List what a notebook does that it must not, a sentence each.
 
     Parameters
     ----------
     notebook : NotebookNode as it is on disk, see `pages.read`
-    runs_in_browser : whether it may import only what a page has
+    may_import_torch : whether it may import more than NumPy, Matplotlib and the library
     """
     found = [*_counts(notebook), *_ids(notebook), *_setup(notebook), *_weight(notebook)]
     for position, cell in enumerate(notebook.cells):
         where = f"cell {cell.get('id', position)}"
         rules = [*_words(cell.source), *_metadata(cell)]
         if cell.cell_type == "code":
-            rules += [*_tags(cell), *_code(cell, runs_in_browser), *_outputs(cell)]
+            rules += [*_tags(cell), *_code(cell, may_import_torch), *_outputs(cell)]
         elif cell.cell_type == "markdown":
             rules += [*markdown_faults(cell.source)]
             attached = cell.get("attachments")
@@ -141,7 +141,7 @@ def _metadata(cell):
             yield f"has an output with the metadata {output.metadata}; expected none: {STORE}"
 
 
-def _code(cell, runs_in_browser):
+def _code(cell, may_import_torch):
     source = cell.source.rstrip()
     if not source:
         yield "is empty: remove it"
@@ -156,19 +156,19 @@ def _code(cell, runs_in_browser):
     except SyntaxError as error:
         yield f"is not plain Python ({error.msg}): correct the slip; no magic or shell command"
         return
-    yield from _imports(tree, runs_in_browser)
+    yield from _imports(tree, may_import_torch)
     for match in re.finditer(rf"^({'|'.join(SWITCHES)}) = (?!False\b)", source, re.MULTILINE):
         yield f"sets {match[1]} to something other than False: write {match[1]} = False"
 
 
-def _imports(tree, runs_in_browser):
+def _imports(tree, may_import_torch):
     for module in imported_modules(_without_measurements(tree)):
         package = module.partition(".")[0]
         if package in CLOCKS:
             yield f"imports {package} outside `if MEASURE:`: show a record instead of a time"
     for module in imported_modules(ast.walk(tree)):
-        if runs_in_browser and not in_browser(module):
-            yield f"imports {module}, which is not in the browser, where its part runs: do without"
+        if not (may_import_torch or in_browser(module)):
+            yield f"imports {module}, which no part but that of PyTorch may: do without"
 
 
 def _without_measurements(tree):

@@ -7,7 +7,17 @@ import pytest
 import yaml
 
 from coursework.__main__ import main as coursework
-from tools.chapters import FOLDER, ROOT, ContentsError, documents, in_browser, main, page, pages
+from tools.chapters import (
+    FOLDER,
+    ROOT,
+    ContentsError,
+    Page,
+    documents,
+    in_browser,
+    main,
+    page,
+    pages,
+)
 
 PARTS = [
     {"caption": "Before you start", "chapters": ["book/running"]},
@@ -48,15 +58,19 @@ def test_every_notebook_is_in_the_contents():
 
 
 def test_pages_have_their_order_part_number_and_rule(plant):
-    found = [(p.name, p.part, p.number, p.runs_in_browser) for p in pages(plant())]
-    assert found == [
-        ("01_embed", "Part I", 1, True),
-        ("02_score", "Part I", 2, True),
-        ("review_part_1", "Part I", None, True),
-        ("03_torch", "Part II", 3, False),
-        ("review_part_2", "Part II", None, False),
-        ("04_cache", "Part III", 4, True),
+    found = [
+        (p.name, p.part, p.number, p.runs_in_browser, p.may_import_torch) for p in pages(plant())
     ]
+    assert found == [
+        ("01_embed", "Part I", 1, True, False),
+        ("02_score", "Part I", 2, True, False),
+        ("review_part_1", "Part I", None, True, False),
+        ("03_torch", "Part II", 3, False, True),
+        ("review_part_2", "Part II", None, False, True),
+        ("04_cache", "Part III", 4, True, False),
+    ]
+    real = Page(ROOT / "05_real.ipynb", "Part V: A real model")
+    assert (real.runs_in_browser, real.may_import_torch) == (False, False)
     closed = [p.closes for p in pages(plant()) if p.closes]
     assert closed == [("01_embed", "02_score"), ("03_torch",)]
     assert documents(plant())[:3] == ["book/intro", "book/running", "notebooks/01_embed"]

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import tutorial_lib as tl
+from tools.chapters import pages
+from tutorial_lib.models.real.model import MISSING, real_file
 
 B, T, S, H, D_MODEL, D_K, D_V = 2, 5, 6, 3, 12, 4, 7
 BATCHES = {"no batch axis": (), "one batch axis": (B,), "two batch axes": (8, B)}
@@ -28,6 +30,23 @@ def pytest_runtest_setup(item):
 
         if not torch.cuda.is_available():
             pytest.skip("needs a CUDA device")
+
+
+def pytest_collection_modifyitems(items):
+    """Skip the cells of chapters whose weights are not here; the last lines say which."""
+    chapters = {page.path for page in pages() if page.needs_weights}
+    cells = [item for item in items if item.path in chapters]
+    if cells and not found_weights():
+        for cell in cells:
+            cell.add_marker(pytest.mark.skip(reason=MISSING))
+
+
+def found_weights():
+    """Whether the weights of the real model are here."""
+    try:
+        return bool(real_file())
+    except FileNotFoundError:
+        return False
 
 
 def pytest_collection_finish(session):
@@ -51,9 +70,18 @@ def hints(reports):
         )
 
 
+def skipped_chapters(reports):
+    """Name the chapters whose cells were skipped, how many of each, and what to type, as lines."""
+    cells = Counter(cell[1] for report in reports if (cell := CELL.search(report.nodeid)))
+    for name, count in cells.items():
+        yield f"SKIPPED: {count} cells of {name}. {MISSING}"
+
+
 def pytest_terminal_summary(terminalreporter):
     """Print what to type, and how many cases of each grid passed: tests record their grid."""
     stats = terminalreporter.stats
+    for line in skipped_chapters(stats.get("skipped", [])):
+        terminalreporter.write_line(line)
     for line in hints([*stats.get("failed", []), *stats.get("error", [])]):
         terminalreporter.write_line(line)
     passed = stats.get("passed", [])

@@ -21,6 +21,8 @@ FOLDER = "notebooks/"
 # The rule of a part: its pages import only what a browser has, NumPy and the library. PyTorch is
 # the subject of the parts named here, so their pages may import it too.
 IN_PYTORCH = {"Part II"}
+# The part whose pages run a real model, the weights of which make may not have been able to fetch.
+WITH_WEIGHTS = {"Part V"}
 # What the pages of a part need and a browser has not; all other pages run there.
 NOT_IN_BROWSER = {
     "Part II": "it needs PyTorch",
@@ -98,6 +100,11 @@ class Page:
     def runs_in_browser(self):
         """Return whether its part needs nothing that a browser has not."""
         return self.part not in NOT_IN_BROWSER
+
+    @property
+    def needs_weights(self):
+        """Return whether its part runs a real model."""
+        return self.part in WITH_WEIGHTS
 
     @property
     def may_import_torch(self):

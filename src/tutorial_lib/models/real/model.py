@@ -254,7 +254,18 @@ def real_model(path=None) -> RealModel:
 
     Source: Allal et al. (2025).
     """
-    file = read_gguf(path or real_file())
+    return model_of(read_gguf(path or real_file()))
+
+
+def model_of(file) -> RealModel:
+    """Return the model of a file that is read, or of whatever has its `facts` and its `array`.
+
+    Introduced in chapter 24.
+
+    Raises
+    ------
+    FileError : a model of another kind
+    """
     kind = file.facts["general.architecture"]
     require(
         kind == "llama",

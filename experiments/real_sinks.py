@@ -1,0 +1,258 @@
+"""Measure the sink of a real model: where it is, what makes it, and what a window does without it.
+
+The model is SmolLM2-135M-Instruct with 4-bit weights, the texts are the eight of real_prose.txt,
+which no model has read, each cut to LENGTH tokens and given without the model's chat template.
+Layers, heads and tokens are counted from 0. A sink's weight is the mean over rows from FROM on;
+losses are means over the same rows, in nats. What is compared with the model as it is, is compared
+text by text: a mean over the eight texts with its standard error.
+
+Writes src/tutorial_lib/data/results/real_sinks.json. Five minutes.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from experiments.measuring import new_record, prepare, progress, write
+from tutorial_lib import causal_mask
+from tutorial_lib.models.real.gguf import FORMATS, Q4_1, read_gguf
+from tutorial_lib.models.real.model import (
+    FEED,
+    SHA256,
+    model_of,
+    real_file,
+    real_model,
+    run_real,
+    token_losses,
+)
+
+SEED = 0  # of the noise on the weights
+TEXTS = Path(__file__).with_name("real_prose.txt")
+LENGTH, FROM, WINDOW_FROM = 270, 60, 100
+MAKER, ENTRY = 11, 507  # the layer whose feed makes the sink, and the entry that it writes
+OTHER = 300  # an entry that has nothing to do with it
+LATER = MAKER + 1  # the first layer that reads it
+TO, CONTROL = 40, 5  # tokens: where the spike is moved, where it never was
+FIRST = ("the", ".", "banana", "\n", "<|im_start|>")
+WINDOWS = (16, 64)
+DRAWS = 3
+
+
+def weight_of(trace, token):
+    """Return the mean weight of a token in each head, (L, H), from rows that see it."""
+    return trace.weights[:, :, FROM:, token].mean(axis=-1)
+
+
+def later(trace, token):
+    """Return the mean weight of a token over all heads behind the maker of the sink."""
+    return float(weight_of(trace, token)[LATER:].mean())
+
+
+def loss(trace, ids, start=FROM):
+    """Return the mean loss of the tokens from `start` on."""
+    return float(token_losses(trace.logits, ids)[start - 1 :].mean())
+
+
+def replaced(feed, token):
+    """Return what a feed adds, with an ordinary row at a token: the mean of rows 1 to 9."""
+    feed = feed.copy()
+    feed[token] = feed[1:10].mean(axis=0)
+    return feed
+
+
+def moved(feed, *, entry=slice(None), into=None):
+    """Return what a feed adds, an ordinary row in row 0, its own or an entry of it in row TO."""
+    changed = replaced(feed, 0)
+    changed[TO, entry if into is None else into] = feed[0, entry]
+    return changed
+
+
+def copied(feed):
+    """Return what a feed adds, with row 0 in row TO as well."""
+    feed = feed.copy()
+    feed[TO] = feed[0]
+    return feed
+
+
+def hidden(key):
+    """Return the causal mask in which no row from FROM on sees a key."""
+    mask = causal_mask(LENGTH)
+    mask[FROM:, key] = False
+    return mask
+
+
+def alone(row):
+    """Return the causal mask in which a row sees only itself."""
+    mask = causal_mask(LENGTH)
+    mask[row, :row] = False
+    return mask
+
+
+CHANGES = {
+    "as it is": {},
+    "token 0 replaced": {"hooks": {(MAKER, FEED): partial(replaced, token=0)}},
+    "token 5 replaced": {"hooks": {(MAKER, FEED): partial(replaced, token=CONTROL)}},
+    "moved to token 40": {"hooks": {(MAKER, FEED): moved}},
+    "one entry moved": {"hooks": {(MAKER, FEED): partial(moved, entry=ENTRY)}},
+    "into another entry": {"hooks": {(MAKER, FEED): partial(moved, entry=ENTRY, into=OTHER)}},
+    "copied to token 40": {"hooks": {(MAKER, FEED): copied}},
+    "row 40 sees only itself": {"mask": alone(TO)},
+    "key 0 hidden": {"mask": hidden(0)},
+    "key 1 hidden": {"mask": hidden(1)},
+}
+
+
+def window(width, kept=()):
+    """Return a mask: so many keys a row, the last ones and those that are kept."""
+    rows, keys = np.arange(LENGTH)[:, None], np.arange(LENGTH)
+    recent = keys > rows - (width - len(kept))
+    return (keys <= rows) & (recent | np.isin(keys, kept))
+
+
+def fresh(model, ids, width):
+    """Return the loss of each token from WINDOW_FROM on behind `width` tokens as a whole text."""
+    starts = np.arange(WINDOW_FROM - width, LENGTH - width)
+    texts = np.stack([ids[start : start + width + 1] for start in starts])
+    losses = [token_losses(run_real(model, text).logits, text)[-1] for text in texts]
+    return float(np.mean(losses))
+
+
+def summary(values):
+    """Return the mean over the texts and its standard error."""
+    values = np.array(values)
+    error = values.std(axis=0, ddof=1) / len(values) ** 0.5
+    return {"mean": values.mean(axis=0).round(4).tolist(), "error": error.round(4).tolist()}
+
+
+def changes(model, texts):
+    """Return weights and loss of each change, and how much the loss differs, over the texts."""
+    table = {}
+    for name, options in CHANGES.items():
+        progress(name)
+        traces = [(run_real(model, ids, **options), ids) for ids in texts]
+        table[name] = np.array([(later(t, 0), later(t, TO), loss(t, ids)) for t, ids in traces])
+    names, plain = ("token 0", "token 40", "loss"), table["as it is"]
+    return {
+        name: {column: summary(rows[:, n]) for n, column in enumerate(names)}
+        | {"more loss": summary(rows[:, 2] - plain[:, 2])}
+        for name, rows in table.items()
+    }
+
+
+def first_tokens(model, ids):
+    """Return the median sink, and how the 270 heads correlate, for other first tokens."""
+    plain = weight_of(run_real(model, ids), 0)
+    found = {}
+    for word in FIRST:
+        token = model.tokenizer.ids.get(word)
+        token = model.tokenizer.encode(word)[0] if token is None else token
+        sinks = weight_of(run_real(model, np.concatenate(([token], ids[1:]))), 0)
+        correlation = np.corrcoef(plain.ravel(), sinks.ravel())[0, 1]
+        found[word] = {"median": float(np.median(sinks)), "correlation": float(correlation)}
+    return found
+
+
+def windows(model, texts):
+    """Return the perplexity of each kind of window, from token WINDOW_FROM on, over all texts."""
+    table = {"all keys": {"all": None}}
+    for width in WINDOWS:
+        kept = {"last": (), "token 0": (0,), "tokens 0 to 3": (0, 1, 2, 3), "token 1": (1,)}
+        table[str(width)] = {name: window(width, tokens) for name, tokens in kept.items()}
+    found = {}
+    for width, masks in table.items():
+        for name, mask in masks.items():
+            progress(f"window {width}, {name}")
+            losses = [loss(run_real(model, ids, mask=mask), ids, WINDOW_FROM) for ids in texts]
+            found.setdefault(width, {})[name] = perplexity(losses)
+        if width != "all keys":
+            losses = [fresh(model, ids, int(width)) for ids in texts]
+            found[width]["a text of its own"] = perplexity(losses)
+    return found
+
+
+def perplexity(losses):
+    """Return the perplexity of losses, and the standard error of their mean, in nats."""
+    return {
+        "perplexity": round(float(np.exp(np.mean(losses))), 2),
+        "error of loss": summary(losses)["error"],
+    }
+
+
+class NoisyFile:
+    """A file whose 4-bit numbers are each off by up to half a step: what rounding may have done."""
+
+    def __init__(self, file, rng):
+        self.path, self.facts, self.file, self.rng = file.path, file.facts, file, rng
+
+    def array(self, name):
+        """Return an array with its noise."""
+        array, entry = self.file.array(name), self.file.entries[name]
+        if entry.type != Q4_1:
+            return array
+        steps = self.file.blocks(name)["scale"].astype("f4")
+        numbers = FORMATS[Q4_1][1]
+        noise = self.rng.uniform(-0.5, 0.5, (len(steps), numbers)).astype("f4") * steps[:, None]
+        return array + noise.reshape(array.shape)
+
+
+def doubt(texts):
+    """Return the sinks and the loss of models whose weights are other numbers of the same codes."""
+    file, rng, found = read_gguf(real_file()), np.random.default_rng(SEED), []
+    plain = weight_of(run_real(real_model(), texts[0]), 0)
+    for draw in range(DRAWS):
+        progress(f"doubt {draw}")
+        model = model_of(NoisyFile(file, rng))
+        trace = run_real(model, texts[0])
+        sinks = weight_of(trace, 0)
+        gone = run_real(model, texts[0], **CHANGES["token 0 replaced"])
+        found.append(
+            {
+                "correlation": float(np.corrcoef(plain.ravel(), sinks.ravel())[0, 1]),
+                "median": float(np.median(sinks)),
+                "spike": float(trace.X[LATER, 0, ENTRY]),
+                "loss": loss(trace, texts[0]),
+                "later": later(trace, 0),
+                "later without": later(gone, 0),
+                "loss without": loss(gone, texts[0]),
+            }
+        )
+    return found
+
+
+def rounded(value, digits=4):
+    """Return a record with numbers of so many decimals."""
+    if isinstance(value, dict):
+        return {key: rounded(item, digits) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item, digits) for item in value]
+    return round(value, digits) if isinstance(value, float) else value
+
+
+def main():
+    """Run the model on all texts and write the record."""
+    prepare()
+    model = real_model()
+    texts = [model.tokenizer.encode(text)[:LENGTH] for text in TEXTS.read_text().splitlines()]
+    record = new_record(__file__, seed=SEED) | {
+        "model": {"file": real_file().name, "sha256": SHA256},
+        "settings": {"length": LENGTH, "from": FROM, "window from": WINDOW_FROM},
+        "texts": TEXTS.read_text().splitlines(),
+    }
+    traces = [run_real(model, ids) for ids in texts]
+    record["sinks"] = summary([weight_of(trace, 0) for trace in traces])
+    record["second"] = summary([weight_of(trace, 1) for trace in traces])
+    record["spike"] = summary([trace.X[:, 0, ENTRY] for trace in traces])
+    record["others"] = summary([np.abs(trace.X[:, 1:, ENTRY]).max(axis=-1) for trace in traces])
+    record["spikes"] = [round(float(trace.X[LATER, 0, ENTRY]), 1) for trace in traces]
+    del traces
+    record["changes"] = changes(model, texts)
+    record["first tokens"] = first_tokens(model, texts[0])
+    record["windows"] = windows(model, texts)
+    record["doubt"] = doubt(texts)
+    write("real_sinks", rounded(record))
+    progress("")
+
+
+if __name__ == "__main__":
+    main()

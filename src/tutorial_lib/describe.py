@@ -6,6 +6,10 @@ from itertools import product
 
 import numpy as np
 
+# How far from a rounding boundary a number must be: more than two processors differ. In single
+# precision, with few decimals, five times what a trained model's losses do; relative above 10.
+DOUBLE, SINGLE, FEW = 1e-9, 8e-5, 3
+
 
 def show(label, value, *, rows=None, columns=None, decimals=4):
     """Print a number or an array with its shape, one matrix after the other.
@@ -15,7 +19,7 @@ def show(label, value, *, rows=None, columns=None, decimals=4):
     label : what the value is, for the reader
     value : number, boolean, array of any shape, or tensor, also one that requires a gradient
     rows, columns : names of the entries of the last two axes, such as tokens
-    decimals : at most so many; fewer where all values have fewer
+    decimals : at most so many; fewer where all values have fewer; -2 rounds to hundreds
 
     Raises
     ------
@@ -121,18 +125,18 @@ def describe_attention(weights, tokens, *, query, head=0):
     return f"Head {head}: {tokens[query]} looks at {key_list}."
 
 
-def round_stable(value, decimals):
+def round_stable(value, decimals, off=DOUBLE):
     """Round a number; when outputs are refreshed or compared, refuse one that could flip.
 
-    A value within 1e-9 of a rounding boundary may round up on one machine and down on another.
-    It is refused only where the environment variable TUTORIAL_LIB_STRICT is set.
+    A value so near, within `off`, to a rounding boundary may round up on one machine and down on
+    another. It is refused only where the environment variable TUTORIAL_LIB_STRICT is set.
 
     Raises
     ------
     ValueError : too close to a boundary
     """
     decimal_part = abs(value) * 10.0**decimals % 1
-    if os.environ.get("TUTORIAL_LIB_STRICT") and abs(decimal_part - 0.5) < 1e-9 * 10.0**decimals:
+    if os.environ.get("TUTORIAL_LIB_STRICT") and abs(decimal_part - 0.5) < off * 10.0**decimals:
         raise ValueError(
             f"{value!r} lies on a rounding boundary at {decimals} decimals, so its last digit may "
             f"differ between machines. Print more decimals, a fraction, or a comparison."
@@ -157,10 +161,16 @@ def formatter(array, decimals):
     if array.dtype.kind != "f":
         return lambda entry: "✓·"[not entry] if isinstance(entry, bool) else str(entry)
     finite_entries = [entry for entry in array.ravel().tolist() if np.isfinite(entry)]
-    while any(_is_dyadic_boundary(entry, decimals) for entry in finite_entries):
+    single = array.dtype == np.float32 and decimals <= FEW
+    while not single and any(_is_dyadic_boundary(entry, decimals) for entry in finite_entries):
         decimals += 1  # an exact short decimal such as 1/32 prints in full
-    n_decimals = max((_decimals_of(_text(entry, decimals)) for entry in finite_entries), default=0)
-    return lambda entry: f"{round_stable(entry, decimals):.{n_decimals}f}"
+
+    def rounded(entry):
+        return round_stable(entry, decimals, SINGLE * max(1, abs(entry) / 10) if single else DOUBLE)
+
+    texts = (_text(rounded(entry), max(decimals, 0)) for entry in finite_entries)
+    n_decimals = max(map(_decimals_of, texts), default=0)
+    return lambda entry: f"{rounded(entry):.{n_decimals}f}"
 
 
 def _text(value, decimals):

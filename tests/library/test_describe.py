@@ -204,3 +204,16 @@ def test_equal_weights_are_named_in_the_order_of_the_sentence(row, order):
     tokens = [f"t{n}" for n in range(len(row))]
     sentence = describe_attention(np.array([[row]]), tokens, query=0)
     assert sentence.split()[5::2] == [tokens[n] for n in order]
+
+
+@STRICT
+@pytest.mark.parametrize(
+    ("value", "decimals"), [(0.12356, 3), (3.45494, 2), (1234.508, 0), (23750.1, -2)]
+)
+def test_single_precision_with_few_decimals_keeps_away_from_a_boundary(value, decimals, capsys):
+    show("x", np.float64(value), decimals=decimals)
+    with pytest.raises(ValueError, match="rounding boundary"):
+        show("x", np.float32(value), decimals=decimals)
+    show("x", np.float32(value + 0.3 / 10**decimals), decimals=decimals)
+    first, second = capsys.readouterr().out.splitlines()
+    assert float(second[2:]) - float(first[2:]) in (0, pytest.approx(10**-decimals))

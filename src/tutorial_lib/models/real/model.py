@@ -306,7 +306,7 @@ def _block(file, start, H, G):
 def token_losses(logits: "any ... T vocabulary", ids: "int ... T") -> np.ndarray:
     """Return the loss of each token after the first, in nats, from the logits of those before it.
 
-    Introduced in chapter 24. (..., T - 1) in float64.
+    Introduced in chapter 24. (..., T - 1) in the precision of the logits, computed in float64.
 
     >>> token_losses(np.zeros((3, 8)), np.array([1, 2, 3])).round(6).tolist()
     [2.079442, 2.079442]
@@ -314,4 +314,4 @@ def token_losses(logits: "any ... T vocabulary", ids: "int ... T") -> np.ndarray
     rows = logits[..., :-1, :].astype(float)
     rows = rows - rows.max(axis=-1, keepdims=True)
     chosen = np.take_along_axis(rows, ids[..., 1:, None], axis=-1)[..., 0]
-    return np.log(np.exp(rows).sum(axis=-1)) - chosen
+    return (np.log(np.exp(rows).sum(axis=-1)) - chosen).astype(logits.dtype)

@@ -1,0 +1,130 @@
+"""Right answers of chapter 24 in other ways, and too narrow ones."""
+
+import math
+
+import numpy as np
+
+from tests import oracle
+from tutorial_lib.models.real.model import rms_norm_with_gain, swiglu
+
+
+def norm_by_einsum(X, gain, epsilon):
+    squares = np.einsum("...d,...d->...", X, X)[..., None] / X.shape[-1]
+    return gain * X * (squares + epsilon) ** -0.5
+
+
+def norm_row_by_row(X, gain, epsilon):
+    if X.ndim > 2:
+        return np.stack([norm_row_by_row(text, gain, epsilon) for text in X])
+    rows = [row / math.sqrt(sum(row * row) / len(row) + epsilon) for row in X]
+    return np.array(rows) @ np.diag(gain)
+
+
+def _project(X, W):
+    return oracle.project_heads(X, W[None])[..., 0, :, :]
+
+
+def feed_by_loops(X, W_gate, W_up, W_down):
+    gate, up = _project(X, W_gate), _project(X, W_up)
+    return _project(gate * (1 + np.tanh(gate / 2)) / 2 * up, W_down)
+
+
+def feed_by_one_product(X, W_gate, W_up, W_down):
+    gate, up = np.split(X @ np.concatenate((W_gate, W_up), axis=-1), 2, axis=-1)
+    opened = np.exp(-np.logaddexp(0, -gate))
+    return (up * gate * opened) @ W_down
+
+
+def numbers_one_by_one(scale, minimum, nibbles):
+    numbers = []
+    for a, b, block in zip(scale, minimum, nibbles.tolist(), strict=True):
+        numbers += [b + a * (byte % 16) for byte in block]
+        numbers += [b + a * (byte // 16) for byte in block]
+    return np.array(numbers)
+
+
+def numbers_by_bits(scale, minimum, nibbles):
+    bits = np.unpackbits(nibbles, axis=-1).reshape(len(nibbles), 16, 2, 4)  # the high four first
+    codes = (bits @ np.array([8, 4, 2, 1]))[..., ::-1]
+    codes = np.swapaxes(codes, -1, -2).reshape(len(nibbles), 32)
+    return (codes.T * scale + minimum).T.reshape(-1)
+
+
+def window_row_by_row(T, width):
+    mask = np.zeros((T, T), dtype=bool)
+    for t in range(T):
+        mask[t, max(0, t - width + 2) : t + 1] = True
+        mask[t, 0] = True
+    return mask
+
+
+def window_of_triangles(T, width):
+    seen = np.tri(T, dtype=bool)
+    seen[:, 1:] &= ~np.tri(T, k=1 - width, dtype=bool)[:, 1:]
+    return seen
+
+
+def row_by_choice(feed, source, target):
+    rows = np.arange(feed.shape[-2])
+    rows[target] = source
+    return feed[..., rows, :]
+
+
+def row_by_where(feed, source, target):
+    chosen = np.arange(feed.shape[-2])[:, None] == target
+    return np.where(chosen, feed[..., source : source + 1, :], feed)
+
+
+def _into_its_input(feed, source, target):
+    feed[..., target, :] = feed[..., source, :]
+    return feed
+
+
+def _by_a_large_power(X, W_gate, W_up, W_down):
+    gate = X @ W_gate
+    return (gate * np.exp(gate) / (1 + np.exp(gate)) * (X @ W_up)) @ W_down
+
+
+VARIANTS = [
+    ("rms_norm_with_gain", "einsum", norm_by_einsum),
+    ("rms_norm_with_gain", "row by row", norm_row_by_row),
+    ("swiglu", "loops", feed_by_loops),
+    ("swiglu", "one product", feed_by_one_product),
+    ("dequantise", "one by one", numbers_one_by_one),
+    ("dequantise", "bits", numbers_by_bits),
+    ("first_and_last", "row by row", window_row_by_row),
+    ("first_and_last", "triangles", window_of_triangles),
+    ("copy_row", "a choice of rows", row_by_choice),
+    ("copy_row", "where", row_by_where),
+]
+
+
+NARROW = [
+    (
+        "rms_norm_with_gain",
+        "one epsilon",
+        lambda X, gain, epsilon: rms_norm_with_gain(X, gain, 1e-5),
+    ),
+    (
+        "rms_norm_with_gain",
+        "without a batch",
+        lambda X, *rest: rms_norm_with_gain(X, *rest) if X.ndim == 2 else X,
+    ),
+    ("swiglu", "without a batch", lambda X, *W: swiglu(X, *W) if X.ndim == 2 else X),
+    ("swiglu", "exp of a large gate", _by_a_large_power),
+    (
+        "dequantise",
+        "only the first block",
+        lambda scale, minimum, nibbles: numbers_one_by_one(
+            0 * scale + scale[0], 0 * minimum + minimum[0], nibbles
+        ),
+    ),
+    ("first_and_last", "width 4", lambda T, width: window_row_by_row(T, 4)),
+    ("copy_row", "writes into its input", _into_its_input),
+    (
+        "copy_row",
+        "without a batch",
+        lambda feed, *rows: row_by_choice(feed, *rows) if feed.ndim == 2 else feed,
+    ),
+    ("copy_row", "only row 0", lambda feed, source, target: row_by_choice(feed, 0, target)),
+]

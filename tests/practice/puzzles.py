@@ -19,8 +19,9 @@ from tutorial_lib.models.copying import init_model
 from tutorial_lib.models.copying import run as run_model
 from tutorial_lib.models.head_scores import run_with
 from tutorial_lib.models.own_layer import OwnLayer, backward_pass, forward_pass
+from tutorial_lib.models.real.model import Block, rms_norm_with_gain, swiglu
 from tutorial_lib.onepass import fold_block
-from tutorial_lib.variants.grouped import GroupedParams
+from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
 from tutorial_lib.variants.patterns import attention_with_sink
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
@@ -382,3 +383,26 @@ def _copied_as_judged(program, rng):
     raised = [[E[i] @ W_OV @ U[:, j] for j in words] for i in words]
     copied = [int(np.argmax(row)) == n for n, row in enumerate(raised)]
     return same(np.array(left["fraction"]), np.array(sum(copied) / len(words)))
+
+
+def ch24_real_model(program):
+    """A block of the real model's kind: six heads on three KV heads, gains, and SwiGLU."""
+    rng, heads, G, epsilon = np.random.default_rng(24), 6, 3, 1e-5
+    shapes = (heads, D_MODEL, D_K), (G, D_MODEL, D_K), (G, D_MODEL, 7), (heads * 7, D_MODEL)
+    shapes += (D_MODEL, 20), (D_MODEL, 20), (20, D_MODEL)
+    *W, W_gate, W_up, W_down = (rng.standard_normal(shape) for shape in shapes)
+    gain_1, gain_2 = rng.uniform(0.5, 2, (2, D_MODEL))
+    given = Block(gain_1, GroupedParams(*W), gain_2, W_gate, W_up, W_down)
+
+    def attend(X, params):
+        Q, K, V = (tl.project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+        Q, K = (rotate(rows, np.arange(T), rope_frequencies(D_K)) for rows in (Q, K))
+        mixed = grouped_attention(Q, K, V, mask=tl.causal_mask(T))
+        return tl.concat_heads(mixed) @ params.W_O
+
+    parts = {"rms_norm_with_gain": rms_norm_with_gain, "swiglu": swiglu, "attend": attend}
+    X = 3 * rng.standard_normal((T, D_MODEL))
+    left = run(program, X=X, block=given, epsilon=epsilon, **parts)
+    right = X + attend(rms_norm_with_gain(X, gain_1, epsilon), given.params)
+    normed = rms_norm_with_gain(right, gain_2, epsilon)
+    return same(left["X"], right + swiglu(normed, W_gate, W_up, W_down))

@@ -9,6 +9,7 @@ text by text: a mean over the eight texts with its standard error.
 Writes src/tutorial_lib/data/results/real_sinks.json. Five minutes.
 """
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +37,8 @@ LATER = MAKER + 1  # the first layer that reads it
 TO, CONTROL = 40, 5  # tokens: where the spike is moved, where it never was
 FIRST = ("the", ".", "banana", "\n", "<|im_start|>")
 WINDOWS = (16, 64)
+STRIDE = 5  # of the tokens that get a text of their own
+QUESTION, LAYOUT = "The capital of France is", 160  # tokens of the first text
 DRAWS = 3
 
 
@@ -111,11 +114,29 @@ def window(width, kept=()):
 
 
 def fresh(model, ids, width):
-    """Return the loss of each token from WINDOW_FROM on behind `width` tokens as a whole text."""
-    starts = np.arange(WINDOW_FROM - width, LENGTH - width)
-    texts = np.stack([ids[start : start + width + 1] for start in starts])
+    """Return the mean loss of every STRIDE-th token, each behind so many tokens as a whole text."""
+    starts = np.arange(WINDOW_FROM - width, LENGTH - width, STRIDE)
+    texts = [ids[start : start + width + 1] for start in starts]
     losses = [token_losses(run_real(model, text).logits, text)[-1] for text in texts]
     return float(np.mean(losses))
+
+
+def layouts(model, ids):
+    """Return the next word and the loss with RoPE's pairs as the file has them, and as halves."""
+    d_k = model.blocks[0].params.d_k
+    order = np.arange(d_k).reshape(2, -1).T.ravel()  # entries i and i + d_k / 2 become neighbours
+    blocks = []
+    for block in model.blocks:
+        params = block.params
+        rows = {"W_Q": params.W_Q[..., order], "W_K": params.W_K[..., order]}
+        blocks.append(replace(block, params=replace(params, **rows)))
+    found = {}
+    for name, one in (("neighbours", model), ("halves", replace(model, blocks=blocks))):
+        asked = run_real(one, model.tokenizer.encode(QUESTION)).logits[-1]
+        losses = token_losses(run_real(one, ids[:LAYOUT]).logits, ids[:LAYOUT])
+        word = model.tokenizer.decode([int(asked.argmax())])
+        found[name] = {"next": word, "loss": float(losses.mean())}
+    return found
 
 
 def summary(values):
@@ -197,12 +218,12 @@ class NoisyFile:
 
 
 def doubt(texts):
-    """Return the sinks and the loss of models whose weights are other numbers of the same codes."""
+    """Return sinks and losses of the model, and of others whose weights have the same codes."""
     file, rng, found = read_gguf(real_file()), np.random.default_rng(SEED), []
     plain = weight_of(run_real(real_model(), texts[0]), 0)
-    for draw in range(DRAWS):
+    for draw in range(DRAWS + 1):  # the first one as it is
         progress(f"doubt {draw}")
-        model = model_of(NoisyFile(file, rng))
+        model = model_of(NoisyFile(file, rng) if draw else file)
         trace = run_real(model, texts[0])
         sinks = weight_of(trace, 0)
         gone = run_real(model, texts[0], **CHANGES["token 0 replaced"])
@@ -239,13 +260,16 @@ def main():
         "settings": {"length": LENGTH, "from": FROM, "window from": WINDOW_FROM},
         "texts": TEXTS.read_text().splitlines(),
     }
-    traces = [run_real(model, ids) for ids in texts]
-    record["sinks"] = summary([weight_of(trace, 0) for trace in traces])
-    record["second"] = summary([weight_of(trace, 1) for trace in traces])
-    record["spike"] = summary([trace.X[:, 0, ENTRY] for trace in traces])
-    record["others"] = summary([np.abs(trace.X[:, 1:, ENTRY]).max(axis=-1) for trace in traces])
-    record["spikes"] = [round(float(trace.X[LATER, 0, ENTRY]), 1) for trace in traces]
-    del traces
+    rows = {"sinks": [], "second": [], "spike": [], "others": []}
+    for trace in (run_real(model, ids) for ids in texts):
+        rows["sinks"].append(weight_of(trace, 0))
+        rows["second"].append(weight_of(trace, 1))
+        rows["spike"].append(trace.X[:, 0, ENTRY])
+        rows["others"].append(np.abs(trace.X[:, 1:, ENTRY]).max(axis=-1))
+    record |= {name: summary(values) for name, values in rows.items()}
+    for name in ("spike", "others"):  # before the layer that follows the maker, text by text
+        record[name]["texts"] = [round(float(entries[LATER])) for entries in rows[name]]
+    record["layouts"] = layouts(model, texts[0])
     record["changes"] = changes(model, texts)
     record["first tokens"] = first_tokens(model, texts[0])
     record["windows"] = windows(model, texts)

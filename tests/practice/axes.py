@@ -30,6 +30,12 @@ TABLE = """
     grouped_attention.V: G S d_v
     W_1: d_model d_hidden
     W_2: d_hidden d_model
+    W_gate W_up: d_model d_feed
+    W_down: d_feed d_model
+    rms_norm_with_gain.gain: d_model
+    feed: T d_model
+    dequantise.scale dequantise.minimum: blocks
+    nibbles: blocks 16
     W_QK W_OV: d_model d_model
     packed: T 3*H*d
     weight: 3*H*d d_model
@@ -115,7 +121,7 @@ TABLE = """
 """
 ITSELF = """
     T S d_model d_k d_v window block size k n p itemsize bits rank rope_dim factor words tokens
-    length layers capacity repeats warm_up values wavelengths names
+    length width layers capacity repeats warm_up values wavelengths names
 """  # arguments whose name is the symbol
 RECORDS = LatentParams, GroupedParams, Params  # whose annotations name their axes
 FIELDS = [(r, field, axes.text) for r in RECORDS for field, axes in r.contract.axes.items()]
@@ -130,6 +136,8 @@ ONE = "it is one of several, and no length"
 LIMIT = "a limit far above all lengths"
 NO_SIZES = {
     **dict.fromkeys(["axis", "head", "layer", "end", "pad_id", "offset", "steps"], ONE),
+    "copy_row.source": ONE,
+    "copy_row.target": ONE,
     "shard_params.rank": ONE,
     "shard_unevenly.rank": ONE,
     "free": LIMIT,

@@ -29,7 +29,7 @@ class Tokenizer:
     tokens : the text of each id
     merges : pairs with a blank between them, the earliest first
 
-    Source: Sennrich et al. (2016) for merges; Radford et al. (2019) for bytes.
+    Source: the tokenizer of GPT-2, with each digit a token of its own.
     """
 
     tokens: tuple

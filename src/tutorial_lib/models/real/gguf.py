@@ -31,8 +31,8 @@ class FileError(ValueError):
 def four_bits(blocks: np.ndarray) -> "n":
     """Return the numbers of blocks of Q4_1: 20 bytes are 32 numbers.
 
-    Introduced in chapter 24. A number is minimum + scale · code, with codes from 0 to 15. The low four
-    bits of the 16 bytes are the codes of numbers 0 to 15, the high ones of 16 to 31.
+    Introduced in chapter 24. A number is minimum + scale · code, with codes from 0 to 15. The low
+    four bits of the 16 bytes are the codes of numbers 0 to 15, the high ones of 16 to 31.
 
     Parameters
     ----------

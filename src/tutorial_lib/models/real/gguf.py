@@ -4,6 +4,7 @@ Source: the GGUF specification, version 3, and the block formats Q4_1 and Q8_0 o
 """
 
 import math
+import mmap
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,7 +118,10 @@ class _Header:
     """The values at the head of a file, one after the other."""
 
     def __init__(self, path):
-        self.path, self.raw, self.place = path, path.read_bytes(), 0
+        self.path, self.place = path, 0
+        with path.open("rb") as file:
+            empty = not path.stat().st_size  # which cannot be mapped
+            self.raw = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     def number(self, kind):
         """Return the next number of a format of struct."""

@@ -311,7 +311,9 @@ def token_losses(logits: "any ... T vocabulary", ids: "int ... T") -> np.ndarray
     >>> token_losses(np.zeros((3, 8)), np.array([1, 2, 3])).round(6).tolist()
     [2.079442, 2.079442]
     """
-    rows = logits[..., :-1, :].astype(float)
-    rows = rows - rows.max(axis=-1, keepdims=True)
-    chosen = np.take_along_axis(rows, ids[..., 1:, None], axis=-1)[..., 0]
-    return (np.log(np.exp(rows).sum(axis=-1)) - chosen).astype(logits.dtype)
+    rows, following = logits[..., :-1, :], ids[..., 1:]
+    losses = np.empty(following.shape, logits.dtype)
+    for place in np.ndindex(losses.shape):  # a row at a time: all in float64 would not fit
+        row = rows[place].astype(float) - rows[place].max()
+        losses[place] = np.log(np.exp(row).sum()) - row[following[place]]
+    return losses

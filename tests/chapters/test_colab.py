@@ -14,9 +14,11 @@ import pytest
 
 from tests.chapters.pages import NAMES, code_cells, listed, printed, read, written
 from tests.chapters.planted import cell_of, good
+from tests.conftest import found_weights
 from tests.wheel import build_wheel
 from tools.chapters import ROOT, page
 from tools.colab_environment import COLAB, LIBRARY, PYTHON, environment, run, versions
+from tutorial_lib.models.real.model import MISSING, VARIABLE, real_file
 
 PICTURE = re.compile(r'<svg\b.*?</svg>| style="[^"]*"', re.DOTALL)  # and the room it takes
 
@@ -54,7 +56,10 @@ def test_notebook_alone_prints_what_is_stored(wheel, tmp_path, name):
     alone = Path(shutil.copy(page(name).path, tmp_path))
     before = versions()
     tool = ROOT / "tools" / "run_notebooks.py"
-    run(PYTHON, tool, alone, folder=tmp_path, TUTORIAL_LIB_SOURCE=str(wheel))
+    given = {"TUTORIAL_LIB_SOURCE": str(wheel)}
+    if page(name).needs_weights:
+        given[VARIABLE] = str(real_file()) if found_weights() else pytest.skip(MISSING)
+    run(PYTHON, tool, alone, folder=tmp_path, **given)
     found = differences(written(name), read(alone))
     assert not found, f"print what Colab's versions print too: {listed(found)}"
     assert versions() == before | {LIBRARY: wheel.name.split("-")[1]}

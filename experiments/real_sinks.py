@@ -28,7 +28,7 @@ from tutorial_lib.models.real.model import (
     token_losses,
 )
 
-SEED = 0  # of the noise on the weights
+SEED = 0  # of the noise on the weights, and of the random row
 TEXTS = Path(__file__).with_name("real_prose.txt")
 LENGTH, FROM, WINDOW_FROM = 270, 60, 100
 MAKER, ENTRY = 11, 507  # the layer whose feed makes the sink, and the entry that it writes
@@ -58,9 +58,9 @@ def loss(trace, ids, start=FROM):
 
 
 def replaced(feed, token):
-    """Return what a feed adds, with an ordinary row at a token: the mean of rows 1 to 9."""
+    """Return what a feed adds, with an ordinary row at a token: the mean of rows 20 to 29."""
     feed = feed.copy()
-    feed[token] = feed[1:10].mean(axis=0)
+    feed[token] = feed[20:30].mean(axis=0)  # of rows 1 to 9 one may hold a second spike
     return feed
 
 
@@ -68,6 +68,13 @@ def moved(feed, *, entry=slice(None), into=None):
     """Return what a feed adds, an ordinary row in row 0, its own or an entry of it in row TO."""
     changed = replaced(feed, 0)
     changed[TO, entry if into is None else into] = feed[0, entry]
+    return changed
+
+
+def random_row(feed):
+    """Return what a feed adds, an ordinary row in row 0, and in TO a random one as long as it."""
+    changed, row = replaced(feed, 0), np.random.default_rng(SEED).standard_normal(feed.shape[-1])
+    changed[TO] = row * np.linalg.norm(feed[0]) / np.linalg.norm(row)
     return changed
 
 
@@ -99,6 +106,7 @@ CHANGES = {
     "moved to token 40": {"hooks": {(MAKER, FEED): moved}},
     "one entry moved": {"hooks": {(MAKER, FEED): partial(moved, entry=ENTRY)}},
     "into another entry": {"hooks": {(MAKER, FEED): partial(moved, entry=ENTRY, into=OTHER)}},
+    "a random row": {"hooks": {(MAKER, FEED): random_row}},
     "copied to token 40": {"hooks": {(MAKER, FEED): copied}},
     "row 40 sees only itself": {"mask": alone(TO)},
     "key 0 hidden": {"mask": hidden(0)},
@@ -151,7 +159,7 @@ def changes(model, texts):
     table = {}
     for name, options in CHANGES.items():
         progress(name)
-        traces = [(run_real(model, ids, **options), ids) for ids in texts]
+        traces = ((run_real(model, ids, **options), ids) for ids in texts)
         table[name] = np.array([(later(t, 0), later(t, TO), loss(t, ids)) for t, ids in traces])
     names, plain = ("token 0", "token 40", "loss"), table["as it is"]
     return {

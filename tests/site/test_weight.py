@@ -47,7 +47,6 @@ def test_what_waits_in_a_fold_is_there_once_it_is_wanted(open_page, wish):
 
 def test_what_lies_in_a_fold_is_there_without_a_script(visit):
     page = visit(KINDS[3], java_script_enabled=False)
-    page.locator(".book-setup > summary").click()
     assert page.locator(".book-setup .line").first.is_visible()
     page.context.close()
 

@@ -1,0 +1,68 @@
+"""The sink's record is what its script measures, and each change changes what its name says."""
+
+import json
+
+import numpy as np
+import pytest
+
+from experiments import real_sinks
+from experiments.real_sinks import CHANGES, CONTROL, ENTRY, FEED, FROM, LATER, LENGTH, MAKER, TO
+from tests.conftest import found_weights
+from tools.chapters import ROOT
+from tutorial_lib.models.real.model import MISSING, SHA256, real_model, run_real
+
+PATH = ROOT / "src/tutorial_lib/data/results/real_sinks.json"
+RECORD = json.loads(PATH.read_text(encoding="utf-8"))
+
+
+def test_the_first_text_is_measured_again():
+    if not found_weights():
+        pytest.skip(MISSING)
+    model, measured = real_model(), RECORD["doubt"][0]
+    ids = model.tokenizer.encode(RECORD["texts"][0])[:LENGTH]
+    trace = run_real(model, ids)
+    assert RECORD["model"]["sha256"] == SHA256
+    assert trace.X[LATER, 0, ENTRY] == pytest.approx(RECORD["spike"]["texts"][0], abs=1)
+    assert real_sinks.loss(trace, ids) == pytest.approx(measured["loss"], abs=1e-3)
+    assert real_sinks.later(trace, 0) == pytest.approx(measured["later"], abs=1e-3)
+    gone = run_real(model, ids, **CHANGES["token 0 replaced"])
+    assert real_sinks.later(gone, 0) == pytest.approx(measured["later without"], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("token 0 replaced", {0}),
+        ("token 5 replaced", {CONTROL}),
+        ("moved to token 40", {0, TO}),
+        ("one entry moved", {0, TO}),
+        ("into another entry", {0, TO}),
+        ("a random row", {0, TO}),
+        ("copied to token 40", {TO}),
+    ],
+)
+def test_a_change_changes_the_rows_that_it_names(name, rows):
+    feed = np.random.default_rng(3).standard_normal((LENGTH, 576))
+    before = feed.copy()
+    changed = CHANGES[name]["hooks"][MAKER, FEED](feed)
+    np.testing.assert_array_equal(feed, before)
+    assert set(np.flatnonzero((changed != feed).any(axis=1))) == rows
+    if name in ("moved to token 40", "copied to token 40"):
+        np.testing.assert_array_equal(changed[TO], feed[0])
+    if name == "one entry moved":
+        assert list(np.flatnonzero(changed[TO] != feed[TO])) == [ENTRY]
+    if name == "a random row":
+        assert np.linalg.norm(changed[TO]) == pytest.approx(np.linalg.norm(feed[0]))
+
+
+def test_a_mask_hides_what_it_names():
+    assert np.flatnonzero(real_sinks.alone(TO)[TO]).tolist() == [TO]
+    hidden = real_sinks.hidden(1)
+    assert not hidden[FROM:, 1].any()
+    assert hidden[FROM - 1, 1]
+    for width, kept in ((16, ()), (16, (0,)), (64, (0, 1, 2, 3))):
+        mask = real_sinks.window(width, kept)
+        assert (mask[100:].sum(axis=1) == width).all()
+        assert mask[200, list(kept)].all()
+        assert mask[200, 200]
+        assert not mask[np.triu_indices(LENGTH, 1)].any()

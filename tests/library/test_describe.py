@@ -206,7 +206,7 @@ def test_equal_weights_are_named_in_the_order_of_the_sentence(row, order):
     assert sentence.split()[5::2] == [tokens[n] for n in order]
 
 
-@
+@STRICT_OUTPUTS
 @pytest.mark.parametrize(
     ("value", "decimals"), [(0.12356, 3), (3.45494, 2), (1234.508, 0), (23750.1, -2)]
 )

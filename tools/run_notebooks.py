@@ -313,7 +313,7 @@ def changes(before, after):
     old = {cell.id: cell for cell in before.cells if cell.cell_type == "code"}
     found = []
     for place, cell in enumerate(after.cells, start=1):
-        if cell.id in old and _outputs(old[cell.id]) != _outputs(cell):
+        if cell.cell_type == "code" and cell.id in old and _outputs(old[cell.id]) != _outputs(cell):
             texts = [_text(one).splitlines() for one in (old[cell.id], cell)]
             lines = [line for line in unified_diff(*texts, n=0, lineterm="") if line[:2] != "@@"]
             lines = lines[2:] or ["  a picture or an element"]

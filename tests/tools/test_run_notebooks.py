@@ -262,6 +262,8 @@ def test_an_output_that_has_changed_is_shown_by_its_lines_and_a_new_cell_is_not(
         ["cell 5 (id figure)  Dot(0.5714)", "  a picture or an element"],
     ]
     assert changes(before, good()) == []
+    after.cells = [text(cell.id, "words") for cell in before.cells]  # in place of code
+    assert changes(before, after) == []
 
 
 def test_of_a_long_output_the_first_lines_are_shown_and_how_many_are_left():

@@ -118,24 +118,22 @@ class Documents:
 
 def _make_documents(next_word, n, length, grammar):
     """Make documents word by word; `next_word` gets t and the chances (n, words)."""
-    batch, walk_state = np.arange(n), np.zeros(n, dtype=int)
+    batch, state = np.arange(n), np.zeros(n, dtype=int)
     ids, surprisal = np.zeros((n, length + 1), dtype=int), np.zeros((n, length))
-    decided_by, noted_positions = np.full((n, length), -1), np.full((n, len(grammar.names)), -1)
+    decided_by, noted = np.full((n, length), -1), np.full((n, len(grammar.names)), -1)
     surname_at = np.full((n, len(WORDS)), -1)  # given name -> where its surname occurred last
     for t in range(length):
-        word_chances, last_words = grammar.chances[walk_state], ids[:, t]
+        word_chances, last_words = grammar.chances[state], ids[:, t]
         surname = surname_at[batch, last_words]
         is_repeat = surname >= 0
         word_chances[is_repeat] = np.eye(len(WORDS))[ids[is_repeat, surname[is_repeat]]]
-        next_words = ids[:, t + 1] = next_word(t, word_chances)
-        surprisal[:, t] = -np.log(word_chances[batch, next_words])
-        decided_by[:, t] = np.where(
-            is_repeat, surname, noted_positions[batch, grammar.decides[walk_state, next_words]]
-        )
-        noted_positions[batch, grammar.notes[walk_state, next_words]] = t + 1
-        noted_positions[:, -1] = -1
-        surname_at[batch[SURNAME[next_words]], last_words[SURNAME[next_words]]] = t + 1
-        walk_state = grammar.follows[walk_state, next_words]
+        word = ids[:, t + 1] = next_word(t, word_chances)
+        surprisal[:, t] = -np.log(word_chances[batch, word])
+        decided_by[:, t] = np.where(is_repeat, surname, noted[batch, grammar.decides[state, word]])
+        noted[batch, grammar.notes[state, word]] = t + 1
+        noted[:, -1] = -1
+        surname_at[batch[SURNAME[word]], last_words[SURNAME[word]]] = t + 1
+        state = grammar.follows[state, word]
     return Documents(ids, np.abs(surprisal), _word_tasks(ids, decided_by), decided_by)
 
 

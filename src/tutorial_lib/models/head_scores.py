@@ -5,7 +5,7 @@ import numpy as np
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.contract import checked, require
 from tutorial_lib.embedding import embed, require_positions
-from tutorial_lib.errors import ShapeError, require_array, require_ids, require_operand
+from tutorial_lib.errors import ShapeError, broadcasts, require_array, require_ids, require_operand
 from tutorial_lib.gradients import multi_head_attention_backward
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.copying import TinyModel, run
@@ -224,9 +224,8 @@ def require_outputs(model, ids, outputs):
     for (layer, _), output in outputs.items():
         require_array("output", output)
         shape = (*ids.shape, model.layers[layer].d_v)
-        length_pairs = zip(output.shape[::-1], shape[::-1], strict=False)
         require(
-            output.ndim <= len(shape) and all(size in (1, length) for size, length in length_pairs),
+            broadcasts(output.shape, shape),
             ShapeError,
             f"output has shape {output.shape}; expected what broadcasts to {shape}, (..., T, d_v). "
             f"A mean over documents and positions has shape ({shape[-1]},).",

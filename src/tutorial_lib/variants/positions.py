@@ -5,7 +5,7 @@ import numpy as np
 from tutorial_lib.attention import attention_scores
 from tutorial_lib.contract import checked, require, require_value
 from tutorial_lib.embedding import require_base
-from tutorial_lib.errors import ShapeError
+from tutorial_lib.errors import ShapeError, broadcasts
 
 
 @checked
@@ -159,9 +159,8 @@ def require_pairs(name, width):
 def require_positions(positions, tokens):
     """Require a position for each token, none below that of the token before it."""
     require_value("positions", positions, "... T", T=tokens[-1])
-    length_pairs = zip(positions.shape[::-1], tokens[::-1], strict=False)
     require(
-        positions.ndim <= len(tokens) and all(size in (1, length) for size, length in length_pairs),
+        broadcasts(positions.shape, tokens),
         ShapeError,
         f"positions has shape {positions.shape}, which does not broadcast to the tokens' {tokens}. "
         f"Positions of each sequence, (B, T), need a head axis: positions[:, None].",

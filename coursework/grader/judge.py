@@ -167,17 +167,21 @@ class _Caller:
     def __init__(self, exam, content, open_sandbox, *, patient):
         self.exam, self.content, self.open_sandbox = exam, content, open_sandbox
         self.patient, self.start, self.ended_s = patient, time.monotonic(), 0.0
-        self.sandbox, self.used, self.words = None, False, {}
+        self.sandbox, self.used, self.words, self.lost = None, False, {}, ""
 
     def replies(self, places, *, all_cells):
         """Call hidden cases after all cells, or those that seem to matter; {} if none were run."""
         self.close()
         self.all_cells, self.account = all_cells, None
         begun, before = time.monotonic(), self.used_s
-        found = {}
+        found, unasked = {}, ("not run", None)
         for i in places:
             spent = max(self.used_s - before, (time.monotonic() - begun) / WAITING)
-            if spent > MOST_S or not self.ready():
+            if spent > MOST_S:
+                break
+            if not self.ready():  # its cells may have come back the first time alone
+                if self.lost and not self.lost.startswith(LOST[0]):  # which is no matter of time
+                    unasked = "lost", self.lost
                 break
             found[i] = self.reply(self.exam.tests[i])
             if not self.patient and str(found[i][1]).startswith(LOST[0]):
@@ -185,7 +189,7 @@ class _Caller:
         if self.account["problem"]:
             return {}
         self.words = self.words or self.account
-        return dict.fromkeys(places, ("not run", None)) | found
+        return dict.fromkeys(places, unasked) | found
 
     def record(self, replies):
         """Return the record of what all hidden cases have come to."""
@@ -223,10 +227,12 @@ class _Caller:
     def load(self):
         """Run the cells; return the account of it."""
         functions, how = self.exam.functions, {"handed_out": handed_out(self.exam.name)}
+        self.lost = ""  # why the cells did not come back
         try:
             raw = self.sandbox.load(functions, self.content, every=self.all_cells, **how)
             return read_account(raw, functions)
         except Lost as lost:
+            self.lost = str(lost)
             return read_account({}, functions) | {"problem": f"Its cells were run, and {lost}."}
 
     def reply(self, test):

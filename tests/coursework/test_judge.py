@@ -213,6 +213,24 @@ def test_a_right_hand_in_has_its_points_where_others_keep_the_machine_busy(monke
     assert points(record) == exam.out_of
 
 
+def test_cells_that_come_back_only_once_are_no_matter_of_time():
+    """Those that write replies of their own are read, or not, by a race."""
+    exam, tried = set_exam("heads", 1), []
+    forged = "it wrote into the grader's channel"
+
+    class Forging(Trying):
+        def load(self, functions, content, **how):
+            if tried:
+                raise Lost(forged)
+            return super().load(functions, content, **how)
+
+        def call(self, function, arguments):
+            raise Lost(forged)
+
+    record = grade(exam, b"", lambda: Forging(exam, tried, {"whole": True}))
+    assert {result["said"] for result in record["results"]} == {forged}
+
+
 def reply(value, expected=EXPECTED):
     return judge(a_test(expected), "value", np.asarray(value))
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights, causal_mask
 from tutorial_lib.contract import checked, record, require
-from tutorial_lib.errors import ShapeError, require_mask
+from tutorial_lib.errors import ShapeError, require_ids, require_mask
 from tutorial_lib.heads import concat_heads
+from tutorial_lib.models.layers import require_heads
 from tutorial_lib.models.real.gguf import FileError, read_gguf
 from tutorial_lib.models.real.tokenizer import Tokenizer
 from tutorial_lib.projection import project_heads
@@ -153,9 +154,12 @@ def run_real(
     Raises
     ------
     ShapeError : caches for another number of layers
-    TypeError, ValueError : a mask of another kind or shape, as in `attention_weights`
+    TypeError, ValueError : a mask of another kind or shape, as in `attention_weights`; a hook of a
+        head that is not there; ids as `embed`
     """
     hooks, caches = hooks or {}, [None] * model.n_layers if caches is None else caches
+    require_ids(ids, len(model.E))
+    _require_hooks(model, hooks)
     _require_run(model, ids, mask, caches)
     X, arrays = model.E[ids], []
     for layer, block in enumerate(model.blocks):
@@ -171,6 +175,13 @@ def run_real(
         arrays.append((before, weights, heads, feed))
     logits = rms_norm_with_gain(X, model.gain, model.epsilon) @ model.E.T
     return RealTrace(*map(np.stack, zip(*arrays, strict=True)), logits)
+
+
+def _require_hooks(model, hooks):
+    """Require hooks of heads and feeds that the model has."""
+    feeds = {key for key in hooks if isinstance(key, tuple) and key[1:] == (FEED,)}
+    heads = [(key[0], 0) if key in feeds else key for key in hooks]
+    require_heads([block.params for block in model.blocks], *heads)
 
 
 def _require_run(model, ids, mask, caches):

@@ -115,6 +115,26 @@ def test_what_a_feed_adds_is_replaced(small_model, trace):
     np.testing.assert_allclose(without.X[1], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("hook", "message"),
+    [
+        ((2, 0), "layer 2 of 2"),
+        ((-1, FEED), "layer -1 of 2"),
+        ((0, 9), "head 9 of"),
+        ((0, "mlp"), "head"),
+        ("feed", "expected a tuple"),
+    ],
+)
+def test_a_hook_of_what_is_not_there_is_refused(small_model, hook, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        run_real(small_model, IDS, hooks={hook: np.zeros_like})
+
+
+def test_an_id_that_counts_from_the_end_is_refused(small_model):
+    with pytest.raises(ValueError, match="ids is -1 at position"):
+        run_real(small_model, np.array([3, -1]))
+
+
 def test_the_loss_of_a_token_is_minus_its_log_probability(batch, normal):
     logits, ids = normal(73, *batch, 4, 6), np.arange(4)[::-1]
     shares = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)

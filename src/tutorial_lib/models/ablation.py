@@ -133,7 +133,7 @@ def gated(model: TinyModel, ids: "int ... T", gates: dict, outputs: dict) -> "..
     >>> gated(model, np.array([2, 0, 1]), {(1, 0): 0.5}, {(1, 0): np.zeros(4)}).shape
     (3, 7)
     """
-    require_outputs(model, ids, outputs)
+    require_outputs(model.layers, ids, outputs)
     require_gates(gates, outputs)
     X = embed(ids, model.E, model.P)
     for layer, params in enumerate(model.layers):
@@ -161,7 +161,7 @@ def gate_gradients(
     TypeError, ShapeError, ValueError : as `gated`; as `Documents.target_of`; a task without words
     """
     ids, target = documents.ids, documents.target_of(task)
-    require_outputs(model, ids[:, :-1], outputs)
+    require_outputs(model.layers, ids[:, :-1], outputs)
     require_gates(gates, outputs)
     message = f"no word of the documents belongs to {task!r}; expected at least one. Sample more."
     require((target >= 0).any(), ValueError, message)

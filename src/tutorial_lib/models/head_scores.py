@@ -116,7 +116,7 @@ def run_with(model: TinyModel, ids: "int ... T", outputs: dict) -> "... T vocabu
     >>> run_with(model, np.array([2, 0, 1]), {(1, 0): np.zeros(4), (1, 2): np.ones(4)}).shape
     (3, 7)
     """
-    require_outputs(model, ids, outputs)
+    require_outputs(model.layers, ids, outputs)
     X = embed(ids, model.E, model.P)
     for layer, params in enumerate(model.layers):
         heads = trace(X, params, mask=causal_mask(ids.shape[-1])).heads.copy()
@@ -218,12 +218,12 @@ def require_ids_of(model, ids, *others):
         )
 
 
-def require_outputs(model, ids, outputs):
+def require_outputs(layers, ids, outputs):
     """Require an output for heads that are there: finite numbers that broadcast to their own."""
-    require_heads(model.layers, *outputs)
+    require_heads(layers, *outputs)
     for (layer, _), output in outputs.items():
         require_array("output", output)
-        shape = (*ids.shape, model.layers[layer].d_v)
+        shape = (*ids.shape, layers[layer].d_v)
         require(
             broadcasts(output.shape, shape),
             ShapeError,

@@ -1,4 +1,5 @@
 """A model that people use, from its file to its logits: SmolLM2-135M-Instruct, 4-bit weights.
 
-`gguf` reads the file, `tokenizer` its text, and `model` runs it, with its heads in reach.
+`gguf` reads the file, `tokenizer` its text, `model` runs it, and `heads` changes and
+reads its heads.
 """

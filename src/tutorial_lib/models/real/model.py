@@ -161,7 +161,7 @@ def run_real(
     require_ids(ids, len(model.E))
     _require_hooks(model, hooks)
     _require_run(model, ids, mask, caches)
-    X, arrays = model.E[ids], []
+    X, steps = model.E[ids], ([], [], [], [])
     for layer, block in enumerate(model.blocks):
         before, normed = X, rms_norm_with_gain(X, block.gain_1, model.epsilon)
         weights, heads, caches[layer] = _attend(normed, block, model.base, mask, caches[layer])
@@ -172,9 +172,17 @@ def run_real(
         feed = swiglu(normed, block.W_gate, block.W_up, block.W_down)
         feed = hooks.get((layer, FEED), np.array)(feed)
         X = X + feed
-        arrays.append((before, weights, heads, feed))
-    logits = rms_norm_with_gain(X, model.gain, model.epsilon) @ model.E.T
-    return RealTrace(*map(np.stack, zip(*arrays, strict=True)), logits)
+        for arrays, array in zip(steps, (before, weights, heads, feed), strict=True):
+            arrays.append(array)
+    stacks = [_stacked(arrays) for arrays in steps]
+    return RealTrace(*stacks, rms_norm_with_gain(X, model.gain, model.epsilon) @ model.E.T)
+
+
+def _stacked(arrays):
+    """Stack a list of arrays and empty it, so that no two lists are in memory twice."""
+    stack = np.stack(arrays)
+    arrays.clear()
+    return stack
 
 
 def _require_hooks(model, hooks):

@@ -1,0 +1,518 @@
+"""Measure which heads of a real model do what: induction, agreement, the indirect object.
+
+The model is SmolLM2-135M-Instruct with 4-bit weights; texts are given without its chat template.
+Layers, heads and tokens are counted from 0. A head is *replaced* when it outputs something else at
+every position: its mean over other random tokens, or what it outputs in the other text of a pair.
+A *gap* is the logit of the right word less that of the wrong one; a head's *share* is how much of
+the gap is lost when the head has its output of the other text, where 1 is the gap of that text.
+Means over N sequences or pairs, with standard errors. Heads are chosen on other tokens, nouns,
+names and sentences than those that they are then tested on.
+
+Writes src/tutorial_lib/data/results/real_circuits.json. Forty minutes.
+"""
+
+import base64
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from experiments.measuring import new_record, prepare, progress, write
+from experiments.real_sinks import NoisyFile, rounded, summary
+from tutorial_lib.models.circuits import composition, ov_circuit, qk_circuit
+from tutorial_lib.models.real.gguf import read_gguf
+from tutorial_lib.models.real.heads import fold_gain, head_logits, run_real_with
+from tutorial_lib.models.real.model import (
+    SHA256,
+    model_of,
+    real_file,
+    real_model,
+    run_real,
+    token_losses,
+)
+from tutorial_lib.variants.cache import KVCache
+
+SEED, N, COPY, BATCH = 0, 48, 48, 8
+COMMON = 200, 40_000  # random tokens are between these ids
+PREVIOUS = (16, 0), (11, 1), (19, 3), (22, 1), (2, 1)  # the five highest such scores
+MATCHERS = (18, 6), (17, 3), (17, 4), (17, 5)  # the four highest induction scores
+NUMBER, NUMBER_OTHERS = ((26, 0), (27, 8), (27, 7)), ((26, 4), (27, 2), (27, 3))
+NAME, NAME_OTHERS = ((23, 3), (20, 0), (29, 1)), ((23, 4), (20, 1), (29, 2))
+VETO, MOVERS = (23, 3), ((23, 0), (23, 1), (23, 2), (23, 7))
+CHAIN = (14, 3), (17, 4), (20, 0)
+GROUPS = {
+    "sink": "The weight of the first token is over 0.9, from its ninth row on (chapter 24).",
+    "previous": "The five highest previous-token scores (round 1). Induction needs one of them.",
+    "induction": "The four highest induction scores (round 1).",
+    "number": "The three heads that choose the number of the verb (round 3).",
+    "name": "The three heads that choose the indirect object, a veto among them (round 4).",
+}
+SENTENCE = "When Mary and John went to the store, John gave a drink to"
+
+NOUNS = ["key", "dog", "car", "book", "boy", "friend", "teacher", "picture", "doctor", "tree"]
+OTHER_NOUNS = [
+    "cat",
+    "girl",
+    "house",
+    "letter",
+    "nurse",
+    "horse",
+    "student",
+    "table",
+    "bird",
+    "flower",
+]
+FRAMES = "The {} near the {}", "We know that the {} behind the {}"
+OTHER_FRAMES = (
+    "I think that the {} beside the {}",
+    "Last year the {} with the {}",
+    "The {} that the {} liked",
+)
+VERBS = (" was", " were"), (" is", " are"), (" has", " have")
+NAMES = ["Mary", "John", "Sarah", "David", "Jessica", "Michael", "Emily", "Robert", "James", "Anna"]
+OTHER_NAMES = [
+    "Peter",
+    "Laura",
+    "Mark",
+    "Alice",
+    "Paul",
+    "Emma",
+    "Kevin",
+    "Helen",
+    "Steven",
+    "Julia",
+]
+PLACES = ("store", "drink"), ("garden", "book"), ("office", "letter"), ("school", "ball")
+OTHER_PLACES = ("park", "ring"), ("station", "map"), ("hotel", "key"), ("kitchen", "cup")
+GIVING = "When {} and {} went to the {}, {} gave a {} to"
+OTHER_GIVING = (
+    "After {} and {} left the {}, {} handed the {} to",
+    "Then {} and {} met at the {}, and {} showed the {} to",
+)
+THREE = "When {}, {} and {} went to the {}, {} gave a {} to"
+
+
+class Pairs:
+    """Texts in pairs, with right and wrong words: the other text has them the other way round."""
+
+    def __init__(self, model, rows):
+        encode = model.tokenizer.encode
+        texts, others, right, wrong = zip(*rows, strict=True)
+        self.ids, self.others = (
+            np.stack([encode(t) for t in column]) for column in (texts, others)
+        )
+        assert self.ids.shape == self.others.shape, "a pair of two lengths"
+        words = [[encode(word) for word in column] for column in (right, wrong)]
+        assert {len(word) for column in words for word in column} == {1}, "a word of two tokens"
+        self.right, self.wrong = np.array(words)[:, :, 0]
+
+    def gaps(self, trace):
+        """Return the gap after each text, (n,)."""
+        rows = np.arange(len(self.ids))
+        logits = trace.logits[:, -1]
+        return logits[rows, self.right] - logits[rows, self.wrong]
+
+
+def agreement(nouns, frame, verbs, n=N, *, attractor=True):
+    """Return pairs whose subjects differ in number; an attractor has the number of the other."""
+    rows = []
+    for step, i, plural in product(range(1, len(nouns)), range(len(nouns)), (0, 1)):
+        subjects = nouns[i], nouns[i] + "s"
+        near = nouns[(i + step) % len(nouns)] + "s" * ((1 - plural) if attractor else plural)
+        texts = [frame.format(subjects[number], near) for number in (plural, 1 - plural)]
+        rows.append((*texts, verbs[plural], verbs[1 - plural]))
+    return rows[:n]
+
+
+def giving(names, frame, places, n=N):
+    """Return pairs that differ in the giver; the right name is that of the one who receives."""
+    rows = []
+    for step, i, (place, thing), turned in product((1, 5), range(len(names)), places, (0, 1)):
+        first, second = names[i], names[(i + step) % len(names)]
+        order = (second, first) if turned else (first, second)
+        texts = [frame.format(*order, place, giver, thing) for giver in (second, first)]
+        rows.append((*texts, f" {first}", f" {second}"))
+    return rows[:: max(1, len(rows) // n)][:n]
+
+
+def random_tokens(seed, n=N):
+    """Return n sequences of random tokens, each a copy followed by itself, (n, 2 COPY)."""
+    ids = np.random.default_rng(seed).integers(*COMMON, (n, COPY))
+    return np.concatenate((ids, ids), axis=-1)
+
+
+def batches(ids):
+    """Return the sequences, a few at a time."""
+    return np.split(ids, range(BATCH, len(ids), BATCH))
+
+
+def mean_outputs(model, heads):
+    """Return the mean output of each head over random tokens that are used for nothing else."""
+    trace = run_real(model, random_tokens(SEED + 2, BATCH)[:, COPY:])
+    return {(layer, head): trace.heads[layer][:, head].mean(axis=(0, 1)) for layer, head in heads}
+
+
+def head_scores(trace):
+    """Return the scores of the heads in each text, (n, L, H): previous, induction, sink twice."""
+    at = np.arange(COPY + 1, 2 * COPY - 1)  # the next token is that of the first copy
+    weights = np.moveaxis(trace.weights, 1, 0)  # (n, L, H, T, T)
+    return {
+        "previous": weights[..., at, at - 1].mean(axis=-1),
+        "induction": weights[..., at, at - COPY + 1].mean(axis=-1),
+        "sink, first copy": weights[..., 8:COPY, 0].mean(axis=-1),
+        "sink, second copy": weights[..., at, 0].mean(axis=-1),
+    }
+
+
+def copies(model, ids, heads=()):
+    """Return scores and the losses of both copies, text by text, without some heads."""
+    found, outputs = {}, mean_outputs(model, heads)
+    for part in batches(ids):
+        trace = run_real_with(model, part, outputs)
+        losses = token_losses(trace.logits, part)
+        values = head_scores(trace) | {
+            "loss, first copy": losses[:, : COPY - 1].mean(axis=-1),
+            "loss, second copy": losses[:, COPY:].mean(axis=-1),
+        }
+        for name, value in values.items():
+            found.setdefault(name, []).append(value)
+    return {name: np.concatenate(value) for name, value in found.items()}
+
+
+def best(scores, n):
+    """Return the n heads with the highest scores, (L, H), the highest first."""
+    order = np.argsort(-scores, axis=None)[:n]
+    return [divmod(int(n), scores.shape[1]) for n in order]
+
+
+def named(head):
+    """Return the name of a head: 16.0."""
+    return f"{head[0]}.{head[1]}"
+
+
+def induction(model):
+    """Return the scores of all heads, and what the loss of the second copy is without some."""
+    chosen = copies(model, random_tokens(SEED, BATCH))
+    scores = {name: chosen[name].mean(axis=0) for name in ("previous", "induction")}
+    assert set(best(scores["previous"], 5)) == set(PREVIOUS), best(scores["previous"], 7)
+    assert set(best(scores["induction"], 4)) == set(MATCHERS), best(scores["induction"], 6)
+    ids, rng = random_tokens(SEED + 1), np.random.default_rng(SEED)
+    whole = copies(model, ids)
+    unrelated = np.concatenate((ids[:, :COPY], np.roll(ids, 1, axis=0)[:, COPY:]), axis=-1)
+    control = copies(model, unrelated)["induction"].mean(axis=0)
+    sets = {named(head): [head] for head in PREVIOUS}
+    ranked = best(scores["induction"], 16)
+    late = [(n, h) for n in range(15, 25) for h in range(9) if (n, h) not in ranked]
+    for n in (1, 2, 4, 8, 16):
+        sets[f"best {n}"] = ranked[:n]
+        sets[f"others {n}"] = [late[i] for i in rng.choice(len(late), n, replace=False)]
+    without = {}
+    for name, heads in sets.items():
+        progress(f"without {name}")
+        found = copies(model, ids, heads)
+        losses = [found[f"loss, {copy} copy"] for copy in ("first", "second")]
+        without[name] = {"first copy": summary(losses[0]), "second copy": summary(losses[1])}
+        without[name]["more"] = summary(losses[1] - whole["loss, second copy"])
+        without[name] |= {
+            named(head): summary(found["induction"][:, head[0], head[1]]) for head in MATCHERS
+        }
+    return {
+        "scores": {name: summary(value) for name, value in whole.items()},
+        "control": {"most": float(control.max())},
+        "without": without,
+        "copying": copying(model, ids[:BATCH]),
+    }
+
+
+def copying(model, ids):
+    """Return the median rank, in what a head adds to the logits, of the token it attends to."""
+    trace, found = run_real(model, ids), {}
+    for layer, head in (*MATCHERS, (23, 2), VETO):
+        W_O = model.blocks[layer].params.W_O.reshape(9, 64, -1)[head]
+        at = np.arange(COPY + 1, 2 * COPY - 1)
+        keys = trace.weights[layer][:, head][:, at, 1:].argmax(axis=-1) + 1  # but for the sink
+        logits = trace.heads[layer][:, head][:, at] @ W_O * model.gain @ model.E.T
+        attended = np.take_along_axis(ids, keys, axis=-1)
+        own = np.take_along_axis(logits, attended[..., None], axis=-1)
+        found[named((layer, head))] = float(np.median((logits > own).sum(axis=-1)))
+    return found
+
+
+def composing(model):
+    """Return how much of what each earlier head writes the keys of the matchers read."""
+    layers, table, rng = (
+        [fold_gain(block) for block in model.blocks[: MATCHERS[0][0] + 1]],
+        {},
+        np.random.default_rng(SEED),
+    )
+    for layer, head in MATCHERS:
+        progress(f"composition with {named((layer, head))}")
+        reader = qk_circuit(layers[layer], head).T
+        scores = np.array(
+            [
+                [composition(ov_circuit(layers[n], h), reader) for h in range(9)]
+                for n in range(layer)
+            ]
+        )
+        left, right = rng.standard_normal((2, 10, 576, 64))
+        random = [composition(A @ B.T, reader) for A, B in zip(left, right, strict=True)]
+        table[named((layer, head))] = {
+            "best": [[named(one), float(scores[one])] for one in best(scores, 3)],
+            "heads": {named(one): float(scores[one]) for one in PREVIOUS if one[0] < layer},
+            "mean": float(scores.mean()),
+            "random matrices": float(np.max(random)),
+            "of": scores.size,
+        }
+    return table
+
+
+def patched(model, pairs, heads, share=1.0):
+    """Return the gaps when heads have the outputs of the other texts, or go a share of the way."""
+    outputs = run_real(model, pairs.others).heads
+    if share < 1:
+        outputs = share * outputs + (1 - share) * run_real(model, pairs.ids).heads
+    outputs = {(layer, head): outputs[layer][:, head] for layer, head in heads}
+    return pairs.gaps(run_real_with(model, pairs.ids, outputs))
+
+
+def scan(model, groups):
+    """Return the share of the gap that each head carries, (L, H), over pairs of several lengths."""
+    shares = []
+    for pairs in groups:
+        start = int((pairs.ids != pairs.others).any(axis=0).argmax())  # equal before it
+        own, other = run_real(model, pairs.ids), run_real(model, pairs.others)
+        right, turned = pairs.gaps(own), pairs.gaps(other)
+        sizes = {"capacity": pairs.ids.shape[-1], "batch": (len(right),)}
+        prefix = [KVCache.empty(block.params, **sizes) for block in model.blocks]
+        run_real(model, pairs.ids[:, :start], caches=prefix)
+        values = np.zeros((30, 9, len(right)))
+        for layer, head in np.ndindex(30, 9):
+            progress(f"patch {layer}.{head}")
+            output = other.heads[layer][:, head, start:]
+            hooks = {(layer, head): lambda own, output=output: output}
+            caches = [copied(cache) for cache in prefix]
+            changed = run_real(model, pairs.ids[:, start:], caches=caches, hooks=hooks)
+            values[layer, head] = (right - pairs.gaps(changed)) / (right - turned).mean()
+        shares.append(values)
+    shares = np.concatenate(shares, axis=-1)
+    errors = shares.std(axis=-1, ddof=1) / shares.shape[-1] ** 0.5
+    return {
+        "share": np.round(shares.mean(axis=-1), 3).tolist(),
+        "error": np.round(errors, 3).tolist(),
+        "pairs": shares.shape[-1],
+    }
+
+
+def copied(cache):
+    """Return a cache that can grow without that of which it is a copy."""
+    buffers = tuple(buffer.copy() for buffer in cache.buffers)
+    return replace(cache, buffers=buffers, written=cache.written.copy())
+
+
+def turned(model, pairs, sets):
+    """Return how often the right word wins, and the gap, when sets of heads are patched."""
+    other, found = run_real(model, pairs.others).heads, {"pairs": len(pairs.ids)}
+    for name, heads in ({"none": ()} | sets).items():
+        outputs = {(layer, head): other[layer][:, head] for layer, head in heads}
+        gaps = pairs.gaps(run_real_with(model, pairs.ids, outputs))
+        found[name] = {"right": float((gaps > 0).mean()), "gap": summary(gaps)}
+    return found
+
+
+def number(model):
+    """Return what the heads do for the number of the verb."""
+    chosen = [Pairs(model, agreement(NOUNS, frame, VERBS[0], N // 2)) for frame in FRAMES]
+    sets = {named(head): [head] for head in NUMBER} | {"three": NUMBER, "others": NUMBER_OTHERS}
+    tested = {}
+    conditions = [(frame, VERBS[0]) for frame in (*FRAMES, *OTHER_FRAMES)]
+    for frame, verbs in (*conditions, *((FRAMES[1], verbs) for verbs in VERBS[1:])):
+        progress(f"number, {frame}, {verbs}")
+        pairs = Pairs(model, agreement(OTHER_NOUNS, frame, verbs))
+        tested[f"{frame.format('…', '…')}{verbs[0]}"] = turned(model, pairs, sets)
+    plain = Pairs(model, agreement(OTHER_NOUNS, FRAMES[1], VERBS[0], attractor=False))
+    tested["no attractor"] = turned(model, plain, sets)
+    return {"scan": scan(model, chosen), "tested": tested, "attends": attends(model, chosen[1])}
+
+
+def attends(model, pairs):
+    """Return where the number's heads attend from the last word: subject, noun, first token."""
+    trace, rows = run_real(model, pairs.ids), np.arange(len(pairs.ids))
+    subject = (pairs.ids != pairs.others).argmax(axis=-1)
+    found = {}
+    for layer, head in NUMBER:
+        weights = trace.weights[layer][:, head, -1]
+        found[named((layer, head))] = {
+            "subject": float(weights[rows, subject].mean()),
+            "near": float(weights[:, -1].mean()),
+            "first": float(weights[:, 0].mean()),
+        }
+    return found
+
+
+def places(pairs):
+    """Return where the right name stands, and the giver's first and second mention, each (n,)."""
+    right, giver = pairs.ids == pairs.right[:, None], pairs.ids == pairs.wrong[:, None]
+    last = pairs.ids.shape[-1] - 1 - giver[:, ::-1].argmax(axis=-1)
+    return right.argmax(axis=-1), giver.argmax(axis=-1), last
+
+
+def name(model):
+    """Return what the heads do for the indirect object."""
+    chosen = Pairs(model, giving(NAMES, GIVING, PLACES))
+    sets = {named(head): [head] for head in NAME} | {"three": NAME, "others": NAME_OTHERS}
+    tested = {}
+    for frame in (GIVING, *OTHER_GIVING):
+        progress(f"name, {frame}")
+        pairs = Pairs(model, giving(OTHER_NAMES, frame, OTHER_PLACES))
+        tested[frame.format(*"…" * 5)] = turned(model, pairs, sets)
+    found = {"scan": scan(model, [chosen]), "tested": tested}
+    shares = np.array(found["scan"]["share"])
+    pairs = Pairs(model, giving(OTHER_NAMES, GIVING, OTHER_PLACES))
+    return found | {
+        "roles": roles(model, pairs),
+        "chain": chain(model, pairs),
+        "slopes": slopes(model, chosen, [*best(shares, 10), *best(-shares, 4)]),
+        "three names": three_names(model),
+    }
+
+
+def roles(model, pairs):
+    """Return where heads attend from the last word, and what they add to the names' logits."""
+    trace, rows = run_real(model, pairs.ids), np.arange(len(pairs.ids))
+    right, _, giver = places(pairs)
+    words = np.unique(np.concatenate((pairs.right, pairs.wrong)))
+    added = head_logits(model, trace, words)  # (L, n, H, words)
+    added = added - added.mean(axis=-1, keepdims=True)  # beside the other names
+    found = {}
+    for layer, head in (*NAME, *MOVERS, (24, 4)):
+        weights, terms = trace.weights[layer][:, head, -1], added[layer][:, head]
+        found[named((layer, head))] = {
+            "to the right name": float(weights[rows, right].mean()),
+            "to the giver": float(weights[rows, giver].mean()),
+            "adds to the right name": summary(terms[rows, np.searchsorted(words, pairs.right)]),
+            "adds to the giver": summary(terms[rows, np.searchsorted(words, pairs.wrong)]),
+        }
+    return found
+
+
+def chain(model, pairs):
+    """Return the links: who attends to whom at the giver's second mention, and what movers lose."""
+    trace, rows = run_real(model, pairs.ids), np.arange(len(pairs.ids))
+    right, first, giver = places(pairs)
+    found = {"at the giver": {}, "movers": {}}
+    for layer, head in (*CHAIN[:2], (16, 0)):
+        weights = trace.weights[layer][:, head][rows, giver]
+        found["at the giver"][named((layer, head))] = {
+            "first mention": float(weights[rows, first].mean()),
+            "the token after it": float(weights[rows, first + 1].mean()),
+        }
+    other = run_real(model, pairs.others)
+    for heads in ((), *((head,) for head in CHAIN), (VETO,)):
+        outputs = {(n, h): other.heads[n][:, h] for n, h in heads}
+        changed = run_real_with(model, pairs.ids, outputs)
+        last = {head: changed.weights[head[0]][:, head[1], -1] for head in MOVERS}
+        found["movers"][", ".join(map(named, heads)) or "none"] = {
+            named(head): float((w[rows, right] - w[rows, first]).mean()) for head, w in last.items()
+        }
+    without = run_real_with(model, pairs.ids, mean_outputs(model, [(16, 0)]))
+    weights = without.weights[17][:, 4][rows, giver]
+    found["17.4 without 16.0"] = float(weights[rows, first + 1].mean())
+    return found
+
+
+def slopes(model, pairs, heads, step=0.02):
+    """Return for each head its share of the gap, and attribution patching's estimate of it.
+
+    The estimate is the slope at the beginning of the way, times the whole way.
+    """
+    gaps, turned = patched(model, pairs, ()), pairs.gaps(run_real(model, pairs.others))
+    whole, found = (gaps - turned).mean(), {}
+    for head in heads:
+        progress(f"slope {named(head)}")
+        exact, small = (patched(model, pairs, [head], share) for share in (1.0, step))
+        lost = [(gaps - changed).mean() / whole for changed in (exact, small)]
+        found[named(head)] = {"exact": float(lost[0]), "estimate": float(lost[1] / step)}
+    return found
+
+
+def three_names(model):
+    """Return the log probability of the giver among three names, with heads replaced by means."""
+    texts, givers = [], []
+    for i, (place, thing) in product(range(len(OTHER_NAMES)), OTHER_PLACES):
+        first, second, third = (OTHER_NAMES[(i + k) % len(OTHER_NAMES)] for k in (0, 3, 7))
+        texts.append(THREE.format(first, second, third, place, second, thing))
+        givers.append(model.tokenizer.encode(f" {second}")[0])
+    ids, rows, found = np.stack([*map(model.tokenizer.encode, texts)]), np.arange(len(texts)), {}
+    for heads in ((), *((head,) for head in NAME)):
+        logits = run_real_with(model, ids, mean_outputs(model, heads)).logits[:, -1].astype(float)
+        logits -= logits.max(axis=-1, keepdims=True)
+        log = logits[rows, givers] - np.log(np.exp(logits).sum(axis=-1))
+        found[", ".join(map(named, heads)) or "none"] = summary(log)
+    return found
+
+
+def doubt():
+    """Return scores and choices of the model, and of others whose weights have the same codes."""
+    file, rng, found = read_gguf(real_file()), np.random.default_rng(SEED), []
+    ids = random_tokens(SEED + 1, BATCH)
+    for draw in range(4):  # the first one as it is
+        progress(f"doubt {draw}")
+        model = model_of(NoisyFile(file, rng) if draw else file)
+        whole, without = copies(model, ids), copies(model, ids, PREVIOUS[:1])
+        verbs = Pairs(model, agreement(OTHER_NOUNS, FRAMES[1], VERBS[0], 24))
+        names = Pairs(model, giving(OTHER_NAMES, GIVING, OTHER_PLACES, 24))
+        found.append(
+            {
+                "previous 16.0": float(whole["previous"][:, 16, 0].mean()),
+                "best matchers": [*map(named, best(whole["induction"].mean(axis=0), 4))],
+                "second copy": float(whole["loss, second copy"].mean()),
+                "second copy without 16.0": float(without["loss, second copy"].mean()),
+                "verb": float((patched(model, verbs, ()) > 0).mean()),
+                "verb, 26.0 patched": float((patched(model, verbs, NUMBER[:1]) > 0).mean()),
+                "name": float((patched(model, names, ()) > 0).mean()),
+                "name, three patched": float((patched(model, names, NAME) > 0).mean()),
+            }
+        )
+    return found
+
+
+def maps(model):
+    """Return the maps of all heads for one sentence: roots of weights as bytes, and the groups."""
+    ids = model.tokenizer.encode(SENTENCE)
+    weights = run_real(model, ids).weights  # (L, H, T, T)
+    rows, columns = np.tril_indices(len(ids))
+    roots = np.rint(255 * np.sqrt(weights[:, :, rows, columns])).astype("u1")
+    sinks = np.argwhere(weights[:, :, 8:, 0].mean(axis=-1) > 0.9).tolist()
+    heads = dict(zip(GROUPS, (sinks, PREVIOUS, MATCHERS, NUMBER, NAME), strict=True))
+    return {
+        "maps": {
+            "tokens": [model.tokenizer.decode([token]).strip() for token in ids],
+            "roots": base64.b64encode(roots.tobytes()).decode(),
+        },
+        "groups": {
+            group: {"heads": [list(map(int, head)) for head in heads[group]], "about": about}
+            for group, about in GROUPS.items()
+        },
+    }
+
+
+def main():
+    """Run all measurements and write the record."""
+    prepare()
+    model = real_model()
+    record = new_record(__file__, seed=SEED) | {
+        "model": {"file": real_file().name, "sha256": SHA256},
+        "settings": {"n": N, "tokens of a copy": COPY},
+    }
+    record |= maps(model)
+    record["composition"] = composing(model)
+    record["induction"] = induction(model)
+    record["number"] = number(model)
+    record["name"] = name(model)
+    record["doubt"] = doubt()
+    write("real_circuits", rounded(record))
+    progress("")
+
+
+if __name__ == "__main__":
+    main()

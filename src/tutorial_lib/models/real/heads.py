@@ -68,5 +68,6 @@ def fold_gain(block: Block) -> Params:
     its own W_K and W_V, a copy of those that its group shares. RoPE is left out.
     """
     params = block.params.expanded()
-    matrices = (block.gain_1[:, None] * W for W in (params.W_Q, params.W_K, params.W_V))
-    return Params(*matrices, params.W_O)
+    projections = params.W_Q, params.W_K, params.W_V
+    folded = (block.gain_1[:, None] * W for W in projections)
+    return Params(*folded, params.W_O)

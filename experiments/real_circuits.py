@@ -3,8 +3,8 @@
 The model is SmolLM2-135M-Instruct with 4-bit weights; texts are given without its chat template.
 Layers, heads and tokens are counted from 0. A head is *replaced* when it outputs something else at
 every position: its mean over other random tokens, or what it outputs in the other text of a pair.
-A *gap* is the logit of the right word less that of the wrong one; a head's *share* is how much of
-the gap is lost when the head has its output of the other text, where 1 is the gap of that text.
+The *difference* is the logit of the right word less that of the wrong one, and the *effect* of a
+patch is how much of the way to the difference of the other text it goes (chapter 20): 0 to 1.
 Means over N sequences or pairs, with standard errors. Heads are chosen on other tokens, nouns,
 names and sentences than those that they are then tested on.
 
@@ -42,7 +42,7 @@ VETO, MOVERS = (23, 3), ((23, 0), (23, 1), (23, 2), (23, 7))
 CHAIN = (14, 3), (17, 4), (20, 0)
 GROUPS = {
     "sink": "The weight of the first token is over 0.9, from its ninth row on (chapter 24).",
-    "previous": "The five highest previous-token scores (round 1). Induction needs one of them.",
+    "previous": "The five highest previous-token scores (round 1), of which induction needs few.",
     "induction": "The four highest induction scores (round 1).",
     "number": "The three heads that choose the number of the verb (round 3).",
     "name": "The three heads that choose the indirect object, a veto among them (round 4).",
@@ -106,8 +106,8 @@ class Pairs:
         assert {len(word) for column in words for word in column} == {1}, "a word of two tokens"
         self.right, self.wrong = np.array(words)[:, :, 0]
 
-    def gaps(self, trace):
-        """Return the gap after each text, (n,)."""
+    def differences(self, trace):
+        """Return the difference after each text, (n,)."""
         rows = np.arange(len(self.ids))
         logits = trace.logits[:, -1]
         return logits[rows, self.right] - logits[rows, self.wrong]
@@ -196,32 +196,37 @@ def induction(model):
     scores = {name: chosen[name].mean(axis=0) for name in ("previous", "induction")}
     assert set(best(scores["previous"], 5)) == set(PREVIOUS), best(scores["previous"], 7)
     assert set(best(scores["induction"], 4)) == set(MATCHERS), best(scores["induction"], 6)
-    ids, rng = random_tokens(SEED + 1), np.random.default_rng(SEED)
+    ids = random_tokens(SEED + 1)
     whole = copies(model, ids)
     unrelated = np.concatenate((ids[:, :COPY], np.roll(ids, 1, axis=0)[:, COPY:]), axis=-1)
     control = copies(model, unrelated)["induction"].mean(axis=0)
-    sets = {named(head): [head] for head in PREVIOUS}
     ranked = best(scores["induction"], 16)
+    return {
+        "scores": {name: summary(value) for name, value in whole.items()},
+        "control": {"most": float(control.max())},
+        "without": without(model, ids, whole["loss, second copy"], ranked),
+        "copying": copying(model, ids[:BATCH]),
+    }
+
+
+def without(model, ids, losses, ranked):
+    """Return losses and scores without each previous-token head, and without the best matchers."""
+    rng, sets = np.random.default_rng(SEED), {named(head): [head] for head in PREVIOUS}
     late = [(n, h) for n in range(15, 25) for h in range(9) if (n, h) not in ranked]
     for n in (1, 2, 4, 8, 16):
         sets[f"best {n}"] = ranked[:n]
         sets[f"others {n}"] = [late[i] for i in rng.choice(len(late), n, replace=False)]
-    without = {}
+    table = {}
     for name, heads in sets.items():
         progress(f"without {name}")
         found = copies(model, ids, heads)
-        losses = [found[f"loss, {copy} copy"] for copy in ("first", "second")]
-        without[name] = {"first copy": summary(losses[0]), "second copy": summary(losses[1])}
-        without[name]["more"] = summary(losses[1] - whole["loss, second copy"])
-        without[name] |= {
+        first, second = (found[f"loss, {copy} copy"] for copy in ("first", "second"))
+        table[name] = {"first copy": summary(first), "second copy": summary(second)}
+        table[name]["more"] = summary(second - losses)
+        table[name] |= {
             named(head): summary(found["induction"][:, head[0], head[1]]) for head in MATCHERS
         }
-    return {
-        "scores": {name: summary(value) for name, value in whole.items()},
-        "control": {"most": float(control.max())},
-        "without": without,
-        "copying": copying(model, ids[:BATCH]),
-    }
+    return table
 
 
 def copying(model, ids):
@@ -266,22 +271,22 @@ def composing(model):
     return table
 
 
-def patched(model, pairs, heads, share=1.0):
-    """Return the gaps when heads have the outputs of the other texts, or go a share of the way."""
+def patched(model, pairs, heads, part=1.0):
+    """Return the differences when heads are patched, or go only a part of the way."""
     outputs = run_real(model, pairs.others).heads
-    if share < 1:
-        outputs = share * outputs + (1 - share) * run_real(model, pairs.ids).heads
+    if part < 1:
+        outputs = part * outputs + (1 - part) * run_real(model, pairs.ids).heads
     outputs = {(layer, head): outputs[layer][:, head] for layer, head in heads}
-    return pairs.gaps(run_real_with(model, pairs.ids, outputs))
+    return pairs.differences(run_real_with(model, pairs.ids, outputs))
 
 
 def scan(model, groups):
-    """Return the share of the gap that each head carries, (L, H), over pairs of several lengths."""
-    shares = []
+    """Return the patching effect of each head, (L, H), over pairs of several lengths."""
+    effects = []
     for pairs in groups:
         start = int((pairs.ids != pairs.others).any(axis=0).argmax())  # equal before it
         own, other = run_real(model, pairs.ids), run_real(model, pairs.others)
-        right, turned = pairs.gaps(own), pairs.gaps(other)
+        right, turned = pairs.differences(own), pairs.differences(other)
         sizes = {"capacity": pairs.ids.shape[-1], "batch": (len(right),)}
         prefix = [KVCache.empty(block.params, **sizes) for block in model.blocks]
         run_real(model, pairs.ids[:, :start], caches=prefix)
@@ -292,14 +297,14 @@ def scan(model, groups):
             hooks = {(layer, head): lambda own, output=output: output}
             caches = [copied(cache) for cache in prefix]
             changed = run_real(model, pairs.ids[:, start:], caches=caches, hooks=hooks)
-            values[layer, head] = (right - pairs.gaps(changed)) / (right - turned).mean()
-        shares.append(values)
-    shares = np.concatenate(shares, axis=-1)
-    errors = shares.std(axis=-1, ddof=1) / shares.shape[-1] ** 0.5
+            values[layer, head] = (right - pairs.differences(changed)) / (right - turned).mean()
+        effects.append(values)
+    effects = np.concatenate(effects, axis=-1)
+    errors = effects.std(axis=-1, ddof=1) / effects.shape[-1] ** 0.5
     return {
-        "share": np.round(shares.mean(axis=-1), 3).tolist(),
+        "effect": np.round(effects.mean(axis=-1), 3).tolist(),
         "error": np.round(errors, 3).tolist(),
-        "pairs": shares.shape[-1],
+        "pairs": effects.shape[-1],
     }
 
 
@@ -310,12 +315,12 @@ def copied(cache):
 
 
 def turned(model, pairs, sets):
-    """Return how often the right word wins, and the gap, when sets of heads are patched."""
+    """Return how often the right word wins, and the difference, when sets of heads are patched."""
     other, found = run_real(model, pairs.others).heads, {"pairs": len(pairs.ids)}
     for name, heads in ({"none": ()} | sets).items():
         outputs = {(layer, head): other[layer][:, head] for layer, head in heads}
-        gaps = pairs.gaps(run_real_with(model, pairs.ids, outputs))
-        found[name] = {"right": float((gaps > 0).mean()), "gap": summary(gaps)}
+        differences = pairs.differences(run_real_with(model, pairs.ids, outputs))
+        found[name] = {"right": float((differences > 0).mean()), "difference": summary(differences)}
     return found
 
 
@@ -366,12 +371,12 @@ def name(model):
         pairs = Pairs(model, giving(OTHER_NAMES, frame, OTHER_PLACES))
         tested[frame.format(*"…" * 5)] = turned(model, pairs, sets)
     found = {"scan": scan(model, [chosen]), "tested": tested}
-    shares = np.array(found["scan"]["share"])
+    effects = np.array(found["scan"]["effect"])
     pairs = Pairs(model, giving(OTHER_NAMES, GIVING, OTHER_PLACES))
     return found | {
         "roles": roles(model, pairs),
         "chain": chain(model, pairs),
-        "slopes": slopes(model, chosen, [*best(shares, 10), *best(-shares, 4)]),
+        "slopes": slopes(model, chosen, [*best(effects, 10), *best(-effects, 4)]),
         "three names": three_names(model),
     }
 
@@ -421,16 +426,19 @@ def chain(model, pairs):
 
 
 def slopes(model, pairs, heads, step=0.02):
-    """Return for each head its share of the gap, and attribution patching's estimate of it.
+    """Return for each head its patching effect, and attribution patching's estimate of it.
 
     The estimate is the slope at the beginning of the way, times the whole way.
     """
-    gaps, turned = patched(model, pairs, ()), pairs.gaps(run_real(model, pairs.others))
-    whole, found = (gaps - turned).mean(), {}
+    differences, turned = (
+        patched(model, pairs, ()),
+        pairs.differences(run_real(model, pairs.others)),
+    )
+    whole, found = (differences - turned).mean(), {}
     for head in heads:
         progress(f"slope {named(head)}")
-        exact, small = (patched(model, pairs, [head], share) for share in (1.0, step))
-        lost = [(gaps - changed).mean() / whole for changed in (exact, small)]
+        exact, small = (patched(model, pairs, [head], part) for part in (1.0, step))
+        lost = [(differences - changed).mean() / whole for changed in (exact, small)]
         found[named(head)] = {"exact": float(lost[0]), "estimate": float(lost[1] / step)}
     return found
 

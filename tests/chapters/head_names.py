@@ -25,7 +25,7 @@ import numpy as np
 
 from tests.chapters.named import VALUES, module_of
 
-NAME = r"\d\.\d(?!\w|\.\d)"
+NAME = r"\d{1,2}\.\d(?!\w|\.\d)"
 JOINT = r"(?:\s*,)?\s+(?:and|or|to|nor)\s+|\s*,\s+"
 LISTED = re.compile(rf"\bheads?\s+{NAME}(?:(?:{JOINT}){NAME})*", re.IGNORECASE)
 BARE = re.compile(

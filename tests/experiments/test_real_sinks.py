@@ -19,7 +19,7 @@ def test_the_first_text_is_measured_again():
     if not found_weights():
         pytest.skip(MISSING)
     model, measured = real_model(), RECORD["doubt"][0]
-    ids = model.tokenizer.encode(RECORD["texts"][0])[:LENGTH]
+    ids = model.tokenizer.encode(RECORD["text"])[:LENGTH]
     trace = run_real(model, ids)
     assert RECORD["model"]["sha256"] == SHA256
     assert trace.X[LATER, 0, ENTRY] == pytest.approx(RECORD["spike"]["texts"][0], abs=1)
@@ -38,6 +38,7 @@ def test_the_first_text_is_measured_again():
         ("one entry moved", {0, TO}),
         ("into another entry", {0, TO}),
         ("a random row", {0, TO}),
+        ("one entry zero", {0}),
         ("copied to token 40", {TO}),
     ],
 )

@@ -11,8 +11,9 @@ from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.latent import LatentParams
 
 # The last axes of an argument, by its name, that of a function and its own, or a record's and its
-# own. What stands before them is a batch: B1 next to them, then B2. The axes of several arrays in
-# a tuple have a semicolon between them; in brackets: the argument's numbers are lengths themselves.
+# own. What stands before them, or at the dots, is a batch: B1 next to what follows, then B2. The
+# axes of several arrays in a tuple have a semicolon between them; in brackets: the argument's
+# numbers are lengths themselves.
 TABLE = """
     X Y dY: T d_model
     context: S d_model
@@ -32,7 +33,11 @@ TABLE = """
     W_2: d_hidden d_model
     W_gate W_up: d_model d_feed
     W_down: d_feed d_model
-    rms_norm_with_gain.gain: d_model
+    gain_1 gain_2 rms_norm_with_gain.gain RealModel.gain: d_model
+    RealTrace.X RealTrace.feeds: layers ... T d_model
+    RealTrace.weights: layers ... H T S
+    RealTrace.heads: layers ... H T d_v
+    probabilities: digits
     feed: T d_model
     dequantise.scale dequantise.minimum: blocks
     nibbles: blocks 16
@@ -41,6 +46,7 @@ TABLE = """
     weight: 3*H*d d_model
     split_heads.X passes_round_trip.X: T H*d
     ids other others is_token target order owner surprisal task decided_by: T
+    whole patched fraction_below.tokens: T
     Documents.ids: read
     leak.other: T d_model
     E: words d_model
@@ -138,6 +144,9 @@ NO_SIZES = {
     **dict.fromkeys(["axis", "head", "layer", "end", "pad_id", "offset", "steps"], ONE),
     "copy_row.source": ONE,
     "copy_row.target": ONE,
+    "digit": ONE,
+    "Tokenizer.tokens": "a model that gets ids has no texts",
+    "merges": "a model that gets ids has no texts",
     "shard_params.rank": ONE,
     "shard_unevenly.rank": ONE,
     "free": LIMIT,
@@ -181,8 +190,9 @@ def lengths(function, case, same=()):
     same = _own_keys(function, case) | {s: other.split("*") for s, other in dict(same).items()}
     found, single = {}, set()
     for name, axes, shape in arguments(function, "", case.inputs):
-        axes = axes.split()
-        axes = [f"B{n}" for n in range(len(shape) - len(axes), 0, -1)] + axes
+        first, axes = (part.split() for part in f"...{axes}".split("...")[-2:])
+        batch = [f"B{n}" for n in range(len(shape) - len(first) - len(axes), 0, -1)]
+        axes = first + batch + axes
         for axis, length in zip(axes[::-1], shape[::-1], strict=False):
             symbols = [part for s in axis.split("*") for part in same.get(s, [s])]
             key = tuple(sorted(symbols))
@@ -248,7 +258,7 @@ def _of(function, name, key, value):
     elif isinstance(value, dict):
         for part in value.values():
             yield from _of(function, name, key, part)
-    elif isinstance(value, tuple) and is_dataclass(value[0]):
+    elif isinstance(value, tuple | list) and value and is_dataclass(value[0]):
         yield name, "layers", (len(value),)
         for n, part in enumerate(value):
             for part_name, axes, shape in _of(function, name, key, part):

@@ -19,7 +19,15 @@ from tutorial_lib.models.copying import init_model
 from tutorial_lib.models.copying import run as run_model
 from tutorial_lib.models.head_scores import run_with
 from tutorial_lib.models.own_layer import OwnLayer, backward_pass, forward_pass
-from tutorial_lib.models.real.model import Block, rms_norm_with_gain, swiglu
+from tutorial_lib.models.real.heads import run_real_with
+from tutorial_lib.models.real.model import (
+    Block,
+    RealModel,
+    rms_norm_with_gain,
+    run_real,
+    swiglu,
+)
+from tutorial_lib.models.real.tokenizer import Tokenizer
 from tutorial_lib.onepass import fold_block
 from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
 from tutorial_lib.variants.patterns import attention_with_sink
@@ -385,14 +393,19 @@ def _copied_as_judged(program, rng):
     return same(np.array(left["fraction"]), np.array(sum(copied) / len(words)))
 
 
-def ch24_real_model(program):
+def _block_of_heads(rng):
     """A block of the real model's kind: six heads on three KV heads, gains, and SwiGLU."""
-    rng, heads, G, epsilon = np.random.default_rng(24), 6, 3, 1e-5
-    shapes = (heads, D_MODEL, D_K), (G, D_MODEL, D_K), (G, D_MODEL, 7), (heads * 7, D_MODEL)
+    shapes = (6, D_MODEL, D_K), (3, D_MODEL, D_K), (3, D_MODEL, 7), (6 * 7, D_MODEL)
     shapes += (D_MODEL, 20), (D_MODEL, 20), (20, D_MODEL)
     *W, W_gate, W_up, W_down = (rng.standard_normal(shape) for shape in shapes)
     gain_1, gain_2 = rng.uniform(0.5, 2, (2, D_MODEL))
-    given = Block(gain_1, GroupedParams(*W), gain_2, W_gate, W_up, W_down)
+    return Block(gain_1, GroupedParams(*W), gain_2, W_gate, W_up, W_down)
+
+
+def ch24_real_model(program):
+    """What a block of the real model's kind makes of the stream."""
+    rng, epsilon = np.random.default_rng(24), 1e-5
+    given = _block_of_heads(rng)
 
     def attend(X, params):
         Q, K, V = (tl.project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
@@ -403,6 +416,30 @@ def ch24_real_model(program):
     parts = {"rms_norm_with_gain": rms_norm_with_gain, "swiglu": swiglu, "attend": attend}
     X = 3 * rng.standard_normal((T, D_MODEL))
     left = run(program, X=X, block=given, epsilon=epsilon, **parts)
-    right = X + attend(rms_norm_with_gain(X, gain_1, epsilon), given.params)
-    normed = rms_norm_with_gain(right, gain_2, epsilon)
-    return same(left["X"], right + swiglu(normed, W_gate, W_up, W_down))
+    right = X + attend(rms_norm_with_gain(X, given.gain_1, epsilon), given.params)
+    normed = rms_norm_with_gain(right, given.gain_2, epsilon)
+    return same(left["X"], right + swiglu(normed, given.W_gate, given.W_up, given.W_down))
+
+
+def ch25_real_circuits(program):
+    """How many of 24 texts keep their sign when a head is patched, for each head of two layers."""
+    rng = np.random.default_rng(25)
+    blocks = [_block_of_heads(rng) for _ in range(2)]
+    E, gain = rng.standard_normal((19, D_MODEL)), rng.uniform(0.5, 2, D_MODEL)
+    model = RealModel(E, blocks, gain, 1e-5, 500.0, Tokenizer((), ()))
+    ids = rng.integers(0, 19, (24, T))
+    other_ids = np.where(np.arange(T) == 2, rng.integers(0, 19, (24, 1)), ids)
+    texts = {"model": model, "ids": ids, "other_ids": other_ids, "was": 4, "were": 11}
+    texts |= {"run_real": run_real, "run_real_with": run_real_with}
+    return all(
+        _kept_as_judged(program, layer=layer, head=head, **texts)
+        for layer, head in np.ndindex(2, 6)
+    )
+
+
+def _kept_as_judged(program, **names):
+    model, place = names["model"], (names["layer"], names["head"])
+    left = run(program, **names)
+    output = run_real(model, names["other_ids"]).heads[place[0], :, place[1]]
+    logits = run_real(model, names["ids"], hooks={place: lambda own: output}).logits
+    return left["right"] == sum(row[-1, 4] > row[-1, 11] for row in logits)

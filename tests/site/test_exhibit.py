@@ -13,6 +13,7 @@ from tutorial_lib.elements.exhibits import (
     ask_model,
     byte_calculator,
     fold_tiles,
+    head_maps,
     heads_sum,
     live_map,
     mask_drawing,
@@ -46,6 +47,7 @@ EXHIBITS = {
     "ring": lambda: fold_tiles(owners=2),
     "map": live_map,
     "bytes": byte_calculator,
+    "heads": head_maps,
     "model": model,
 }
 WEIGHTS = np.tri(3)[None] / np.arange(1, 4)[:, None]
@@ -73,6 +75,7 @@ TOUCHED = {  # what is touched or asked on a phone, and the picture that answers
     "tiles": [(".tl-row ~ .tl-row", ".tl-scores"), (ASK, ".tl-held")],
     "ring": [(".tl-row ~ .tl-row", ".tl-scores"), (ASK, ".tl-held")],
     "bytes": [("select", ".tl-plot"), ("[type=range]", ".tl-plot")],
+    "heads": [(ASK, ".tl-large"), ("[role=gridcell]", ".tl-large")],
     "clock": [(ASK, ".tl-clocks + .tl-row > button")],
     "drawing": [("button", ".tl-mask"), ("[type=range]", ".tl-mask")],
     "model": [(ASK, ".tl-paths table")],

@@ -134,7 +134,7 @@ def read_weights(weights, tokens, keys, mask):
         ]
         for head in zip(weights.tolist(), seen.tolist(), strict=True)
     ]
-    return Looks(_names(tokens), _names(keys), rows, fractions)
+    return Looks(token_names(tokens), token_names(keys), rows, fractions)
 
 
 def read_targets(target, looks):
@@ -218,7 +218,8 @@ def _rounded(weights):
     return numbers, texts if exact else {}
 
 
-def _names(tokens):
+def token_names(tokens):
+    """Name tokens, those that occur twice with their positions."""
     names = [printable(token) for token in tokens]
     return [f"{name} ({i})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 

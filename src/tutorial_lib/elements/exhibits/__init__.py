@@ -5,6 +5,7 @@ from tutorial_lib.elements.exhibits.bench.element import softmax_bench
 from tutorial_lib.elements.exhibits.bytes.element import byte_calculator
 from tutorial_lib.elements.exhibits.clock.element import rotation_clock
 from tutorial_lib.elements.exhibits.drawing.element import mask_drawing
+from tutorial_lib.elements.exhibits.heads.element import head_maps
 from tutorial_lib.elements.exhibits.map.element import live_map
 from tutorial_lib.elements.exhibits.paint.element import paint_mask
 from tutorial_lib.elements.exhibits.plane.element import query_plane
@@ -17,6 +18,7 @@ __all__ = [
     "ask_model",
     "byte_calculator",
     "fold_tiles",
+    "head_maps",
     "heads_sum",
     "live_map",
     "mask_drawing",

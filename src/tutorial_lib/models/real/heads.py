@@ -53,9 +53,9 @@ def head_logits(model: RealModel, trace: RealTrace, tokens: "int n") -> "layers 
     divisor = np.sqrt(np.mean(last * last, axis=-1, keepdims=True) + model.epsilon)
     directions = model.gain[:, None] * model.E[tokens].T  # (d_model, n)
     terms = []
-    for block, heads in zip(model.blocks, trace.heads, strict=True):
-        H, d_v = block.params.n_heads, block.params.d_v
-        added = heads[..., -1:, :] @ block.params.W_O.reshape(H, d_v, -1)  # (..., H, 1, d_model)
+    for layer, heads in zip(model.blocks, trace.heads, strict=True):
+        H, d_v = layer.params.n_heads, layer.params.d_v
+        added = heads[..., -1:, :] @ layer.params.W_O.reshape(H, d_v, -1)  # (..., H, 1, d_model)
         terms.append((added @ directions)[..., 0, :] / divisor)
     return np.stack(terms)
 

@@ -158,9 +158,7 @@ def run_real(
         head that is not there; ids as `embed`
     """
     hooks, caches = hooks or {}, [None] * model.n_layers if caches is None else caches
-    require_ids(ids, len(model.E))
-    _require_hooks(model, hooks)
-    _require_run(model, ids, mask, caches)
+    _require_run(model, ids, hooks, mask, caches)
     X, steps = model.E[ids], ([], [], [], [])
     for layer, block in enumerate(model.blocks):
         before, normed = X, rms_norm_with_gain(X, block.gain_1, model.epsilon)
@@ -185,15 +183,12 @@ def _stacked(arrays):
     return stack
 
 
-def _require_hooks(model, hooks):
-    """Require hooks of heads and feeds that the model has."""
+def _require_run(model, ids, hooks, mask, caches):
+    """Require ids, heads and feeds of the model, a cache for each layer, and a mask of the run."""
+    require_ids(ids, len(model.E))
     feeds = {key for key in hooks if isinstance(key, tuple) and key[1:] == (FEED,)}
     heads = [(key[0], 0) if key in feeds else key for key in hooks]
     require_heads([block.params for block in model.blocks], *heads)
-
-
-def _require_run(model, ids, mask, caches):
-    """Require a cache for each layer, and a mask for what a run attends to."""
     require(
         len(caches) == model.n_layers,
         ShapeError,

@@ -1,0 +1,1 @@
+"""All attention maps of the real model on one sentence."""

@@ -1,0 +1,180 @@
+"""All attention maps of the real model on one sentence, one of them enlarged, groups ringed."""
+
+import zlib
+from base64 import b64decode, b64encode
+from html import escape
+
+import numpy as np
+
+from tutorial_lib.contract import require
+from tutorial_lib.elements.maps import NO_MATH, table
+from tutorial_lib.elements.markup import (
+    HIDDEN,
+    KEYS,
+    Element,
+    ask,
+    band,
+    button_row,
+    fold_numbers,
+    inline,
+    wrap,
+)
+from tutorial_lib.elements.weights import token_names
+from tutorial_lib.records import record
+
+_HEADS = 9  # of a layer
+_FLOOR = 10  # percent of the colour for a weight of 0: where a query may attend
+_QUESTION = "Most of these maps look alike. Which ones do not, and where do those heads attend?"
+_HOW_TO = (
+    "Tap a map to enlarge it, or go there by arrow keys and press Enter. A button rings the heads "
+    "of a group."
+)
+_NO_GROUP = "No group is ringed."
+_LEGEND = (
+    "Each small map is a head: a row for each query, a column for each key, as in the large one. "
+    "The stronger the colour, the larger the weight. A number in the large map is a weight in "
+    "percent, left out below 1; a number in brackets is a position, counted from 0."
+)
+
+
+def head_maps(layer=16, head=0):
+    """Show the attention maps of all heads of the real model on one sentence.
+
+    Introduced in chapter 25. The reader enlarges a map and rings the heads of a group. Maps,
+    groups and what is known of them are read from the record `real_circuits`.
+
+    Parameters
+    ----------
+    layer, head : which map is large at first, both counted from 0
+
+    Raises
+    ------
+    ValueError : a layer or a head that the model does not have
+    """
+    found = record("real_circuits")
+    names = token_names([token.strip() for token in found["maps"]["tokens"]])
+    percent = _percent(found["maps"]["roots"], len(names))
+    layers = len(percent) // _HEADS
+    require(
+        layer in range(layers) and head in range(_HEADS),
+        ValueError,
+        f"there is no head {layer}.{head}; expected a layer from 0 to {layers - 1} and a head "
+        f"from 0 to {_HEADS - 1}.",
+    )
+    large = percent[_HEADS * layer + head]
+    sizes = f"--layers:{layers};--heads:{_HEADS};--keys:{len(names)}"
+    body = [
+        ask(_QUESTION),
+        band(_HOW_TO),
+        f'<div class="tl-atlas {NO_MATH}" style="{sizes}"><div class="tl-detail">',
+        _buttons(found["groups"]) + button_row(["Reset"]),
+        f'<p class="tl-group" {HIDDEN}>{_NO_GROUP}</p>',
+        _large(large, names, f"Layer {layer}, head {head}"),
+        f'<p class="tl-legend">{_LEGEND}</p></div>\n{_board(percent, layers)}</div>',
+        _group_table(found["groups"]),
+    ]
+    text = _text(large, names, f"layer {layer}, head {head}", found["groups"])
+    return Element(wrap("heads", "tl-heads", "Attention maps", body), text)
+
+
+def _percent(roots, count):
+    """Return (L*H, T, T) weights in percent, -1 where a key is hidden.
+
+    A byte of the record is 255 times the root of a weight; whole numbers are the same everywhere.
+    """
+    squares = np.frombuffer(b64decode(roots), np.uint8).astype(int) ** 2
+    rows, columns = np.tril_indices(count)
+    percent = np.full((len(squares) // len(rows), count, count), -1)
+    percent[:, rows, columns] = ((200 * squares + 255**2) // (2 * 255**2)).reshape(-1, len(rows))
+    return percent
+
+
+def _buttons(groups):
+    """Draw a switch for each group, which the script serves."""
+    switches = "".join(
+        f'<button type="button" aria-pressed="false" {KEYS}>{name}</button>' for name in groups
+    )
+    return f'<div class="tl-row" {HIDDEN}>{switches}</div>'
+
+
+def _large(percent, names, title):
+    """Draw a map with its words along both axes and its weights in percent."""
+    columns = "".join(f'<th scope="col"><span>{escape(name)}</span></th>' for name in names)
+    rows = "\n".join(
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(map(_cell, row))}</tr>'
+        for name, row in zip(names, percent.tolist(), strict=True)
+    )
+    return (
+        f'<table class="tl-large"><caption><b>{title}</b> <i>query ↓ key →</i></caption>'
+        f"<thead><tr><td></td>{columns}</tr></thead>\n<tbody>{rows}</tbody></table>"
+    )
+
+
+def _cell(percent):
+    """Draw a weight as a tint and a number, as the script does; a hidden key has neither."""
+    if percent < 0:
+        return "<td></td>"
+    return f'<td style="--n:{percent}"><b>{percent or ""}</b></td>'
+
+
+def _board(percent, layers):
+    """Draw all maps, of which one picture has the pixels; the script lays its cells over it."""
+    across = "".join(f"<i>{head}</i>" for head in range(_HEADS))
+    down = "".join(f"<i>{layer}</i>" for layer in range(layers))
+    alt = f"The attention maps of {layers} layers, a row each, with {_HEADS} heads"
+    return (
+        '<div class="tl-all"><p><i>layer ↓ head →</i></p>'
+        f'<div class="tl-columns" aria-hidden="true">{across}</div>'
+        f'<div class="tl-rows" aria-hidden="true">{down}</div>'
+        f'<div class="tl-maps" role="img" aria-label="{alt}" '
+        f'style="mask-image:url(data:image/png;base64,{_png(_pixels(percent))})"></div></div>'
+    )
+
+
+def _pixels(percent):
+    """Return the board: percent and 1, or 0 where nothing is, as on two edges of each map."""
+    maps = np.pad(percent + 1, ((0, 0), (0, 1), (0, 1)))
+    side = maps.shape[-1]
+    return maps.reshape(-1, _HEADS, side, side).swapaxes(1, 2).reshape(-1, _HEADS * side)
+
+
+def _png(pixels):
+    """Write pixels from 0 to 101 as the opacity of a PNG.
+
+    It is not compressed, since libraries do not all compress alike; a host does it on the way.
+    """
+    height, width = pixels.shape
+    lines = b"".join(b"\0" + bytes(row) for row in pixels.tolist())
+    opacity = [0, *((255 * (100 * _FLOOR + (100 - _FLOOR) * n)) // 10_000 for n in range(101))]
+    length = len(lines).to_bytes(2, "little")
+    stored = b"\x01" + length + bytes(255 - byte for byte in length) + lines
+    chunks = {
+        b"IHDR": width.to_bytes(4) + height.to_bytes(4) + b"\x08\x03\0\0\0",  # 8 bits, a palette
+        b"PLTE": bytes(3 * len(opacity)),
+        b"tRNS": bytes(opacity),
+        b"IDAT": b"\x78\x01" + stored + zlib.adler32(lines).to_bytes(4),
+        b"IEND": b"",
+    }
+    parts = [
+        len(data).to_bytes(4) + name + data + zlib.crc32(name + data).to_bytes(4)
+        for name, data in chunks.items()
+    ]
+    return b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(parts)).decode()
+
+
+def _group_table(groups):
+    rows = [(name, inline(group["about"]), _list(group)) for name, group in groups.items()]
+    names = ("group", "what its heads do", "layer.head")
+    return fold_numbers(table(names, rows), summary="The groups as a table")
+
+
+def _list(group):
+    return ", ".join(f"{layer}.{head}" for layer, head in group["heads"])
+
+
+def _text(percent, names, title, groups):
+    """Name the strongest key of each query of the large map, and the heads of each group."""
+    best = percent.argmax(axis=-1)
+    keys = [f"{names[t]}: {names[s]} {percent[t, s] / 100:.2f}" for t, s in enumerate(best)]
+    lines = [f"   {name}: {_list(group)}" for name, group in groups.items()]
+    return "\n".join([f"Attention maps, {title}", f"   {', '.join(keys)}", *lines])

@@ -1,0 +1,191 @@
+// All attention maps of a model on one sentence. One picture has the pixels of all of them; over it
+// lies a cell for each head, which a reader enlarges, and rings mark the heads of a group.
+
+import { all, define } from "../../shared.js";
+import { Exhibit } from "../exhibit.js";
+import { oneOf, readBy } from "../forms.js";
+
+const PNG_END = 20; // bytes behind the pixels: a checksum of theirs, one of their chunk, the end
+
+const decimal = (percent) => (percent / 100).toFixed(2);
+
+// The pixels of a picture that is not compressed, row by row: a byte each, behind one for the row.
+const pixelsOf = (style, width, height) => {
+  const bytes = Uint8Array.from(atob(style.match(/base64,([^")]+)/)[1]), (c) => c.charCodeAt(0));
+  const pixels = bytes.slice(-PNG_END - height * (width + 1), -PNG_END);
+  return Array.from({ length: height }, (_, y) => pixels.subarray(y * (width + 1) + 1));
+};
+
+class Heads extends Exhibit {
+  constructor(element) {
+    super(element);
+    this.atlas = element.querySelector(".tl-atlas");
+    const sizeOf = (name) => Number(this.atlas.style.getPropertyValue(`--${name}`));
+    [this.layers, this.heads, this.tokens] = ["layers", "heads", "keys"].map(sizeOf);
+    this.table = element.querySelector(".tl-large");
+    this.title = this.table.querySelector("b");
+    this.about = element.querySelector(".tl-group");
+    this.none = this.about.textContent;
+    this.about.removeAttribute("style");
+    const rows = all(element, ".tl-numbers tbody tr");
+    this.groups = new Map(rows.map(({ cells: [name, about, heads] }) => [
+      name.textContent,
+      { about: about.innerHTML, heads: heads.textContent.split(", ") },
+    ]));
+    this.switches = all(element, "[aria-pressed]");
+    this.reset = element.querySelector(".tl-row + .tl-row > button");
+    this.names = all(this.table, "tbody th").map((name) => name.textContent);
+    this.first = { head: this.title.textContent.match(/\d+/g).join("."), group: "" };
+    this.prepare(element.querySelector(".tl-maps"));
+    this.paint(this.first);
+  }
+
+  // Say to keys and to screen readers what can be chosen, and listen.
+  prepare(picture) {
+    const side = this.tokens + 1;
+    const sizes = [side * this.heads, side * this.layers];
+    this.pixels = pixelsOf(picture.style.maskImage, ...sizes);
+    const board = document.createElement("div");
+    Object.assign(board, { role: "grid", ariaLabel: "Maps", className: "tl-over" });
+    const row = `<span role="row">${'<span role="gridcell"></span>'.repeat(this.heads)}</span>`;
+    board.innerHTML = row.repeat(this.layers);
+    const lines = [...board.children].map((line) => [...line.children]);
+    const pairs = lines.map((cells, layer) => cells.map((cell, h) => [`${layer}.${h}`, cell]));
+    this.cells = new Map(pairs.flat());
+    picture.after(board);
+    this.table.role = "grid";
+    this.weights = [...this.table.tBodies[0].rows].map((row) => all(row, "td"));
+    this.serve(lines);
+    this.serve(this.weights);
+    board.onclick = this.table.onclick = ({ target }) => this.click(target);
+    this.table.onpointerover = ({ target, pointerType }) =>
+      pointerType == "mouse" && this.spots.has(target) && this.choose(target);
+    this.switches.forEach((button) => (button.onclick = () => this.ring(button.textContent)));
+    this.reset.onclick = () => this.back();
+  }
+
+  // A weight of a head in percent, -1 where the key is hidden.
+  weight(head, t, s) {
+    const [down, right] = head.split(".").map((place) => (this.tokens + 1) * place);
+    return this.pixels[down + t][right + s] - 1;
+  }
+
+  paint(state) {
+    this.state = { ...state };
+    const { head, group } = state;
+    const [layer, h] = head.split(".");
+    this.title.textContent = `Layer ${layer}, head ${h}`;
+    this.weights.forEach((row, t) => row.forEach((cell, s) => this.write(cell, t, s)));
+    const { about = this.none, heads = [] } = this.groups.get(group) ?? {};
+    this.about.innerHTML = about;
+    this.switches.forEach((one) => (one.ariaPressed = one.textContent == group));
+    this.atlas.toggleAttribute("data-ringed", Boolean(group));
+    this.cells.forEach((cell, name) => {
+      cell.ariaLabel = this.titleOf(name);
+      cell.ariaSelected = name == head;
+      cell.toggleAttribute("data-on", heads.includes(name));
+    });
+    this.renew();
+  }
+
+  // Draw a weight as a tint and a number.
+  write(cell, t, s) {
+    const percent = this.weight(this.state.head, t, s);
+    if (percent < 0) return (cell.ariaLabel = "hidden");
+    cell.style.setProperty("--n", percent);
+    cell.firstElementChild.textContent = percent || "";
+    cell.ariaLabel = decimal(percent);
+  }
+
+  // The name of a head, and the groups that it is in.
+  titleOf(name) {
+    const [layer, head] = name.split(".");
+    const groups = [...this.groups].filter(([, { heads }]) => heads.includes(name));
+    const words = groups.length ? ` (${groups.map(([group]) => group).join(", ")})` : "";
+    return `Layer ${layer}, head ${head}${words}`;
+  }
+
+  // The name of the cell of a head.
+  nameOf(cell) {
+    return [...this.cells].find(([, one]) => one == cell)?.[0];
+  }
+
+  // What is told of a cell: the name of a head, or a weight.
+  choose(cell) {
+    const name = this.nameOf(cell);
+    if (name == this.state.head) return this.describeHead();
+    if (name) return this.say(`${this.titleOf(name)}: Enter enlarges it.`);
+    const t = this.weights.findIndex((row) => row.includes(cell));
+    const s = this.weights[t].indexOf(cell);
+    const percent = this.weight(this.state.head, t, s);
+    const [query, key] = [this.names[t], this.names[s]].map((token) => `“${token}”`);
+    const late = `${key} is after ${query}, so it is hidden.`;
+    this.say(percent < 0 ? late : `${query} gives ${key} a weight of ${decimal(percent)}.`);
+  }
+
+  enter(cell) {
+    const head = this.nameOf(cell);
+    if (!head) return;
+    this.paint({ ...this.state, head });
+    this.describeHead();
+    this.changed();
+  }
+
+  click(cell) {
+    if (!this.spots.has(cell)) return;
+    cell.focus();
+    this.enter(cell);
+  }
+
+  // Name the large map, and where the last query attends most.
+  describeHead() {
+    const { head } = this.state;
+    const row = this.names.map((_, s) => this.weight(head, this.tokens - 1, s));
+    const most = Math.max(...row);
+    const [query, key] = [this.names.at(-1), this.names[row.indexOf(most)]];
+    this.say(`${this.titleOf(head)}: “${query}” gives the most, ${decimal(most)}, to “${key}”.`);
+  }
+
+  // Ring the heads of a group, or none where it was ringed.
+  ring(name) {
+    const group = name == this.state.group ? "" : name;
+    this.paint({ ...this.state, group });
+    this.describeGroup();
+    this.changed();
+  }
+
+  describeGroup() {
+    const { group } = this.state;
+    const count = this.groups.get(group)?.heads.length;
+    const words = `${count} of ${this.cells.size} heads are ringed: those of the group ${group}.`;
+    this.say(group ? words : this.none);
+  }
+
+  back() {
+    this.paint(this.first);
+    this.say("The maps are as they were: one is large, no group is ringed.");
+    this.changed();
+  }
+
+  entries() {
+    return Object.entries(this.state).filter(([key, text]) => text != this.first[key]);
+  }
+
+  put(entries) {
+    const known = (text) => (this.cells.has(text) ? text : undefined);
+    const head = [known, `a layer and a head, from 0.0 to ${[...this.cells.keys()].at(-1)}`];
+    const [given, wrong] = readBy({ head, group: oneOf(...this.groups.keys()) }, entries);
+    if (wrong) return wrong;
+    this.paint({ ...this.first, ...given });
+  }
+
+  greet() {
+    if (this.state.group) this.describeGroup();
+    else this.describeHead();
+  }
+}
+
+define("tl-heads", (element) => {
+  const heads = new Heads(element);
+  heads.offer(heads.reset.parentNode, "Link to this map");
+});

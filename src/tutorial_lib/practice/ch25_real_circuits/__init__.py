@@ -1,0 +1,1 @@
+"""What chapter 25 asks, what is right, and what is wrong."""

@@ -1,0 +1,149 @@
+"""Checks for chapter 25."""
+
+import numpy as np
+
+from tutorial_lib.models.real import heads
+from tutorial_lib.models.real.model import Block, RealModel, run_real
+from tutorial_lib.models.real.tokenizer import Tokenizer
+from tutorial_lib.practice.account import room
+from tutorial_lib.practice.calls import Case
+from tutorial_lib.practice.inputs import D_MODEL, normal
+from tutorial_lib.variants.grouped import GroupedParams
+
+MISTAKES, check = room(__file__)
+NO_TEXTS = Tokenizer((), ())  # the models of the checks get ids
+
+
+def _block(seed, sizes):
+    n_heads, n_kv_heads, d_k, d_v, d_feed = sizes
+    shapes = [(n_heads, D_MODEL, d_k), (n_kv_heads, D_MODEL, d_k), (n_kv_heads, D_MODEL, d_v)]
+    shapes += [(n_heads * d_v, D_MODEL), (D_MODEL, d_feed), (D_MODEL, d_feed), (d_feed, D_MODEL)]
+    drawn = [normal(seed + i, *shape) / np.sqrt(shape[-2]) for i, shape in enumerate(shapes)]
+    gains = np.random.default_rng(seed + 7).uniform(0.5, 2, (2, D_MODEL))
+    return Block(gains[0], GroupedParams(*drawn[:4]), gains[1], *drawn[4:])
+
+
+def _model(seed, sizes, *, n_layers, vocabulary, **rest):
+    blocks = [_block(seed + 10 * n, sizes) for n in range(n_layers)]
+    E, gain = normal(seed + 8, vocabulary, D_MODEL), 1 + 0.5 * np.abs(normal(seed + 9, D_MODEL))
+    return RealModel(E, blocks, gain, tokenizer=NO_TEXTS, **rest)
+
+
+PAIRS, THREES = (4, 2, 16, 9, 19), (9, 3, 14, 17, 23)  # heads, KV heads, d_k, d_v, d_feed
+
+
+def _three_layers(seed):
+    """A model, and ids of one sequence."""
+    rest = {"n_layers": 3, "vocabulary": 29, "epsilon": 1e-5, "base": 500.0}
+    ids = np.random.default_rng(seed + 50).integers(0, 29, 7)
+    return {"model": _model(seed, PAIRS, **rest), "ids": ids}
+
+
+def _two_layers(seed):
+    """A model of another kind, and ids of four sequences."""
+    rest = {"n_layers": 2, "vocabulary": 24, "epsilon": 1e-2, "base": 10_000.0}
+    ids = np.random.default_rng(seed + 50).integers(0, 24, (4, 11))
+    return {"model": _model(seed, THREES, **rest), "ids": ids}
+
+
+def check_run_real_with(function):
+    """Check `run_real_with(model, ids, outputs)` of chapter 25. Prints an account."""
+    one, other = _three_layers(0), _two_layers(100)
+    mean, each = {(0, 1): normal(200, 9)}, {(1, 7): normal(201, 4, 11, 17)}
+    apart, beside = {(0, 1): normal(202, 17)} | each, each | {(1, 0): normal(203, 11, 17)}
+    cases = (
+        Case("one vector for all tokens, layer 0", one | {"outputs": mean}),
+        Case("a vector for each token, the last layer", other | {"outputs": each}),
+        Case("a head of each layer", other | {"outputs": apart}),
+        Case("two heads of one layer", other | {"outputs": beside}),
+    )
+    check("run_real_with", function, heads.run_real_with, cases)
+
+
+def check_head_logits(function):
+    """Check `head_logits(model, trace, tokens)` of chapter 25. Prints an account."""
+    cases = (
+        Case("one sequence, three layers", _traced(**_three_layers(300)) | {"tokens": _some(29)}),
+        Case("four sequences, two layers", _traced(**_two_layers(400)) | {"tokens": _some(24)}),
+    )
+    check("head_logits", function, heads.head_logits, cases)
+
+
+def _traced(model, ids):
+    return {"model": model, "trace": run_real(model, ids)}
+
+
+def _some(vocabulary):
+    """Five different ids."""
+    return np.random.default_rng(vocabulary).permutation(vocabulary)[:5]
+
+
+def check_fold_gain(function):
+    """Check `fold_gain(block)` of chapter 25. Prints an account."""
+    cases = (
+        Case("pairs of heads share keys", {"block": _block(500, PAIRS)}),
+        Case("three heads share keys", {"block": _block(520, THREES)}),
+    )
+    check("fold_gain", function, heads.fold_gain, cases)
+
+
+def _patching_effect(whole, patched, other):
+    return (whole - patched).mean() / (whole - other).mean()
+
+
+def check_patching_effect(function):
+    """Check `patching_effect(whole, patched, other)`, exercise of chapter 25."""
+    same = _differences(545, 11)
+    same["other"][3] = same["whole"][3]
+    cases = (
+        Case("seven pairs", _differences(540, 7)),
+        Case("a head that votes for the other word", _differences(541, 5, effect=-0.3)),
+        Case("a pair whose two texts have one difference", same),
+    )
+    check("patching_effect", function, _patching_effect, cases)
+
+
+def _differences(seed, n, *, effect=0.6):
+    whole, noise, other = 3 + normal(seed, n), normal(seed + 10, n), -2 + normal(seed + 20, n)
+    return {"whole": whole, "patched": whole - effect * (whole - other) + noise / 5, "other": other}
+
+
+def _fraction_below(logits, tokens):
+    own = np.take_along_axis(logits, tokens[..., None], axis=-1)  # (..., 1)
+    return (logits < own).mean(axis=-1)
+
+
+def check_fraction_below(function):
+    """Check `fraction_below(logits, tokens)`, exercise of chapter 25."""
+    ties = _ranked(562, 5, 19)
+    ties["logits"] = np.floor(ties["logits"])
+    cases = (
+        Case("seven positions", _ranked(560, 7, 23)),
+        Case("a batch", _ranked(561, 3, 5, 29)),
+        Case("equal logits", ties),
+    )
+    check("fraction_below", function, _fraction_below, cases)
+
+
+def _ranked(seed, *shape):
+    tokens = np.random.default_rng(seed + 10).integers(0, shape[-1], shape[:-1])
+    return {"logits": 3 * normal(seed, *shape), "tokens": tokens}
+
+
+def _earlier_and_later(probabilities, digit):
+    return np.array([probabilities[:digit].sum(), probabilities[digit + 1 :].sum()])
+
+
+def check_earlier_and_later(function):
+    """Check `earlier_and_later(probabilities, digit)`, exercise of chapter 25."""
+    cases = tuple(
+        Case(label, {"probabilities": _ten(580 + digit), "digit": digit})
+        for label, digit in (("the digit 6", 6), ("0, before all others", 0), ("9, the last", 9))
+    )
+    check("earlier_and_later", function, _earlier_and_later, cases)
+
+
+def _ten(seed):
+    """Probabilities of ten tokens among more, so their sum is below 1."""
+    exponentials = np.exp(normal(seed, 17))
+    return exponentials[:10] / exponentials.sum()

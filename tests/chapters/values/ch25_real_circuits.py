@@ -1,0 +1,199 @@
+"""Which heads chapter 25 names, and what it says of them, computed from its results file."""
+
+import numpy as np
+
+from tutorial_lib.records import record
+
+
+def measured(*keys):
+    """What the results file holds under some keys, one after the other."""
+    found = record("real_circuits")
+    for key in keys:
+        found = found[key]
+    return found
+
+
+def _best(values, n):
+    order = np.argsort(-np.array(values), axis=None)[:n]
+    return ["{}.{}".format(*divmod(int(i), 9)) for i in order]
+
+
+def previous_heads():
+    """The five heads with the highest previous-token scores, the highest first."""
+    return _best(measured("induction", "scores", "previous", "mean"), 5)
+
+
+def feeder():
+    """The one of them without which the second copy's loss is highest."""
+    without = measured("induction", "without")
+    return max(previous_heads(), key=lambda name: without[name]["more"]["mean"])
+
+
+def rival():
+    """The one with the next highest score."""
+    return next(name for name in previous_heads() if name != feeder())
+
+
+def later_one():
+    """The one whose loss rises next most, in a layer behind all matchers."""
+    without = measured("induction", "without")
+    left = [name for name in previous_heads() if name != feeder()]
+    found = max(left, key=lambda name: without[name]["more"]["mean"])
+    assert int(found.split(".")[0]) > int(matcher().split(".")[0])
+    return found
+
+
+def previous_head_below():
+    """The other one that lies in a layer before the matcher."""
+    layer = int(matcher().split(".")[0])
+    (found,) = {n for n in previous_heads() if int(n.split(".")[0]) < layer} - {feeder(), rival()}
+    return found
+
+
+def _best_matchers():
+    """The four heads with the highest induction scores."""
+    return _best(measured("induction", "scores", "induction", "mean"), 4)
+
+
+def matcher():
+    """The one that attends, at the giver, to the token after the first mention."""
+    links = measured("name", "chain", "at the giver")
+    return max(links, key=lambda name: links[name]["the token after it"])
+
+
+def copier():
+    """The head that raises the logit of the token it attends to most."""
+    ranks = measured("induction", "copying")
+    return min(ranks, key=ranks.get)
+
+
+def number_heads():
+    """The three heads with the largest patching effects on the verb."""
+    return _best(measured("number", "scan", "effect"), 3)
+
+
+def number_head():
+    """The first of them."""
+    return number_heads()[0]
+
+
+def _name_heads():
+    """The three heads with the largest patching effects on the name."""
+    return _best(measured("name", "scan", "effect"), 3)
+
+
+def _role(key, choose):
+    found = measured("name", "roles")
+    return choose(found, key=lambda name: found[name][key]["mean"])
+
+
+def suppressor():
+    """The head that lowers the giver's logit most."""
+    return _role("adds to the giver", min)
+
+
+def mover():
+    """The head of layer 23 that raises the receiver's logit most."""
+    found = measured("name", "roles")
+    names = [name for name in found if name.startswith("23.")]
+    return max(names, key=lambda name: found[name]["adds to the right name"]["mean"])
+
+
+def negative_mover():
+    """The head that lowers the receiver's logit most."""
+    return _role("adds to the right name", min)
+
+
+def late_head():
+    """The one of the three that attends to neither name."""
+    found = measured("name", "roles")
+    return min(
+        _name_heads(), key=lambda n: found[n]["to the right name"] + found[n]["to the giver"]
+    )
+
+
+def carrier():
+    """The one of the three that adds least to the names' logits."""
+    found = measured("name", "roles")
+    keys = "adds to the right name", "adds to the giver"
+    return min(_name_heads(), key=lambda n: sum(abs(found[n][key]["mean"]) for key in keys))
+
+
+def _movers():
+    """The four name _movers whose weights the chain follows."""
+    return list(measured("name", "chain", "movers", "none"))
+
+
+def weight_of_the_matcher():
+    """Its weight on the token after the first mention, and what is left without the feeder."""
+    chain = measured("name", "chain")
+    kept = chain[f"{matcher()} without {feeder()}"]
+    return [round(chain["at the giver"][matcher()]["the token after it"], 2), round(kept, 2)]
+
+
+def best_matcher():
+    """The head with the highest induction score."""
+    return _best_matchers()[0]
+
+
+def second_matcher():
+    """The one with the second highest."""
+    return _best_matchers()[1]
+
+
+def fourth_matcher():
+    """The one with the fourth highest."""
+    return _best_matchers()[3]
+
+
+def second_number_head():
+    """The head with the second largest effect on the verb."""
+    return number_heads()[1]
+
+
+def third_number_head():
+    """The head with the third largest."""
+    return number_heads()[2]
+
+
+def second_mover():
+    """The second of the four name _movers."""
+    return _movers()[1]
+
+
+def fourth_mover():
+    """The last of them."""
+    return _movers()[3]
+
+
+def smaller_one():
+    """The previous-token head whose loss rises third most."""
+    without = measured("induction", "without")
+    left = set(previous_heads()) - {feeder(), later_one()}
+    return max(left, key=lambda name: without[name]["more"]["mean"])
+
+
+def first_in_composition():
+    """The head that composes most with the best matcher, and its score."""
+    name, score = measured("composition", best_matcher(), "best")[0]
+    return [name, round(score, 3)]
+
+
+def weight_on_the_subject():
+    """The mean weight of the head of the number on the subject."""
+    return round(measured("number", "attends", number_head(), "subject"), 2)
+
+
+LABELS = {
+    matcher: (
+        "with the keys of head 17.4",
+        "read by the keys of head 17.4",
+        "score of 17.4",
+        "composition with 17.4",
+    ),
+    rival: ("head 11.1",),
+    number_head: ("weights of head 26.0", "verb, 26.0 patched"),
+    feeder: ("copy without 16.0",),
+    suppressor: ("head 23.3 gives John",),
+}
+HEADS = {piece: function for function, pieces in LABELS.items() for piece in pieces}

@@ -1,0 +1,85 @@
+"""The record of the real model's circuits is what its script measures, and its pairs are pairs."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from experiments import real_circuits
+from experiments.real_circuits import (
+    FRAMES,
+    GIVING,
+    NAME,
+    NOUNS,
+    NUMBER,
+    OTHER_NAMES,
+    OTHER_NOUNS,
+    OTHER_PLACES,
+    SEED,
+    SENTENCE,
+    VERBS,
+    Pairs,
+    agreement,
+    giving,
+    random_tokens,
+    turned,
+)
+from tests.conftest import found_weights
+from tools.chapters import ROOT
+from tutorial_lib.models.real.model import MISSING, SHA256, real_model, run_real
+
+PATH = ROOT / "src/tutorial_lib/data/results/real_circuits.json"
+RECORD = json.loads(PATH.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def model():
+    """The real model, where its weights are here."""
+    if not found_weights():
+        pytest.skip(MISSING)
+    return real_model()
+
+
+def test_some_patches_are_measured_again(model):
+    assert RECORD["model"]["sha256"] == SHA256
+    verbs = Pairs(model, agreement(OTHER_NOUNS, FRAMES[1], VERBS[0]))
+    names = Pairs(model, giving(OTHER_NAMES, GIVING, OTHER_PLACES))
+    for pairs, label, heads in (
+        (verbs, "We know that the … behind the … was", {"26.0": NUMBER[:1]}),
+        (names, "When … and … went to the …, … gave a … to", {"three": NAME}),
+    ):
+        task = RECORD["number" if pairs is verbs else "name"]["tested"][label]
+        (name,) = heads
+        measured = turned(model, pairs, heads)[name]
+        assert measured["right"] == pytest.approx(task[name]["right"], abs=1e-3)
+        mean = task[name]["difference"]["mean"]
+        assert measured["difference"]["mean"] == pytest.approx(mean, abs=2e-3)
+
+
+def test_maps_hold_the_roots_of_the_weights(model):
+    weights = run_real(model, model.tokenizer.encode(SENTENCE)).weights
+    bytes_ = np.frombuffer(base64.b64decode(RECORD["maps"]["roots"]), np.uint8)
+    rows, columns = np.tril_indices(len(RECORD["maps"]["tokens"]))
+    roots = 255 * np.sqrt(weights[:, :, rows, columns])
+    assert np.abs(bytes_.reshape(roots.shape) - roots).max() < 0.51
+
+
+def test_heads_are_tested_on_other_words_than_those_that_chose_them():
+    assert not {*NOUNS} & {*OTHER_NOUNS}
+    assert not {*real_circuits.NAMES} & {*OTHER_NAMES}
+    seeds = [random_tokens(SEED + n, 8) for n in range(3)]
+    assert not any((seeds[i] == seeds[j]).all() for i, j in ((0, 1), (0, 2), (1, 2)))
+
+
+def test_the_texts_of_a_pair_differ_in_one_word():
+    rows = [*agreement(NOUNS, FRAMES[0], VERBS[0]), *giving(OTHER_NAMES, GIVING, OTHER_PLACES)]
+    for text, other, right, wrong in rows:
+        assert sum(a != b for a, b in zip(text.split(), other.split(), strict=True)) == 1
+        assert right != wrong
+    assert agreement(NOUNS, FRAMES[0], VERBS[0])[0] == (
+        "The key near the dogs",
+        "The keys near the dogs",
+        " was",
+        " were",
+    )

@@ -1,0 +1,161 @@
+"""The board of all heads in Chromium: its maps and rings are the record's, by any means."""
+
+import re
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.elements.test_heads import FOUND, HEADS, weights
+from tests.sampling import long
+from tests.site.browsing import INKS, LOOKS, PHONE, RECALL, SET, said
+from tools.chapters import pages
+from tutorial_lib.elements.exhibits import head_maps
+
+WEIGHTS = weights()
+GROUPS = {name: [f"{x}.{h}" for x, h in g["heads"]] for name, g in FOUND["groups"].items()}
+FIRST = {"head": "16.0", "group": ""}
+# Of the large map its title and, of each cell, tint and number; the rings; the switch; the line.
+SEEN = """(root) => {
+  const those = (selector) => [...root.querySelectorAll(selector)];
+  const names = (selector) => those(selector).map((c) => c.ariaLabel.match(/\\d+/g).join("."));
+  return {
+    title: root.querySelector(".tl-large b").textContent,
+    cells: those(".tl-large tbody td").map((c) => [c.style.getPropertyValue("--n"), c.textContent]),
+    large: names("[aria-selected=true]"),
+    rings: names("[role=row] > [data-on]"),
+    group: root.querySelector("[aria-pressed=true]")?.textContent ?? "",
+    about: root.querySelector(".tl-group").textContent,
+  };
+}"""
+TELL = "() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }"
+
+
+def agrees(board, state):
+    """Compare all that is seen with the record."""
+    seen, (layer, head) = board.evaluate(SEEN), map(int, state["head"].split("."))
+    percent = ["" if np.isnan(n) else f"{100 * n:.0f}" for n in WEIGHTS[layer, head].flat]
+    assert seen["cells"] == [[n, n if n != "0" else ""] for n in percent]
+    assert (seen["title"], seen["group"]) == (f"Layer {layer}, head {head}", state["group"])
+    assert seen["large"] == [state["head"]]
+    assert sorted(seen["rings"]) == sorted(GROUPS.get(state["group"], []))
+    about = FOUND["groups"].get(state["group"], {"about": "No group is ringed."})["about"]
+    assert seen["about"] == re.sub(r"[*`]", "", about)
+
+
+def follow(board, query, words):
+    """Follow a link, and wait for what is said of it."""
+    board.page.evaluate(SET, f"#{query}")
+    board.locator("[aria-live]").get_by_text(words).wait_for()
+
+
+@pytest.fixture
+def board(show):
+    """The board on a page of its own."""
+    return show(head_maps().html).locator("tl-heads")
+
+
+@pytest.mark.parametrize("count", [4, *long(60)])
+def test_every_map_and_ring_is_the_records_and_a_state_is_put_back_in_silence(board, count):
+    rng = np.random.default_rng(25)
+    heads = [f"{rng.integers(30)}.{rng.integers(HEADS)}" for _ in range(count)]
+    states = [{"head": h, "group": [*GROUPS, ""][(i - 2) % 6]} for i, h in enumerate(heads)]
+    queries = ["&".join(f"{key}={text}" for key, text in s.items() if text) for s in states]
+    for state, query in zip([*states, FIRST], [*queries, ""], strict=True):
+        assert board.evaluate(RECALL, query) is True
+        agrees(board, state)
+        assert board.get_by_role("link").get_attribute("href") == f"#heads=0&{query}".rstrip("&")
+    assert board.locator("[aria-live]").text_content() == ""
+    for state, query in zip(states, queries, strict=True):
+        size = len(GROUPS.get(state["group"], []))
+        ringed = f"{size} of 270 heads are ringed: those of the group {state['group']}."
+        title = "Layer {}, head {}".format(*state["head"].split("."))
+        follow(board, f"heads=0&{query}", ringed if size else title)
+        agrees(board, state)
+
+
+STRANGE = {
+    "heads=5": "“5” is no heads of this page; expected 0.",
+    "heads=0&head=30.0": "head is “30.0”; expected a layer and a head, from 0.0 to 29.8.",
+    "heads=0&head=zebra": "head is “zebra”; expected a layer and a head, from 0.0 to 29.8.",
+    "heads=0&group=Sink": f"group is “Sink”; expected one of {', '.join(GROUPS)}.",
+    "heads=0&toString=1": "“toString” cannot be set; expected one of head, group.",
+}
+
+
+def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(board):
+    state = {"head": "3.4", "group": "name"}
+    board.evaluate(RECALL, "head=3.4&group=name")
+    for query, words in STRANGE.items():
+        follow(board, query, f"The link does not fit: {words} Nothing has changed.")
+        assert board.evaluate(RECALL, query.partition("&")[2] or None) is False
+        agrees(board, state)
+
+
+def test_worked_only_by_keys_and_the_page_is_told_of_each_change(board):
+    page, press = board.page, board.page.keyboard.press
+    page.evaluate(TELL)
+    for key in ["Tab", "Enter", *["Tab"] * 7, "ArrowDown"]:  # five groups, Reset, link, large map
+        press(key)
+    assert said(board) == f"“Mary” gives “When” a weight of {WEIGHTS[16, 0, 1, 0]:.2f}."
+    for key in ("Tab", "End", "ArrowDown"):
+        press(key)
+    agrees(board, {"head": "16.0", "group": "sink"})
+    assert said(board).startswith("Layer 1, head 8: Enter")
+    press("Enter")
+    agrees(board, {"head": "1.8", "group": "sink"})
+    most = f"“to (13)” gives the most, {WEIGHTS[1, 8, -1].max():.2f}, to “"
+    assert said(board).startswith(f"Layer 1, head 8: {most}")
+    assert board.locator("[role=grid]:has([tabindex='0'])").count() == 2
+    assert board.locator("[role=grid] [tabindex='0']").count() == 2
+    board.get_by_role("button", name="Reset").press("Enter")
+    agrees(board, FIRST)
+    states = [change["state"] for change in page.evaluate("() => told")]
+    assert states == ["group=sink", "head=1.8&group=sink", ""]
+
+
+@pytest.mark.long
+def test_worked_by_touch_and_its_targets_are_large(show):
+    board = show(head_maps().html, **PHONE).locator("tl-heads")
+    board.get_by_label(re.compile("^Layer 29, head 8")).tap()
+    agrees(board, FIRST | {"head": "29.8"})
+    assert board.locator(".tl-large").bounding_box()["y"] >= 0  # in sight, above what was touched
+    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
+    assert board.locator("button:visible").evaluate_all(sizes) >= 44
+    assert board.locator("[role=gridcell]").evaluate_all(sizes) >= 30
+
+
+@pytest.mark.parametrize(("appearance", "width"), LOOKS)
+def test_nothing_sticks_out_is_too_small_or_found_by_axe(show, appearance, width):
+    page = show(head_maps().html, mode=appearance, width=width)
+    board = page.locator("tl-heads")
+    board.locator("summary").click()
+    for state in ("", "head=18.6&group=sink"):
+        board.evaluate(RECALL, state)
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        found = Axe().run(page).response["violations"]
+        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
+        texts = board.locator(":is(p, span, b, i, button, summary, th, td):visible")
+        sizes = "(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))"
+        assert min(texts.evaluate_all(sizes)) >= 11
+        assert min(board.locator("td:has(b:not(:empty))").evaluate_all(INKS)) >= 4.5
+
+
+@pytest.mark.long
+def test_form_without_a_script_shows_the_same_and_a_notebook_has_no_link(show, board):
+    page = show(head_maps().html, java_script_enabled=False)
+    static, awake = (e.evaluate(SEEN) for e in (page.locator("tl-heads"), board))
+    assert static == awake | {"large": []}
+    assert page.locator("tl-heads button:visible").count() == 0
+    page = show('<div class="jp-Notebook">', head_maps().html, "</div>")
+    assert page.get_by_role("link").count() == 0
+    assert page.locator("tl-heads[data-lm-suppress-shortcuts]").count() == 1
+
+
+def test_chapter_shows_it_and_follows_a_link(open_page):
+    names = [page.name for page in pages() if "head_maps(" in page.path.read_text(encoding="utf-8")]
+    assert names, "No chapter shows head_maps()."
+    board = open_page(f"notebooks/{names[0]}.html#heads=0&head=2.1").locator("tl-heads")
+    board.locator("[aria-live]").get_by_text("Layer 2, head 1").wait_for()
+    agrees(board, FIRST | {"head": "2.1"})
+    assert board.page.problems == []

@@ -274,12 +274,12 @@ X = gaussian(6, B, T, D_MODEL) * np.sqrt(T)
 
 
 @functools.cache
-def expected(name, pad):
+def loop_rows(layer_name, pad):
     """The rows of each sequence by itself, by loops; zeros for its padding."""
     rows = np.zeros(X.shape)
     for sequence in range(B):
         start = 0 if PADS[pad] is None else PADS[pad][sequence]
-        rows[sequence, start:] = LAYERS[name].loops(X[sequence, start:])
+        rows[sequence, start:] = LAYERS[layer_name].loops(X[sequence, start:])
     return rows
 
 

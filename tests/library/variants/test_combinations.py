@@ -20,7 +20,7 @@ from tests.library.variants.compositions import (
     Grouped,
     H,
     RotatedLatent,
-    expected,
+    loop_rows,
     rows_in_chunks,
 )
 from tutorial_lib import attention_scores, attention_weights, causal_mask, checks
@@ -37,7 +37,7 @@ from tutorial_lib.variants.positions import rotate
 @pytest.mark.parametrize("name", LAYERS)
 def test_every_chunk_gives_the_rows_of_one_pass_without_a_cache(name, pad, chunk_length):
     rows = rows_in_chunks(LAYERS[name], pad, chunk_length)
-    np.testing.assert_allclose(rows, expected(name, pad), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(rows, loop_rows(name, pad), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -231,7 +231,7 @@ def layer_with_method(layer, method, replacement):
 def differs_from_loops(layer, name):
     """Whether some chunk of a padded or unpadded sequence gives a different row of a token."""
     for pad, chunk_length in product(PADS, CHUNKS):
-        rows, expected_rows = rows_in_chunks(layer, pad, chunk_length), expected(name, pad)
+        rows, expected_rows = rows_in_chunks(layer, pad, chunk_length), loop_rows(name, pad)
         if np.abs(rows - expected_rows)[expected_rows != 0].max() > 1e-3:
             return True
     return False

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.pytorch.layers import D_MODEL, B, NoArithmetic, S, T, draw, make
-from tutorial_lib import ShapeError, init_params
+from tutorial_lib import ShapeError
 from tutorial_lib.pytorch import (
     DecoderAttention,
     DecoderCache,
@@ -17,14 +17,14 @@ from tutorial_lib.pytorch import (
 from tutorial_lib.variants.positions import rope_frequencies
 
 
-def assert_said(caught, error, words):
+def assert_message(refusal, error, fragments):
     """Require this very class of error, with what was given, what was expected, how to mend it."""
-    assert caught.type is error
-    for word in words:
-        assert word in str(caught.value)
+    assert refusal.type is error
+    for fragment in fragments:
+        assert fragment in str(refusal.value)
 
 
-def of(dtype):
+def ones(dtype):
     """Ones of a batch of sequences."""
     return torch.ones(B, T, D_MODEL).to(dtype)
 
@@ -32,11 +32,11 @@ def of(dtype):
 BAD_SEQUENCES = [
     (np.ones((T, 12)), TypeError, ("is a ndarray", "a tensor of floats", "torch.as_tensor(")),
     ([[1.0] * 12], TypeError, ("is a list", "a tensor of floats", "dtype=torch.float64)")),
-    (of(torch.int64), TypeError, ("a tensor of torch.int64", "of floats", "torch.as_tensor(")),
-    (of(torch.bool), TypeError, ("a tensor of torch.bool", "of floats", "torch.as_tensor(")),
-    (of(torch.complex64), TypeError, ("a tensor of torch.complex64", "of floats", "Convert it")),
-    (of(torch.float32), TypeError, ("is in torch.float32", "one precision", "torch.float64)")),
-    (of(torch.bfloat16), TypeError, ("is in torch.bfloat16", "one precision", "module.to(")),
+    (ones(torch.int64), TypeError, ("a tensor of torch.int64", "of floats", "torch.as_tensor(")),
+    (ones(torch.bool), TypeError, ("a tensor of torch.bool", "of floats", "torch.as_tensor(")),
+    (ones(torch.complex64), TypeError, ("a tensor of torch.complex64", "of floats", "Convert it")),
+    (ones(torch.float32), TypeError, ("is in torch.float32", "one precision", "torch.float64)")),
+    (ones(torch.bfloat16), TypeError, ("is in torch.bfloat16", "one precision", "module.to(")),
     (draw(12), ShapeError, ("has shape (12,)", "d_model=12", "Make the two agree")),
     (draw(B, T, 13), ShapeError, ("has shape (2, 5, 13)", "d_model=12", "Make the two agree")),
     (draw(B, 0, 12), ShapeError, ("has shape (2, 0, 12)", "at least one token", "Make the two")),
@@ -45,13 +45,8 @@ BAD_SEQUENCES = [
 ]
 
 
-def params_of(n_heads, d_model):
-    """Params with so many heads."""
-    return init_params(np.random.default_rng(5), d_model=d_model, n_heads=n_heads)
-
-
 @pytest.mark.parametrize(
-    ("change", "error", "words"),
+    ("changes", "error", "message"),
     [
         ({"n_kv_heads": 12}, ShapeError, ("n_heads=6", "n_kv_heads=12 equal", "Choose n_kv_heads")),
         ({"n_kv_heads": 4}, ShapeError, ("n_heads=6", "n_kv_heads=4 equal", "from [1, 2, 3, 6]")),
@@ -82,21 +77,21 @@ def params_of(n_heads, d_model):
         ),
     ],
 )
-def test_decoder_refuses_bad_sizes(change, error, words):
-    given = {
+def test_decoder_refuses_bad_sizes(changes, error, message):
+    options = {
         "d_model": 12,
         "n_heads": 6,
         "sizes": (4, 4),
         "rotation": Rotation(rope_frequencies(4)),
     }
-    given |= {"sizes": None} if "n_heads" in change else {}
-    with pytest.raises(error) as caught:
-        DecoderAttention(**given | change)
-    assert_said(caught, error, words)
+    options |= {"sizes": None} if "n_heads" in changes else {}
+    with pytest.raises(error) as refusal:
+        DecoderAttention(**options | changes)
+    assert_message(refusal, error, message)
 
 
 @pytest.mark.parametrize(
-    ("frequencies", "half", "error", "words"),
+    ("frequencies", "half", "error", "message"),
     [
         ([1.0, 0.1], False, TypeError, "frequencies is a list; expected a NumPy array"),
         (torch.ones(2), False, TypeError, "frequencies is a Tensor; expected a NumPy array"),
@@ -106,13 +101,13 @@ def test_decoder_refuses_bad_sizes(change, error, words):
         (np.ones(2), "llama", TypeError, "half is 'llama'; expected True or False"),
     ],
 )
-def test_rotation_refuses_bad_frequencies(frequencies, half, error, words):
-    with pytest.raises(error, match=words):
+def test_rotation_refuses_bad_frequencies(frequencies, half, error, message):
+    with pytest.raises(error, match=message):
         Rotation(frequencies, half=half)
 
 
 @pytest.mark.parametrize(
-    ("X", "positions", "error", "words"),
+    ("X", "positions", "error", "message"),
     [
         (
             np.ones((T, 4)),
@@ -140,21 +135,21 @@ def test_rotation_refuses_bad_frequencies(frequencies, half, error, words):
         ),
     ],
 )
-def test_rotation_refuses_bad_input_before_any_arithmetic(X, positions, error, words):
+def test_rotation_refuses_bad_input_before_any_arithmetic(X, positions, error, message):
     rotation = Rotation(rope_frequencies(4))
-    with NoArithmetic(), pytest.raises(error, match=words):
+    with NoArithmetic(), pytest.raises(error, match=message):
         rotation(X, positions)
 
 
 def test_rotation_takes_positions_of_the_widths_that_hold_them():
     rotation, X = Rotation(rope_frequencies(4)), draw(B, T, 4)
-    right = rotation(X, torch.arange(T))
+    expected = rotation(X, torch.arange(T))
     for dtype in (torch.int32, torch.float32, torch.float64):
-        assert torch.equal(rotation(X, torch.arange(T, dtype=dtype)), right)
+        assert torch.equal(rotation(X, torch.arange(T, dtype=dtype)), expected)
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "words"),
+    ("changes", "error", "message"),
     [
         ({"window": 0}, ValueError, "window=0; expected at least 1"),
         ({"window": 2.0}, TypeError, "window is 2.0, a float; expected a whole number"),
@@ -178,21 +173,21 @@ def test_rotation_takes_positions_of_the_widths_that_hold_them():
         ({"eps": np.nan}, ValueError, "eps=nan; expected a number from 0 on"),
     ],
 )
-def test_sight_refuses_what_no_query_can_have(change, error, words):
-    with pytest.raises(error, match=words):
-        Sight(**change)
+def test_sight_refuses_what_no_query_can_have(changes, error, message):
+    with pytest.raises(error, match=message):
+        Sight(**changes)
 
 
-def decoder(**options):
+def decoder(**changes):
     """A decoder of six query heads and two KV heads, with RoPE."""
     torch.manual_seed(0)
-    given = {
+    options = {
         "n_kv_heads": 2,
         "sizes": (4, 4),
         "rotation": Rotation(rope_frequencies(4)),
         "bias": True,
     }
-    return DecoderAttention(D_MODEL, 6, **given | options).double()
+    return DecoderAttention(D_MODEL, 6, **options | changes).double()
 
 
 PADS = [
@@ -206,24 +201,24 @@ PADS = [
 ]
 
 
-@pytest.mark.parametrize(("pad", "error", "words"), PADS)
-def test_bad_padding_of_a_sequence_is_refused(pad, error, words):
+@pytest.mark.parametrize(("pad", "error", "message"), PADS)
+def test_bad_padding_of_a_sequence_is_refused(pad, error, message):
     module, X = decoder(), draw(B, T, D_MODEL)
-    with NoArithmetic(), pytest.raises(error, match=words):
+    with NoArithmetic(), pytest.raises(error, match=message):
         module(X, pad=pad)
 
 
-@pytest.mark.parametrize(("pad", "error", "words"), PADS[1:4])
-def test_type_and_shape_of_padding_are_known_without_its_numbers(pad, error, words):
+@pytest.mark.parametrize(("pad", "error", "message"), PADS[1:4])
+def test_type_and_shape_of_padding_are_known_without_its_numbers(pad, error, message):
     module, X = decoder().to("meta"), draw(B, T, D_MODEL).to("meta")
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=message):
         module(X, pad=pad.to("meta"))
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "words"),
+    ("changes", "error", "message"),
     [
-        *(({"pad": pad}, error, words) for pad, error, words in PADS[1:-1]),
+        *(({"pad": pad}, error, message) for pad, error, message in PADS[1:-1]),
         ({"layer": make()}, TypeError, "is a MultiHeadAttention; expected a DecoderAttention"),
         ({"capacity": 0}, ValueError, "capacity=0; expected at least 1"),
         ({"capacity": 2.5}, TypeError, "capacity is 2.5"),
@@ -231,101 +226,106 @@ def test_type_and_shape_of_padding_are_known_without_its_numbers(pad, error, wor
         ({"batch": (0,)}, ValueError, "a length of batch=0; expected at least 1"),
     ],
 )
-def test_room_that_cannot_be_reserved_is_refused(change, error, words):
-    with pytest.raises(error, match=words):
-        DecoderCache.empty(**{"layer": decoder(), "capacity": T, "batch": (B,)} | change)
+def test_room_that_cannot_be_reserved_is_refused(changes, error, message):
+    with pytest.raises(error, match=message):
+        DecoderCache.empty(**{"layer": decoder(), "capacity": T, "batch": (B,)} | changes)
 
 
-@pytest.mark.parametrize(("X", "error", "words"), BAD_SEQUENCES)
+@pytest.mark.parametrize(("X", "error", "message"), BAD_SEQUENCES)
 @pytest.mark.parametrize("path", ["whole", "step"])
-def test_bad_sequences_of_a_decoder_are_turned_down_before_any_arithmetic(path, X, error, words):
+def test_bad_sequences_of_a_decoder_are_turned_down_before_any_arithmetic(path, X, error, message):
     module = decoder().requires_grad_(False)
-    kept = DecoderCache.empty(module, T, batch=(B,))
-    with NoArithmetic(), pytest.raises(error) as caught:
-        module(X) if path == "whole" else module.step(X, kept)
-    assert_said(caught, error, words)
-    assert kept.length == kept.written == 0
+    cache = DecoderCache.empty(module, T, batch=(B,))
+    with NoArithmetic(), pytest.raises(error) as refusal:
+        module(X) if path == "whole" else module.step(X, cache)
+    assert_message(refusal, error, message)
+    assert cache.length == cache.written == 0
 
 
-def of_another_layer(module, kept):
+def cache_of_other_layer(old_module, cache):
     """An equal layer with a cache of its own."""
-    return DecoderCache.empty(decoder().requires_grad_(False), kept.capacity, batch=kept.batch)
+    return DecoderCache.empty(decoder().requires_grad_(False), cache.capacity, batch=cache.batch)
 
 
-def used_twice(module, kept):
+def continued_cache(module, cache):
     """The view before the newest."""
-    module.step(draw(B, 1, D_MODEL), kept)
-    return kept
+    module.step(draw(B, 1, D_MODEL), cache)
+    return cache
 
 
-def converted(module, kept):
+def stale_cache(module, cache):
     """A cache from before its layer became float32."""
     module.float()
-    return kept
+    return cache
 
 
 @pytest.mark.parametrize(
-    ("change", "tokens", "error", "words"),
+    ("make_cache", "batch_and_T", "error", "message"),
     [
-        (of_another_layer, (B, 1), ValueError, "the cache was made for another layer"),
-        (converted, (B, 1), ValueError, "it is in torch.float64 on cpu. Make one for each layer"),
-        (used_twice, (B, 1), ValueError, "this cache of 3 tokens was continued already, to 4"),
+        (cache_of_other_layer, (B, 1), ValueError, "the cache was made for another layer"),
+        (stale_cache, (B, 1), ValueError, "it is in torch.float64 on cpu. Make one for each layer"),
+        (continued_cache, (B, 1), ValueError, "this cache of 3 tokens was continued already, to 4"),
         (lambda *_: None, (B, 1), TypeError, "cache is a NoneType; expected a DecoderCache"),
-        (lambda _, kept: kept, (3, 1), ShapeError, r"a batch of \(3,\), and the cache one of \(2,"),
-        (lambda _, kept: kept, (1,), ShapeError, r"a batch of \(\), and the cache one of \(2,\)"),
-        (lambda _, kept: kept, (B, 3), ValueError, "3 new tokens after 3 make 6, more than"),
+        (
+            lambda _, cache: cache,
+            (3, 1),
+            ShapeError,
+            r"a batch of \(3,\), and the cache one of \(2,",
+        ),
+        (lambda _, cache: cache, (1,), ShapeError, r"a batch of \(\), and the cache one of \(2,\)"),
+        (lambda _, cache: cache, (B, 3), ValueError, "3 new tokens after 3 make 6, more than"),
     ],
 )
-def test_a_step_that_cannot_be_leaves_the_cache_as_it_was(change, tokens, error, words):
+def test_a_step_that_cannot_be_leaves_the_cache_as_it_was(make_cache, batch_and_T, error, message):
     module = decoder().requires_grad_(False)
-    _, kept = module.step(draw(B, 3, D_MODEL), DecoderCache.empty(module, T, batch=(B,)))
-    given = change(module, kept)
-    before, X = [buffer.clone() for buffer in kept.buffers], draw(*tokens, D_MODEL)
-    written, X = kept.written, X.to(module.qkv_proj.weight)
-    with NoArithmetic(), pytest.raises(error, match=words):
-        module.step(X, given)
-    assert all(torch.equal(buffer, old) for buffer, old in zip(kept.buffers, before, strict=True))
-    assert (kept.length, kept.written) == (3, written)
-    if written == kept.length:
-        _, kept = module.double().step(draw(B, 2, D_MODEL), kept)
-        assert kept.length == T
+    _, cache = module.step(draw(B, 3, D_MODEL), DecoderCache.empty(module, T, batch=(B,)))
+    bad_cache = make_cache(module, cache)
+    buffer_copies, X = [buffer.clone() for buffer in cache.buffers], draw(*batch_and_T, D_MODEL)
+    n_written, X = cache.written, X.to(module.qkv_proj.weight)
+    with NoArithmetic(), pytest.raises(error, match=message):
+        module.step(X, bad_cache)
+    assert all(torch.equal(*pair) for pair in zip(cache.buffers, buffer_copies, strict=True))
+    assert (cache.length, cache.written) == (3, n_written)
+    if n_written == cache.length:
+        _, cache = module.double().step(draw(B, 2, D_MODEL), cache)
+        assert cache.length == T
 
 
 @pytest.mark.parametrize(
-    "look", [lambda kept: kept.fork(), lambda kept: kept.K, lambda kept: kept.V]
+    "read_view", [lambda cache: cache.fork(), lambda cache: cache.K, lambda cache: cache.V]
 )
-def test_a_view_whose_keys_may_be_gone_is_refused(look):
+def test_a_view_whose_keys_may_be_gone_is_refused(read_view):
     module = decoder(sight=Sight(window=2)).requires_grad_(False)
-    _, kept = module.step(draw(B, 3, D_MODEL), DecoderCache.empty(module, T, batch=(B,)))
-    copy, (_, longer) = kept.fork(), module.step(draw(B, 1, D_MODEL), kept)
+    _, cache = module.step(draw(B, 3, D_MODEL), DecoderCache.empty(module, T, batch=(B,)))
+    fork, (_, longer_cache) = cache.fork(), module.step(draw(B, 1, D_MODEL), cache)
     with pytest.raises(ValueError, match=r"of 3 tokens was continued already, to 4; .*Fork before"):
-        look(kept)
-    look(copy), look(longer)
+        read_view(cache)
+    read_view(fork), read_view(longer_cache)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("number", [math.nan, math.inf])
-def test_a_step_keeps_nothing_that_is_not_finite(number, dtype):
+@pytest.mark.parametrize("bad_value", [math.nan, math.inf])
+def test_a_step_keeps_nothing_that_is_not_finite(bad_value, dtype):
     module = decoder().requires_grad_(False).to(dtype)
-    kept, X = DecoderCache.empty(module, T, batch=(B,)), draw(B, 2, D_MODEL).to(dtype)
-    X[1, 0, 3] = number
-    with pytest.raises(ValueError, match=rf"X is {number} at position \(1, 0, 3\)"):
-        module.step(X, kept)
-    assert kept.written == 0
-    assert not kept.buffers[0].any()
+    cache, X = DecoderCache.empty(module, T, batch=(B,)), draw(B, 2, D_MODEL).to(dtype)
+    X[1, 0, 3] = bad_value
+    with pytest.raises(ValueError, match=rf"X is {bad_value} at position \(1, 0, 3\)"):
+        module.step(X, cache)
+    assert cache.written == 0
+    assert not cache.buffers[0].any()
 
 
-WHOLE = Sight(window=2, sink=np.zeros(6), qk_norm=np.ones((2, 4)))
+FULL_SIGHT = Sight(window=2, sink=np.zeros(6), qk_norm=np.ones((2, 4)))
 
 
-@pytest.mark.parametrize("wanting", ["X", *dict(decoder(sight=WHOLE).named_parameters())])
-def test_a_step_refuses_to_lose_gradients(wanting):
-    module, X = decoder(sight=WHOLE).requires_grad_(False), draw(B, 1, D_MODEL)
-    kept = DecoderCache.empty(module, T, batch=(B,))
-    asked = X if wanting == "X" else module.get_parameter(wanting)
-    asked.requires_grad_()
+@pytest.mark.parametrize("leaf_name", ["X", *dict(decoder(sight=FULL_SIGHT).named_parameters())])
+def test_a_step_refuses_to_lose_gradients(leaf_name):
+    module, X = decoder(sight=FULL_SIGHT).requires_grad_(False), draw(B, 1, D_MODEL)
+    cache = DecoderCache.empty(module, T, batch=(B,))
+    leaf = X if leaf_name == "X" else module.get_parameter(leaf_name)
+    leaf.requires_grad_()
     with NoArithmetic(), pytest.raises(ValueError, match="none, since the rows of a reserved"):
-        module.step(X, kept)
-    assert kept.written == 0
+        module.step(X, cache)
+    assert cache.written == 0
     with torch.no_grad():
-        module.step(X, kept)
+        module.step(X, cache)

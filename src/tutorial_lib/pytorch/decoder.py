@@ -100,11 +100,11 @@ class Rotation(nn.Module):
         frequencies = self.bits.to(device).view(torch.float64)
         angles = positions.to(device)[..., None] * frequencies  # (..., T, n)
         cos, sin = angles.cos().to(X), angles.sin().to(X)
-        part, rest = X[..., : 2 * n], X[..., 2 * n :]
-        a, b = part.chunk(2, dim=-1) if self.half else (part[..., ::2], part[..., 1::2])
-        pairs = cos * a - sin * b, sin * a + cos * b
+        paired, unpaired = X[..., : 2 * n], X[..., 2 * n :]
+        X_1, X_2 = paired.chunk(2, dim=-1) if self.half else (paired[..., ::2], paired[..., 1::2])
+        pairs = cos * X_1 - sin * X_2, sin * X_1 + cos * X_2
         rotated = torch.cat(pairs, -1) if self.half else torch.stack(pairs, -1).flatten(-2)
-        return torch.cat((rotated, rest), -1)
+        return torch.cat((rotated, unpaired), -1)
 
 
 @dataclass(frozen=True)
@@ -228,8 +228,8 @@ class DecoderAttention(nn.Module):
         self.window = None if sight.window is None else int(sight.window)
         self.sink, self.qk_norm = _parameter(sight.sink), _parameter(sight.qk_norm)
         self.eps = sight.eps
-        width = self.n_heads * self.d_k + self.n_kv_heads * (self.d_k + self.d_v)
-        self.qkv_proj = nn.Linear(self.d_model, width, bias=bias)
+        qkv_width = self.n_heads * self.d_k + self.n_kv_heads * (self.d_k + self.d_v)
+        self.qkv_proj = nn.Linear(self.d_model, qkv_width, bias=bias)
         self.out_proj = nn.Linear(self.n_heads * self.d_v, self.d_model, bias=bias)
 
     def extra_repr(self):
@@ -304,21 +304,21 @@ class DecoderAttention(nn.Module):
         lengths = None if cache.pad is None else end - cache.pad
         Q, K, V = self._project(X, cache.positions(T))
         if T > 1 and end > cache.capacity:  # these rows still attend to those that they overwrite
-            both = ((cache.K, K), (cache.V, V))
-            seen = [torch.cat((old, new.to(old.dtype)), dim=-2) for old, new in both]
-            Y = self._attend(Q, *seen, distances(seen[0].shape[-2], X.device), lengths)
-            longer = cache._append(K, V)
+            pairs = ((cache.K, K), (cache.V, V))
+            seen_KV = [torch.cat((old_A, new_A.to(old_A.dtype)), dim=-2) for old_A, new_A in pairs]
+            Y = self._attend(Q, *seen_KV, distances(seen_KV[0].shape[-2], X.device), lengths)
+            longer_cache = cache._append(K, V)
         else:
-            longer = cache._append(K, V)
-            Y = self._attend(Q, *longer._rows(), longer._distances(), lengths)
-        cache.continued.append(longer.length)  # last: until then another step may write here
-        return Y, longer
+            longer_cache = cache._append(K, V)
+            Y = self._attend(Q, *longer_cache._rows(), longer_cache._distances(), lengths)
+        cache.continued.append(longer_cache.length)  # last: until then another step may write here
+        return Y, longer_cache
 
     def _project(self, X, positions):
         H, G = self.n_heads, self.n_kv_heads
-        wide = self.qkv_proj(X).split([(H + G) * self.d_k, G * self.d_v], dim=-1)
-        heads = (A.unflatten(-1, (n, -1)) for A, n in zip(wide, (H + G, G), strict=True))
-        QK, V = (A.transpose(-3, -2) for A in heads)  # (..., H + G, T, d_k), (..., G, T, d_v)
+        outputs = self.qkv_proj(X).split([(H + G) * self.d_k, G * self.d_v], dim=-1)
+        heads = (rows.unflatten(-1, (n, -1)) for rows, n in zip(outputs, (H + G, G), strict=True))
+        QK, V = (rows.transpose(-3, -2) for rows in heads)  # (..., H + G, T, d_k), (..., G, T, d_v)
         if self.qk_norm is not None:
             gains = [gain.expand(n, 1, -1) for gain, n in zip(self.qk_norm, (H, G), strict=True)]
             QK = normed(QK, torch.cat(gains), self.eps)
@@ -338,7 +338,7 @@ class DecoderAttention(nn.Module):
         if exporting or (all_seen and (compiling or self.sink is None)):
             heads = self._mix(Q, K, V, visible(T, distance, lengths=lengths, window=self.window))
         elif compiling:
-            heads = self._mix(*in_blocks(Q, K, V, lengths, self.window))  # (..., n, H, size, d_v)
+            heads = self._mix(*in_blocks(Q, K, V, lengths, self.window))  # a new axis of blocks
             heads = heads.transpose(-4, -3).flatten(-3, -2)[..., -T:, :]
         else:
             heads = torch.cat(list(self._block_by_block(Q, K, V, distance, lengths)), dim=-2)
@@ -346,13 +346,13 @@ class DecoderAttention(nn.Module):
 
     def _block_by_block(self, Q, K, V, distance, lengths):
         T, S = Q.shape[-2], K.shape[-2]
-        width = S if self.window is None else self.window
+        window = S if self.window is None else self.window
         for start in range(0, T, BLOCK):
             end = min(start + BLOCK, T)
             later = T - end  # queries behind this block
-            keys = slice(max(0, S - T + start + 1 - width), S - later)
-            real = None if lengths is None else lengths - later
-            mask = visible(end - start, distance[keys] - later, lengths=real, window=self.window)
+            keys = slice(max(0, S - T + start + 1 - window), S - later)
+            n_real = None if lengths is None else lengths - later
+            mask = visible(end - start, distance[keys] - later, lengths=n_real, window=self.window)
             yield self._mix(Q[..., start:end, :], K[..., keys, :], V[..., keys, :], mask)
 
     def _mix(self, Q, K, V, mask):
@@ -416,11 +416,11 @@ class DecoderCache:
         """
         pad = None if pad is None else torch.as_tensor(pad)
         require_new_cache(layer, capacity, batch, pad, DecoderAttention)
-        weight, G = layer.qkv_proj.weight, layer.n_kv_heads
+        weight, n_kv_heads = layer.qkv_proj.weight, layer.n_kv_heads
         capacity = capacity if layer.window is None else min(capacity, layer.window)
         with torch.inference_mode(False):  # or no step outside of the mode could write here
             buffers = tuple(
-                weight.new_zeros(*batch, G, capacity, d) for d in (layer.d_k, layer.d_v)
+                weight.new_zeros(*batch, n_kv_heads, capacity, d) for d in (layer.d_k, layer.d_v)
             )
         pad = None if pad is None else pad.to(weight.device, torch.int64, copy=True)
         return cls(layer, buffers, 0, pad, [])
@@ -458,26 +458,26 @@ class DecoderCache:
     def _append(self, K, V):
         end = self.length + K.shape[-2]
         start = max(self.length, end - self.capacity)  # of those that are cached
-        index = torch.arange(start, end, device=K.device) % self.capacity
+        buffer_rows = torch.arange(start, end, device=K.device) % self.capacity
         for buffer, rows in zip(self.buffers, (K, V), strict=True):
-            buffer.index_copy_(-2, index, rows[..., start - end :, :].to(buffer.dtype))
+            buffer.index_copy_(-2, buffer_rows, rows[..., start - end :, :].to(buffer.dtype))
         return replace(self, length=end, continued=[])
 
     def _rows(self):
         return tuple(buffer[..., : self.length, :] for buffer in self.buffers)
 
     def _distances(self):
-        rows = torch.arange(self._rows()[0].shape[-2], device=self.buffers[0].device)
-        return (self.length - 1 - rows) % self.capacity  # from the last token
+        row_index = torch.arange(self._rows()[0].shape[-2], device=self.buffers[0].device)
+        return (self.length - 1 - row_index) % self.capacity  # from the last token
 
-    def _in_order(self, n):
+    def _in_order(self, buffer_index):
         require_newest(self)
         if self.length <= self.capacity:
-            return self._rows()[n]
-        tokens = torch.arange(
-            self.length - self.capacity, self.length, device=self.buffers[n].device
+            return self._rows()[buffer_index]
+        token_index = torch.arange(
+            self.length - self.capacity, self.length, device=self.buffers[buffer_index].device
         )
-        return self.buffers[n].index_select(-2, tokens % self.capacity)
+        return self.buffers[buffer_index].index_select(-2, token_index % self.capacity)
 
     def fork(self):
         """Copy the cached rows, to continue from here a second time.
@@ -548,8 +548,8 @@ def normed(A, gain, eps):
     >>> normed(torch.tensor([[3.0, 3.0], [0.0, 0.0]]), torch.ones(2), 1e-12).tolist()
     [[1.0, 1.0], [0.0, 0.0]]
     """
-    wide = A.to(torch.promote_types(A.dtype, torch.float32))
-    return (F.rms_norm(wide, A.shape[-1:], eps=eps) * gain).to(A.dtype)
+    wide_A = A.to(torch.promote_types(A.dtype, torch.float32))
+    return (F.rms_norm(wide_A, A.shape[-1:], eps=eps) * gain).to(A.dtype)
 
 
 def fused_groups(Q, K, V, *, mask=None, is_causal=False):
@@ -578,13 +578,13 @@ def fused_groups(Q, K, V, *, mask=None, is_causal=False):
     G = K.shape[-3]
     Q, K, V = map(_four_axes, (Q, K, V))
     if is_causal and T > 1:
-        groups = {"enable_gqa": True} if G < H else {}  # a plain bool in a graph too
-        heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True, **groups)
+        gqa_options = {"enable_gqa": True} if G < H else {}  # a plain bool in a graph too
+        heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True, **gqa_options)
         return heads.reshape(*batch, H, T, V.shape[-1])
     if mask is not None:
         mask = torch.cat([_four_axes(mask)] * (H // G), dim=-2)
-    heads = fused_attention(_below(Q, G), K, V, mask=mask)
-    return _apart(heads, H // G, T).reshape(*batch, H, T, V.shape[-1])
+    heads = fused_attention(_stack_groups(Q, G), K, V, mask=mask)
+    return _unstack_groups(heads, H // G, T).reshape(*batch, H, T, V.shape[-1])
 
 
 def sunk_groups(Q, K, V, sink, *, mask):
@@ -610,16 +610,16 @@ def sunk_groups(Q, K, V, sink, *, mask):
     torch.Size([6, 5, 4])
     """
     (H, T), (G, S) = Q.shape[-3:-1], K.shape[-3:-1]
-    wide = torch.promote_types(Q.dtype, torch.float32)
-    least = torch.finfo(wide).min  # a fully masked row sums to this sink's exponential, not to 0
+    dtype = torch.promote_types(Q.dtype, torch.float32)
+    lowest = torch.finfo(dtype).min  # a fully masked row sums to this sink's exponential, not to 0
     with _no_autocast(Q.device.type):
-        rows = _below(Q.to(wide) / math.sqrt(Q.shape[-1]), G)
-        scores = rows @ K.to(wide).transpose(-2, -1)  # (..., G, H/G*T, S)
+        grouped_Q = _stack_groups(Q.to(dtype) / math.sqrt(Q.shape[-1]), G)
+        scores = grouped_Q @ K.to(dtype).transpose(-2, -1)  # (..., G, H/G*T, S)
         scores = scores.masked_fill(~torch.cat([mask] * (H // G), dim=-2), -math.inf)
-        column = sink.to(wide).clamp(least, -least)[:, None].expand(H, T).reshape(G, H // G * T, 1)
-        column = column.expand(*scores.shape[:-1], 1)
-        weights = torch.cat((scores, column), dim=-1).softmax(dim=-1)[..., :S]
-        return _apart(weights.to(V.dtype) @ V, H // G, T)
+        sink_scores = sink.to(dtype).clamp(lowest, -lowest)[:, None].expand(H, T)
+        sink_scores = sink_scores.reshape(G, H // G * T, 1).expand(*scores.shape[:-1], 1)
+        weights = torch.cat((scores, sink_scores), dim=-1).softmax(dim=-1)[..., :S]
+        return _unstack_groups(weights.to(V.dtype) @ V, H // G, T)
 
 
 def _four_axes(A):
@@ -627,12 +627,12 @@ def _four_axes(A):
     return A[(None,) * (4 - A.ndim)] if A.ndim < 4 else A.flatten(0, -4)
 
 
-def _below(A, G):
+def _stack_groups(A, n_groups):
     # The heads of a group become one matrix: (..., H, T, d) to (..., G, H/G*T, d).
-    return A.unflatten(-3, (G, -1)).flatten(-3, -2)
+    return A.unflatten(-3, (n_groups, -1)).flatten(-3, -2)
 
 
-def _apart(A, n, T):
+def _unstack_groups(A, n, T):
     return A.unflatten(-2, (n, T)).flatten(-4, -3)  # back to (..., H, T, d)
 
 
@@ -652,24 +652,26 @@ def in_blocks(Q, K, V, lengths, window):
 
     Returns
     -------
-    Q : (..., n, H, size, d_k), n blocks
-    K, V : (..., n, G, size + window - 1, d_k), (..., n, G, size + window - 1, d_v)
-    mask : booleans, (..., n, 1, size, size + window - 1)
+    Q : (..., n, H, block_size, d_k), n blocks
+    K, V : (..., n, G, block_size + window - 1, d_k) and (..., d_v)
+    mask : booleans, (..., n, 1, block_size, block_size + window - 1)
     """
     T, S = Q.shape[-2], K.shape[-2]
-    size = min(max(BLOCK, -(-window // 4)), T)
-    later = size * distances(-(-T // size), Q.device)[:, None]  # (n, 1), queries behind each block
-    own, seen = distances(size, Q.device), distances(size + window - 1, Q.device)
-    Q = Q[..., (T - 1 - later - own).clamp(min=0), :].transpose(-4, -3)
-    K, V = (A[..., (S - 1 - later - seen).clamp(min=0), :].transpose(-4, -3) for A in (K, V))
-    real = (S if lengths is None else lengths[..., None]) - later[:, 0]
-    real = real.expand(Q.shape[:-3])  # (..., n)
-    return Q, K, V, visible(size, seen, lengths=real, window=window)
+    block_size = min(max(BLOCK, -(-window // 4)), T)
+    n_later = block_size * distances(-(-T // block_size), Q.device)[:, None]  # (n, 1)
+    query_distance = distances(block_size, Q.device)
+    key_distance = distances(block_size + window - 1, Q.device)
+    key_index = (S - 1 - n_later - key_distance).clamp(min=0)
+    Q = Q[..., (T - 1 - n_later - query_distance).clamp(min=0), :].transpose(-4, -3)
+    K, V = (A[..., key_index, :].transpose(-4, -3) for A in (K, V))
+    n_tokens = (S if lengths is None else lengths[..., None]) - n_later[:, 0]
+    n_tokens = n_tokens.expand(Q.shape[:-3])  # (..., n)
+    return Q, K, V, visible(block_size, key_distance, lengths=n_tokens, window=window)
 
 
 def _no_autocast(device):
-    known = torch.amp.is_autocast_available(device)  # the meta device has none
-    return torch.autocast(device, enabled=False) if known else nullcontext()
+    has_autocast = torch.amp.is_autocast_available(device)  # the meta device has none
+    return torch.autocast(device, enabled=False) if has_autocast else nullcontext()
 
 
 def distances(S, device):
@@ -683,14 +685,14 @@ def visible(T, distance, *, lengths=None, window=None):
     No later token, no padding, and of each row the last `window`; `lengths`: (...), how many tokens
     of each sequence are no padding.
     """
-    own = distances(T, distance.device)[:, None]
-    mask = distance >= own  # (T, S)
+    query_distance = distances(T, distance.device)[:, None]
+    mask = distance >= query_distance  # (T, S)
     if window is not None:
-        mask = mask & (distance < own + window)
+        mask = mask & (distance < query_distance + window)
     return mask if lengths is None else mask & (distance < lengths[..., None, None, None])
 
 
 def token_positions(start, T, pad, device):
     """Return the positions of T tokens after `start` others, padding not counted; padding has 0."""
-    counted = torch.arange(start, start + T, device=device)
-    return counted if pad is None else (counted - pad[..., None]).clamp(min=0)
+    positions = torch.arange(start, start + T, device=device)
+    return positions if pad is None else (positions - pad[..., None]).clamp(min=0)

@@ -27,7 +27,7 @@ TEXTS = (
 def model(request, tmp_path_factory):
     """The small random model, and the real one where its weights are."""
     if request.param == "small":
-        return real_model(small.write(tmp_path_factory.mktemp("real") / "small.gguf"))
+        return real_model(small.write_gguf(tmp_path_factory.mktemp("real") / "small.gguf"))
     try:
         return real_model(real_file())
     except FileNotFoundError as missing:

@@ -15,8 +15,8 @@ from tutorial_lib.contract import require
 
 MAGIC, VERSION, ALIGNMENT = b"GGUF", 3, 32
 BLOCK = 32  # numbers that share a scale
-NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
-TEXT, LIST = 8, 9  # types of values, as those of NUMBERS
+NUMBER_FORMATS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
+TEXT_TYPE, LIST_TYPE = 8, 9  # types of values, as those of NUMBER_FORMATS
 FLOAT32, Q4_1, Q8_0 = 0, 3, 8
 FORMATS = {  # type of an array -> the bytes of a block of numbers, and how many these are
     FLOAT32: (np.dtype("<f4"), 1),
@@ -56,9 +56,9 @@ def four_bits(blocks: np.ndarray) -> "n":
         f"blocks is of {blocks.dtype}; expected the fields scale, minimum and nibbles. "
         f"Read the bytes so: np.frombuffer(raw, FORMATS[Q4_1][0]).",
     )
-    low, high = blocks["nibbles"] & 15, blocks["nibbles"] >> 4
-    codes = np.concatenate((low, high), axis=-1)  # (n/32, 32)
-    scale, minimum = (blocks[name].astype("f4")[..., None] for name in ("scale", "minimum"))
+    low_nibbles, high_nibbles = blocks["nibbles"] & 15, blocks["nibbles"] >> 4
+    codes = np.concatenate((low_nibbles, high_nibbles), axis=-1)  # (n/32, 32)
+    scale, minimum = (blocks[field].astype("f4")[..., None] for field in ("scale", "minimum"))
     return (minimum + scale * codes).ravel()
 
 
@@ -81,8 +81,8 @@ class Entry:
     @property
     def size(self):
         """Return how many bytes it takes in the file."""
-        dtype, numbers = FORMATS[self.type]
-        return math.prod(self.shape) // numbers * dtype.itemsize
+        dtype, block_length = FORMATS[self.type]
+        return math.prod(self.shape) // block_length * dtype.itemsize
 
 
 @dataclass(frozen=True)
@@ -120,16 +120,16 @@ class _Header:
     def __init__(self, path):
         self.path, self.place = path, 0
         with path.open("rb") as file:
-            empty = not path.stat().st_size  # which cannot be mapped
-            self.raw = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            is_empty = not path.stat().st_size  # which cannot be mapped
+            self.raw = b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
-    def number(self, kind):
+    def number(self, struct_format):
         """Return the next number of a format of struct."""
-        size = struct.calcsize(kind)
-        if self.place + size > len(self.raw):
+        n_bytes = struct.calcsize(struct_format)
+        if self.place + n_bytes > len(self.raw):
             self.refuse("ends inside its head")
-        self.place += size
-        return struct.unpack_from("<" + kind, self.raw, self.place - size)[0]
+        self.place += n_bytes
+        return struct.unpack_from("<" + struct_format, self.raw, self.place - n_bytes)[0]
 
     def text(self):
         """Return the next text: its length, then UTF-8."""
@@ -137,31 +137,31 @@ class _Header:
         end = self.place + length
         if end > len(self.raw):
             self.refuse("ends inside its head")
-        raw, self.place = self.raw[self.place : end], end
+        text_bytes, self.place = self.raw[self.place : end], end
         try:
-            return raw.decode()
+            return text_bytes.decode()
         except UnicodeDecodeError:
             return self.refuse(f"has at byte {end - length} what is no text")
 
-    def value(self, kind):
+    def value(self, value_type):
         """Return the next value of a type."""
-        if kind == TEXT:
+        if value_type == TEXT_TYPE:
             return self.text()
-        if kind == LIST:
-            kind, length = self.number("I"), self.number("Q")
-            return [self.value(kind) for _ in range(length)]
-        if kind not in NUMBERS:
-            self.refuse(f"has a value of the unknown type {kind}")
-        return self.number(NUMBERS[kind])
+        if value_type == LIST_TYPE:
+            value_type, length = self.number("I"), self.number("Q")
+            return [self.value(value_type) for _ in range(length)]
+        if value_type not in NUMBER_FORMATS:
+            self.refuse(f"has a value of the unknown type {value_type}")
+        return self.number(NUMBER_FORMATS[value_type])
 
     def entry(self):
         """Return the name and the place of the next array, counted from the first array."""
         name = self.text()
         lengths = [self.number("Q") for _ in range(self.number("I"))]
-        kind, start = self.number("I"), self.number("Q")
-        if kind not in FORMATS:
-            self.refuse(f"has {name} in the format {kind}, where {sorted(FORMATS)} are read")
-        return name, Entry(tuple(reversed(lengths)), kind, start)
+        array_type, start = self.number("I"), self.number("Q")
+        if array_type not in FORMATS:
+            self.refuse(f"has {name} in the format {array_type}, where {sorted(FORMATS)} are read")
+        return name, Entry(tuple(reversed(lengths)), array_type, start)
 
     def refuse(self, fault):
         """Raise what is wrong with the file."""
@@ -181,23 +181,23 @@ def read_gguf(path) -> GGUF:
 
     Source: the GGUF specification.
     """
-    head = _Header(Path(path))
-    if head.raw[:4] != MAGIC:
-        head.refuse(f"begins with {head.raw[:4]!r}")
-    head.place = len(MAGIC)
-    version = head.number("I")
+    header = _Header(Path(path))
+    if header.raw[:4] != MAGIC:
+        header.refuse(f"begins with {header.raw[:4]!r}")
+    header.place = len(MAGIC)
+    version = header.number("I")
     if version != VERSION:
-        head.refuse(f"is of version {version}")
-    n_arrays, n_facts = head.number("Q"), head.number("Q")
+        header.refuse(f"is of version {version}")
+    n_arrays, n_facts = header.number("Q"), header.number("Q")
     facts = {}
     for _ in range(n_facts):
-        name = head.text()
-        facts[name] = head.value(head.number("I"))
-    entries = dict(head.entry() for _ in range(n_arrays))
+        name = header.text()
+        facts[name] = header.value(header.number("I"))
+    entries = dict(header.entry() for _ in range(n_arrays))
     alignment = facts.get("general.alignment", ALIGNMENT)
-    start = math.ceil(head.place / alignment) * alignment
-    entries = {n: Entry(e.shape, e.type, start + e.start) for n, e in entries.items()}
+    data_start = math.ceil(header.place / alignment) * alignment
+    entries = {n: Entry(e.shape, e.type, data_start + e.start) for n, e in entries.items()}
     for name, entry in entries.items():
-        if entry.start + entry.size > len(head.raw):
-            head.refuse(f"ends before {name} does")
-    return GGUF(head.path, facts, entries)
+        if entry.start + entry.size > len(header.raw):
+            header.refuse(f"ends before {name} does")
+    return GGUF(header.path, facts, entries)

@@ -159,20 +159,20 @@ def run_real(
     """
     hooks, caches = hooks or {}, [None] * model.n_layers if caches is None else caches
     _require_run(model, ids, hooks, mask, caches)
-    X, steps = model.E[ids], ([], [], [], [])
+    X, layer_arrays = model.E[ids], ([], [], [], [])
     for layer, block in enumerate(model.blocks):
-        before, normed = X, rms_norm_with_gain(X, block.gain_1, model.epsilon)
-        weights, heads, caches[layer] = _attend(normed, block, model.base, mask, caches[layer])
-        for head in {head for n, head in hooks if n == layer} - {FEED}:
+        layer_X, normed_X = X, rms_norm_with_gain(X, block.gain_1, model.epsilon)
+        weights, heads, caches[layer] = _attend(normed_X, block, model.base, mask, caches[layer])
+        for head in {head for hooked_layer, head in hooks if hooked_layer == layer} - {FEED}:
             heads[..., head, :, :] = hooks[layer, head](heads[..., head, :, :])
         X = X + concat_heads(heads) @ block.params.W_O
-        normed = rms_norm_with_gain(X, block.gain_2, model.epsilon)
-        feed = swiglu(normed, block.W_gate, block.W_up, block.W_down)
-        feed = hooks.get((layer, FEED), np.array)(feed)
-        X = X + feed
-        for arrays, array in zip(steps, (before, weights, heads, feed), strict=True):
+        normed_X = rms_norm_with_gain(X, block.gain_2, model.epsilon)
+        feed_Y = swiglu(normed_X, block.W_gate, block.W_up, block.W_down)
+        feed_Y = hooks.get((layer, FEED), np.array)(feed_Y)
+        X = X + feed_Y
+        for arrays, array in zip(layer_arrays, (layer_X, weights, heads, feed_Y), strict=True):
             arrays.append(array)
-    stacks = [_stacked(arrays) for arrays in steps]
+    stacks = [_stacked(arrays) for arrays in layer_arrays]
     return RealTrace(*stacks, rms_norm_with_gain(X, model.gain, model.epsilon) @ model.E.T)
 
 
@@ -203,16 +203,16 @@ def _require_run(model, ids, hooks, mask, caches):
 
 def _attend(X, block, base, mask, cache):
     """Return the weights, the heads' outputs and the longer cache of the layer of a block."""
-    params, start = block.params, cache.length if cache else 0
+    params, n_cached = block.params, cache.length if cache else 0
     Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-    positions = np.arange(start, start + Q.shape[-2])
+    positions = np.arange(n_cached, n_cached + Q.shape[-2])
     frequencies = rope_frequencies(params.d_k, base=base)
-    Q, K = (rotate(rows, positions, frequencies) for rows in (Q, K))
+    Q, K = (rotate(vectors, positions, frequencies) for vectors in (Q, K))
     if cache:
         cache = cache.append(K, V)
         K, V = cache.K, cache.V
-    copies = params.n_heads // params.n_kv_heads
-    K, V = (np.repeat(rows, copies, axis=-3) for rows in (K, V))
+    group_size = params.n_heads // params.n_kv_heads
+    K, V = (np.repeat(vectors, group_size, axis=-3) for vectors in (K, V))
     mask = causal_mask(Q.shape[-2], K.shape[-2]) if mask is None else mask
     weights = attention_weights(attention_scores(Q, K), mask=mask)
     return weights, weights @ V, cache
@@ -228,9 +228,9 @@ def real_file():
     FileNotFoundError : no weights here; the message has the line to type
     FileError : another file, or a damaged one
     """
-    named, package = os.environ.get(VARIABLE), importlib.util.find_spec(PACKAGE)
-    folders = package.submodule_search_locations if package else ()
-    paths = [Path(named)] if named else [Path(folder) / FILE for folder in folders]
+    given_path, package_spec = os.environ.get(VARIABLE), importlib.util.find_spec(PACKAGE)
+    folders = package_spec.submodule_search_locations if package_spec else ()
+    paths = [Path(given_path)] if given_path else [Path(folder) / FILE for folder in folders]
     if not paths or not paths[0].is_file():
         raise FileNotFoundError(MISSING)
     _require_whole(paths[0])
@@ -280,40 +280,40 @@ def model_of(file) -> RealModel:
     ------
     FileError : a model of another kind
     """
-    kind = file.facts["general.architecture"]
+    architecture = file.facts["general.architecture"]
     require(
-        kind == "llama",
+        architecture == "llama",
         FileError,
-        f"{file.path.name} is a model of the kind {kind}; expected llama. Take {FILE}.",
+        f"{file.path.name} is a model of the kind {architecture}; expected llama. Take {FILE}.",
     )
     facts = {name.removeprefix("llama."): fact for name, fact in file.facts.items()}
     H, G = facts["attention.head_count"], facts["attention.head_count_kv"]
-    blocks = [_block(file, f"blk.{n}.", H, G) for n in range(facts["block_count"])]
-    words = (facts[f"tokenizer.ggml.{name}"] for name in ("tokens", "merges"))
+    blocks = [_block(file, f"blk.{layer}.", H, G) for layer in range(facts["block_count"])]
+    tokenizer_lists = (facts[f"tokenizer.ggml.{name}"] for name in ("tokens", "merges"))
     return RealModel(
         file.array("token_embd.weight"),
         blocks,
         file.array("output_norm.weight"),
         facts["attention.layer_norm_rms_epsilon"],
         facts["rope.freq_base"],
-        Tokenizer(*map(tuple, words)),
+        Tokenizer(*map(tuple, tokenizer_lists)),
     )
 
 
-def _block(file, start, H, G):
+def _block(file, prefix, H, G):
     """Return the parameters of a block; the file has a row for each output, as PyTorch has."""
 
     def array(name):
-        return file.array(f"{start}{name}.weight")
+        return file.array(f"{prefix}{name}.weight")
 
-    def heads(name, n):  # (n, d_model, d)
-        rows = array(name)
-        return np.swapaxes(rows.reshape(n, -1, rows.shape[-1]), -1, -2)
+    def heads(name, n_heads):  # (n, d_model, d)
+        matrix = array(name)
+        return np.swapaxes(matrix.reshape(n_heads, -1, matrix.shape[-1]), -1, -2)
 
     W_Q, W_K, W_V = heads("attn_q", H), heads("attn_k", G), heads("attn_v", G)
     params = GroupedParams(W_Q, W_K, W_V, array("attn_output").T)
-    feeds = (array(f"ffn_{name}").T for name in ("gate", "up", "down"))
-    return Block(array("attn_norm"), params, array("ffn_norm"), *feeds)
+    mlp_weights = (array(f"ffn_{name}").T for name in ("gate", "up", "down"))
+    return Block(array("attn_norm"), params, array("ffn_norm"), *mlp_weights)
 
 
 @checked
@@ -325,9 +325,9 @@ def token_losses(logits: "any ... T vocabulary", ids: "int ... T") -> np.ndarray
     >>> token_losses(np.zeros((3, 8)), np.array([1, 2, 3])).round(6).tolist()
     [2.079442, 2.079442]
     """
-    rows, following = logits[..., :-1, :], ids[..., 1:]
-    losses = np.empty(following.shape, logits.dtype)
-    for place in np.ndindex(losses.shape):  # a row at a time: all in float64 would not fit
-        row = rows[place].astype(float) - rows[place].max()
-        losses[place] = np.log(np.exp(row).sum()) - row[following[place]]
+    next_logits, next_ids = logits[..., :-1, :], ids[..., 1:]
+    losses = np.empty(next_ids.shape, logits.dtype)
+    for position in np.ndindex(losses.shape):  # a row at a time: all in float64 would not fit
+        shifted_logits = next_logits[position].astype(float) - next_logits[position].max()
+        losses[position] = np.log(np.exp(shifted_logits).sum()) - shifted_logits[next_ids[position]]
     return losses

@@ -9,12 +9,12 @@ import numpy as np
 from tutorial_lib.contract import record, require
 
 # \p{L} is a letter, \p{N} a digit: `[^\W\d_]` and `\d`, which the standard library knows.
-WORD = re.compile(r"\d|'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
-VISIBLE = (*range(33, 127), *range(161, 173), *range(174, 256))
-HIDDEN = tuple(byte for byte in range(256) if byte not in VISIBLE)
-LETTER = {byte: chr(byte) for byte in VISIBLE}
-LETTER |= {byte: chr(256 + n) for n, byte in enumerate(HIDDEN)}  # such as Ġ for the blank
-BYTE = {letter: byte for byte, letter in LETTER.items()}
+WORD_PATTERN = re.compile(r"\d|'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
+VISIBLE_BYTES = (*range(33, 127), *range(161, 173), *range(174, 256))
+HIDDEN_BYTES = tuple(byte for byte in range(256) if byte not in VISIBLE_BYTES)
+LETTER_OF_BYTE = {byte: chr(byte) for byte in VISIBLE_BYTES}
+LETTER_OF_BYTE |= {byte: chr(256 + n) for n, byte in enumerate(HIDDEN_BYTES)}  # Ġ: the blank
+BYTE_OF_LETTER = {letter: byte for byte, letter in LETTER_OF_BYTE.items()}
 
 
 @record(made_by="Take that of real_model().")
@@ -47,13 +47,13 @@ class Tokenizer:
 
     def encode(self, text):
         """Return the ids of a text, (T,)."""
-        tokens = [token for word in WORD.findall(text) for token in self._merged(word)]
+        tokens = [token for word in WORD_PATTERN.findall(text) for token in self._merged(word)]
         return np.array([self.ids[token] for token in tokens], dtype=int)
 
     def decode(self, ids):
         """Return the text of ids, (T,); bytes that are no letter are shown as �."""
         letters = "".join(self.tokens[int(n)] for n in ids)
-        return bytes(BYTE[letter] for letter in letters).decode(errors="replace")
+        return bytes(BYTE_OF_LETTER[letter] for letter in letters).decode(errors="replace")
 
     def one(self, word):
         """Return the id of a word that is a single token, such as " Paris".
@@ -73,11 +73,11 @@ class Tokenizer:
 
     def _merged(self, word):
         """Return the tokens of a word."""
-        tokens = [LETTER[byte] for byte in word.encode()]
+        tokens = [LETTER_OF_BYTE[byte] for byte in word.encode()]
         while len(tokens) > 1:
             ranks = [self.ranks.get(pair, len(self.ranks)) for pair in pairwise(tokens)]
-            place = int(np.argmin(ranks))
-            if ranks[place] == len(self.ranks):
+            best_pair = int(np.argmin(ranks))
+            if ranks[best_pair] == len(self.ranks):
                 break
-            tokens[place : place + 2] = [tokens[place] + tokens[place + 1]]
+            tokens[best_pair : best_pair + 2] = [tokens[best_pair] + tokens[best_pair + 1]]
         return tokens

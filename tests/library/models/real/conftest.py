@@ -10,7 +10,7 @@ from tutorial_lib.models.real.model import real_model
 @pytest.fixture(scope="package")
 def small_file(tmp_path_factory):
     """The path of its file."""
-    return small.write(tmp_path_factory.mktemp("real") / "small.gguf")
+    return small.write_gguf(tmp_path_factory.mktemp("real") / "small.gguf")
 
 
 @pytest.fixture(scope="package")

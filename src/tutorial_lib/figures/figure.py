@@ -9,14 +9,14 @@ from tutorial_lib.contract import require_value
 from tutorial_lib.describe import format_array, formatter
 from tutorial_lib.errors import ShapeError, require_finite
 
-_TABLE = (
+_TABLE_CSS = (
     "width:auto;margin:0.5rem 0;border-collapse:separate;border-spacing:0.8rem 0.15rem;"
     "text-align:right;font-variant-numeric:tabular-nums"
 )
-_NO_MATH = "tex2jax_ignore mathjax_ignore"  # a token may be a dollar sign
+_NO_MATH_CSS = "tex2jax_ignore mathjax_ignore"  # a token may be a dollar sign
 # JupyterLab strips pictures, but not their texts, from a notebook that it does not trust: the
 # texts then have no size, and what a picture never shows, its description, is left to be read.
-_UNTRUSTED = (
+_UNTRUSTED_HTML = (
     '<svg width="0" height="0" style="position:absolute"><desc><span style="font-size:0.875rem">'
     "Jupyter hides this picture until the notebook is trusted: run the cell, or choose "
     "Trust Notebook in the command palette.</span></desc></svg>"
@@ -58,7 +58,7 @@ class Table:
         title_html = escape(self.title)
         return (
             f'<div style="overflow-x:auto" tabindex="0" role="group" aria-label="{title_html}">'
-            f'<table class="ahh-numbers {_NO_MATH}" style="{_TABLE}">'
+            f'<table class="ahh-numbers {_NO_MATH_CSS}" style="{_TABLE_CSS}">'
             f'<caption style="text-align:left;color:inherit">{title_html}</caption>'
             f"<thead><tr><td>{escape(self.corner)}</td>{header_html}</tr></thead>"
             f"<tbody>{''.join(row_htmls)}</tbody></table></div>"
@@ -92,8 +92,8 @@ class Figure:
         tab_index = ' tabindex="0"' if "ahh-wide" in self.svg else ""  # a keyboard can scroll it
         return (
             '<figure class="ahh-figure" style="margin:1rem 0">'
-            f'<div class="ahh-panels {_NO_MATH}" role="img" aria-label="{escape(self.alt)}" '
-            f'style="overflow-x:auto;font-size:0"{tab_index}>{_UNTRUSTED}{self.svg}</div>'
+            f'<div class="ahh-panels {_NO_MATH_CSS}" role="img" aria-label="{escape(self.alt)}" '
+            f'style="overflow-x:auto;font-size:0"{tab_index}>{_UNTRUSTED_HTML}{self.svg}</div>'
             f'<figcaption style="margin:0.5rem 0">{escape(self.caption)}</figcaption>'
             f"<details><summary>The numbers</summary>{tables_html}</details></figure>"
         )
@@ -177,10 +177,10 @@ def shortened(name):
     return name if len(name) <= 20 else name[:19] + "…"
 
 
-def in_two(text, most):
+def in_two(text, max_length):
     """Break a text longer than so many signs over two lines, at the blank nearest its middle."""
     blank_positions = [break_position for break_position, char in enumerate(text) if char == " "]
-    if len(text) <= most or not blank_positions:
+    if len(text) <= max_length or not blank_positions:
         return text
-    break_position = min(blank_positions, key=lambda blank: abs(len(text) - 1 - 2 * blank))
+    break_position = min(blank_positions, key=lambda position: abs(len(text) - 1 - 2 * position))
     return f"{text[:break_position]}\n{text[break_position + 1 :]}"

@@ -12,8 +12,8 @@ from tutorial_lib.contract import require_value
 from tutorial_lib.figures.ink import HEAD_INKS
 from tutorial_lib.figures.lines import line_chart
 
-PAUSE = 0.25  # seconds between two pictures, which is when a page hears its Stop
-MOST = 60  # points of a curve: of more steps, each point is a mean
+PAUSE_S = 0.25  # seconds between two pictures, which is when a page hears its Stop
+MAX_POINTS = 60  # points of a curve: of more steps, each point is a mean
 
 
 def watch(training, start, steps):
@@ -52,8 +52,8 @@ def watch(training, start, steps):
         except KeyboardInterrupt:
             outcome = " Stopped; the model is kept."
         except FloatingPointError as error:
-            kept_message = f" Kept is the model before step {len(losses)}." if losses else ""
-            model, outcome = previous_model, f" {error}{kept_message}"
+            model_message = f" Kept is the model before step {len(losses)}." if losses else ""
+            model, outcome = previous_model, f" {error}{model_message}"
     with contextlib.suppress(KeyboardInterrupt):  # Stop was pressed as the last step ended
         screen.show(_final_figure(losses, _progress_text(losses, steps) + outcome))
     return model
@@ -84,13 +84,13 @@ class _Screen:
 
     def show_seldom(self, picture):
         """Do so where the last has stood for a while."""
-        if time.monotonic() - self.drawn_at > PAUSE:
+        if time.monotonic() - self.drawn_at > PAUSE_S:
             self.show(picture)
 
 
 def _mean_losses(losses, steps):
     """Return the places and heights of at most MOST points, and how many steps each one is of."""
-    span_steps = -(-max(steps, len(losses), 1) // MOST)
+    span_steps = -(-max(steps, len(losses), 1) // MAX_POINTS)
     point_losses = [np.mean(losses[i : i + span_steps]) for i in range(0, len(losses), span_steps)]
     last_steps = [min(i + span_steps, len(losses)) for i in range(0, len(losses), span_steps)]
     return np.array(last_steps, dtype=float), np.array(point_losses), span_steps

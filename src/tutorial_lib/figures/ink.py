@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex, to_rgb
 
 HEAD_COLOURS = ("#2861a8", "#b52f5b", "#1f7a3d", "#8f5a00")
 LEVELS = 101  # steps of a colour scale; the numbers are written, nobody reads them off a colour
-STAND_INS = {}  # stand-in -> CSS colours; a browser takes the last one that it understands
+CSS_COLOURS = {}  # stand-in -> CSS colours; a browser takes the last one that it understands
 
 
 class Scale(NamedTuple):
@@ -23,8 +23,8 @@ class Scale(NamedTuple):
 
 
 def _stand_in(*css_colours):
-    hex_code = f"#{0x010100 + len(STAND_INS):06x}"
-    STAND_INS[hex_code] = css_colours
+    hex_code = f"#{0x010100 + len(CSS_COLOURS):06x}"
+    CSS_COLOURS[hex_code] = css_colours
     return hex_code
 
 

@@ -21,7 +21,7 @@ from tutorial_lib.figures.figure import (
 from tutorial_lib.figures.ink import DIVERGING, INK, PAPER, SEQUENTIAL, title_ink
 from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, pretty, side_by_side
 
-_WIDEST, _LOW, _HIGH = 64, 30, 42  # widest cell with a number, its least and its largest height
+_MAX_WIDTH, _LOW, _HIGH = 64, 30, 42  # widest cell with a number, its least and its largest height
 _MAX_SQUARE_SIDE, _MAX_SIDE = 28, 448  # widest cell without, and the longest side of such a map
 
 FIXED = "fixed offset"  # the last column of a framed grid
@@ -132,9 +132,9 @@ def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption):
 
 def _shared_scale(grids):
     """Return one colour scale for all grids, its lowest number and its highest."""
-    largest = max(np.abs(grid.numbers).max() for grid in grids) or 1.0
+    max_abs = max(np.abs(grid.numbers).max() for grid in grids) or 1.0
     is_signed = any((grid.numbers < 0).any() for grid in grids)
-    return (DIVERGING, -largest, largest) if is_signed else (SEQUENTIAL, 0.0, largest)
+    return (DIVERGING, -max_abs, max_abs) if is_signed else (SEQUENTIAL, 0.0, max_abs)
 
 
 def _of(names, title):
@@ -210,7 +210,7 @@ def _margin(grid):
 def _draw_numbered(grid, colour_levels, colour_scale, room):
     """Return the SVG of a grid with its numbers, in cells as wide as the room allows."""
     cell_width = (room - _margin(grid)) / colour_levels.shape[1]
-    cell_width = max(_number_width(grid), min(_WIDEST, cell_width))
+    cell_width = max(_number_width(grid), min(_MAX_WIDTH, cell_width))
     cell_height = max(_LOW, min(_HIGH, 0.7 * cell_width))
 
     def draw(axes):

@@ -7,11 +7,11 @@ import numpy as np
 from tutorial_lib.contract import require, require_value
 from tutorial_lib.describe import printable
 from tutorial_lib.figures.figure import Figure, Table, require_some
-from tutorial_lib.figures.ink import SEQUENTIAL, STAND_INS
+from tutorial_lib.figures.ink import CSS_COLOURS, SEQUENTIAL
 from tutorial_lib.figures.svg import LINE, length_of, side_by_side
 
 _DRAWING_SIDE, _MAX_CELL = 144, 18  # pixels of the longer side of a drawing, and of a cell at most
-_STROKE = ";".join(f"stroke:{colour}" for colour in STAND_INS[SEQUENTIAL.cells[62]])
+_STROKE = ";".join(f"stroke:{colour}" for colour in CSS_COLOURS[SEQUENTIAL.cells[62]])
 _HIDDEN_FILL = "fill:currentColor;fill-opacity:.07"
 _PAINTED, _GAP_SHARE = 0.86, 0.14  # of a cell: what is painted, and what parts it from the next
 

@@ -85,8 +85,8 @@ def tensor_network(chains, *, between="", caption, alt=None):
             lambda axes: _draw_chains(axes, parsed_chains, between, (x_max, y_max)), px_width, y_max
         )
 
-    joiner = f" Then {between}. " if between else " "
-    alt = alt or "Tensor network. " + joiner.join(_chain_alt(chain) for chain in parsed_chains)
+    separator = f" Then {between}. " if between else " "
+    alt = alt or "Tensor network. " + separator.join(_chain_alt(chain) for chain in parsed_chains)
     return Figure(side_by_side([picture]), tuple(map(_chain_table, parsed_chains)), caption, alt)
 
 

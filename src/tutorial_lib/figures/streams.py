@@ -116,13 +116,13 @@ class _Pen:
         width, height = size or (length_of(text) + 16, _BOX_PX)
         corner = (x - width / 2, y)
         patch_style = {"facecolor": "none", "edgecolor": INK, "linewidth": RULE}
-        self._put(Rectangle(corner, width, height, **patch_style), is_absent)
+        self._add_patch(Rectangle(corner, width, height, **patch_style), is_absent)
         self.text(x, y + height / 2, text, is_absent=is_absent)
 
     def add(self, y, *, is_absent):
         """Draw the add of a branch on the stream."""
         patch_style = {"facecolor": "none", "edgecolor": INK, "linewidth": RULE}
-        self._put(Circle((_STREAM_X, y), _ADD, **patch_style), is_absent)
+        self._add_patch(Circle((_STREAM_X, y), _ADD, **patch_style), is_absent)
         self.line([(_STREAM_X - 5, y), (_STREAM_X + 5, y)], width=RULE + 0.5, is_absent=is_absent)
         self.line([(_STREAM_X, y - 5), (_STREAM_X, y + 5)], width=RULE + 0.5, is_absent=is_absent)
         self.text(_STREAM_X - _ADD - 4, y, "add", ha="right", is_absent=is_absent)
@@ -131,14 +131,16 @@ class _Pen:
         """Draw a line through points, with a head at its end where it leads to something."""
         arrow_style = "-|>,head_length=0.5,head_width=0.28" if arrow else "-"
         ends = {"arrowstyle": arrow_style, "mutation_scale": 16, "shrinkA": 0, "shrinkB": 0}
-        self._put(FancyArrowPatch(path=Path(points), color=INK, linewidth=width, **ends), is_absent)
+        self._add_patch(
+            FancyArrowPatch(path=Path(points), color=INK, linewidth=width, **ends), is_absent
+        )
 
     def text(self, x, y, text, *, ha="center", is_absent=False):
         """Write a text, by default around its place."""
         alpha = _TEXT_ALPHA if is_absent else None
         self.axes.text(x, y, text, color=INK, ha=ha, va="center_baseline", alpha=alpha)
 
-    def _put(self, patch, is_absent):
+    def _add_patch(self, patch, is_absent):
         patch.set(clip_on=False)
         if is_absent:
             patch.set(linestyle=(0, (4, 2.5)), alpha=_FAINT_LINE_ALPHA)

@@ -16,14 +16,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter
 
-from tutorial_lib.figures.ink import INK, STAND_INS
+from tutorial_lib.figures.ink import CSS_COLOURS, INK
 
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 LINE, RULE = 17, 1.5  # pixels from line to line of a text, and of a frame or an axis
 _FONT_SIZE = 14  # pixels of a text as it is drawn
 _SHRUNK, _REDRAWN, _LEAST = 13, 12, 11  # of a text that shrinks: the least until each step is taken
-_PAGE_WIDTH, _PHONE, _PHONE_MIN, _GAP = 692, 318, 256, 16  # of the page, and between two pictures
+_PAGE_WIDTH, _PHONE, _MIN_PHONE, _GAP = 692, 318, 256, 16  # of the page, and between two pictures
 _RC_PARAMS = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so labels measure the same everywhere
     "font.size": _FONT_SIZE,
@@ -103,7 +103,7 @@ def side_by_side(draws, *, least=0, key=""):
     """
     column_rooms = _column_room(len(draws), least), _PHONE
     wide, narrow_pictures = ([draw(room) for draw in draws] for room in column_rooms)
-    if _width_at(wide, _LEAST) <= _PHONE_MIN or _max_width(narrow_pictures) >= _max_width(wide):
+    if _width_at(wide, _LEAST) <= _MIN_PHONE or _max_width(narrow_pictures) >= _max_width(wide):
         narrow_pictures, pictures = wide, _scaled_pictures(wide)
     else:
         picture_pairs = zip(_scaled_pictures(wide), _scaled_pictures(narrow_pictures), strict=True)
@@ -115,7 +115,7 @@ def side_by_side(draws, *, least=0, key=""):
         f"grid-template-columns:repeat(auto-fit,minmax({column_width},1fr));"
         f"max-width:{len(draws) * (_max_width(wide) + _GAP)}px"
     )
-    class_names = "ahh-grid ahh-wide" if least > _PHONE_MIN else "ahh-grid"
+    class_names = "ahh-grid ahh-wide" if least > _MIN_PHONE else "ahh-grid"
     return f'<div class="{class_names}" style="{grid_style}">{"".join(pictures)}</div>{key}'
 
 
@@ -238,10 +238,10 @@ def _visible_elements(parent, shapes_by_id):
             inner = _visible_elements(node, shapes_by_id)
             elements += _joined(inner, node.get("id")) if "cells" in node.get("id", "") else inner
         elif tag == "use":
-            shape = shapes_by_id[node.get(_HREF)]
-            shift = f"translate({node.get('x')} {node.get('y')})"
-            style = f"{shape.get('style', '')};{node.get('style', '')}"
-            elements.append(_svg_element("path", {"d": shape.get("d"), "transform": shift}, style))
+            path = shapes_by_id[node.get(_HREF)]
+            offset = f"translate({node.get('x')} {node.get('y')})"
+            style = f"{path.get('style', '')};{node.get('style', '')}"
+            elements.append(_svg_element("path", {"d": path.get("d"), "transform": offset}, style))
         elif tag in ("path", "text"):
             elements.append(_svg_element(tag, node.attrib, node.get("style", ""), node.text))
     return [element for element in elements if element.tag == "text" or _is_painted(element)]
@@ -258,7 +258,7 @@ def _svg_element(tag, attributes, style, text=None):
 
 
 def _rounded(numbers):
-    numbers = re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.1f}", numbers)
+    numbers = re.sub(r"-?\d+\.\d+", lambda match: f"{float(match[0]):.1f}", numbers)
     numbers = re.sub(r"\.0\b", "", numbers).replace("-0 ", "0 ")
     return re.sub(r" *([MLCQHVz]) *", r"\1", numbers.replace("\n", " ")).strip()
 
@@ -269,11 +269,11 @@ def _css_style(style):
     if "font" in declarations:  # matplotlib before 3.11 writes style, weight, size in one
         words = re.match(r"(italic )?(?:(\d+|bold) )?([\d.]+px)", declarations.pop("font")).groups()
         properties = ("font-style", "font-weight", "font-size")
-        declarations |= {key: field for key, field in zip(properties, words, strict=True) if field}
+        declarations |= {key: entry for key, entry in zip(properties, words, strict=True) if entry}
     css_texts = []
     for key, text in declarations.items():
         if (key, text) not in _DEFAULTS and key not in _DROPPED_PROPERTIES:
-            css_texts += [f"{key}:{colour}" for colour in STAND_INS.get(text, (text,))]
+            css_texts += [f"{key}:{colour}" for colour in CSS_COLOURS.get(text, (text,))]
     return ";".join(css_texts)
 
 

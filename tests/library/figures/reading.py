@@ -60,7 +60,7 @@ def points_of(path):
 
 def colours_of(scale, levels):
     """The colours on light pages of steps of a scale."""
-    return [ink.STAND_INS[scale.cells[level]][0] for level in levels]
+    return [ink.CSS_COLOURS[scale.cells[level]][0] for level in levels]
 
 
 def luminance(colour):
@@ -78,7 +78,7 @@ def contrast(first_colour, second_colour):
 
 def on_both_pages(colour):
     """A colour as it is on light and on dark pages."""
-    css = ink.STAND_INS.get(colour, (colour,))[-1]
+    css = ink.CSS_COLOURS.get(colour, (colour,))[-1]
     return re.findall(r"#[0-9a-f]+", css.removeprefix("light-dark")) * (1 + ("(" not in css))
 
 

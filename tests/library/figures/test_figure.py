@@ -117,7 +117,7 @@ def test_pictures_are_vectors_with_nothing_that_could_clash_with_the_page(figure
     assert "font-family:inherit" in figure.svg
     assert " id=" not in figure.html()
     assert "<style" not in figure.html()
-    assert not set(re.findall(r"#[0-9a-f]{6}\b", figure.svg)) & set(ink.STAND_INS)
+    assert not set(re.findall(r"#[0-9a-f]{6}\b", figure.svg)) & set(ink.CSS_COLOURS)
 
 
 def test_texts_have_the_colour_of_the_page_of_their_cell_or_of_their_head(figure):

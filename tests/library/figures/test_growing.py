@@ -40,7 +40,7 @@ def screen(monkeypatch):
     """A display that shows every step."""
     screen = Screen()
     monkeypatch.setattr(builtins, "display", screen, raising=False)
-    monkeypatch.setattr(growing, "PAUSE", -1)
+    monkeypatch.setattr(growing, "PAUSE_S", -1)
     return screen
 
 
@@ -104,7 +104,7 @@ def test_long_training_is_drawn_as_means_of_so_many_steps(screen):
 
 
 def test_pictures_come_no_faster_than_they_can_be_seen(screen, monkeypatch):
-    monkeypatch.setattr(growing, "PAUSE", 60)
+    monkeypatch.setattr(growing, "PAUSE_S", 60)
     figures.watch(training(LOSSES), 0, 4)
     assert len(screen.pages) == 2
 

@@ -27,7 +27,7 @@ def test_larger_weights_stand_out_more_on_light_and_dark_pages():
 @pytest.mark.parametrize(("page", "text_colour"), [("#ffffff", "#222832"), ("#121212", "#ced6dd")])
 def test_colours_of_heads_are_legible_titles_on_light_and_dark_pages(page, text_colour):
     for code in ink.HEAD_INKS:
-        colour, share = re.search(r"(#\w+) (\d+)%,currentColor", ink.STAND_INS[code][-1]).groups()
+        colour, share = re.search(r"(#\w+) (\d+)%,currentColor", ink.CSS_COLOURS[code][-1]).groups()
         mixing_weights = int(share), 100 - int(share)
         mixed = np.average([to_rgb(colour), to_rgb(text_colour)], axis=0, weights=mixing_weights)
         assert contrast(mixed, page) >= 4.5

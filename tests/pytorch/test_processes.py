@@ -88,7 +88,7 @@ def test_a_dead_worker_is_named_and_nothing_is_left(tmp_path, exit_mode, message
 
 @pytest.mark.parametrize("error", [Unportable("far away"), KeyboardInterrupt("far away")])
 def test_an_error_that_cannot_travel_is_put_into_words(error):
-    copied_error = pickle.loads(processes._portable(error, 3, 5))
+    copied_error = pickle.loads(processes._pickled_error(error, 3, 5))
     assert type(copied_error) is RuntimeError
     assert str(copied_error).startswith("rank 3 of 5 processes ended itself:")
     assert "far away" in str(copied_error)
@@ -96,9 +96,9 @@ def test_an_error_that_cannot_travel_is_put_into_words(error):
 
 def test_of_several_errors_the_first_is_raised(tmp_path):
     for rank, raised_at in enumerate((20, 10)):
-        error = processes._portable(ValueError(f"of rank {rank}"), rank, 2)
+        error = processes._pickled_error(ValueError(f"of rank {rank}"), rank, 2)
         (tmp_path / f"error{rank}").write_bytes(pickle.dumps((raised_at, error)))
-    assert str(processes._failure(tmp_path, [0, 1], [1, 1])) == "of rank 1"
+    assert str(processes._worker_error(tmp_path, [0, 1], [1, 1])) == "of rank 1"
 
 
 def test_a_run_that_takes_too_long_is_ended(tmp_path):

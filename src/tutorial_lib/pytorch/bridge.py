@@ -200,7 +200,7 @@ def decoder_from_llama(attention: "LlamaAttention", rotary: object) -> DecoderAt
 
 
 def _converted_decoder(attention, known_layer, rotation, rotation_scale):
-    *input_projections, outer = (getattr(attention, name) for name in known_layer.parts)
+    *input_projections, out = (getattr(attention, name) for name in known_layer.parts)
     d_k, group_size = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
     scales = torch.ones(2, d_k, dtype=torch.float64)  # of queries and keys, beside the root of d_k
     scales[0] *= attention.scaling / d_k**-0.5  # exactly 1, where they are equal
@@ -211,10 +211,10 @@ def _converted_decoder(attention, known_layer, rotation, rotation_scale):
     qkv_rows = torch.cat([_rows(projection) for projection in input_projections])
     G = len(qkv_rows) // d_k // (group_size + 2)
     rows = torch.cat((scales[0].repeat(group_size * G), scales[1].repeat(G), torch.ones(G * d_k)))
-    state = {"qkv_proj.weight": _scaled(qkv_rows, rows[:, None]), "out_proj.weight": _rows(outer)}
-    if any(projection.bias is not None for projection in (*input_projections, outer)):
+    state = {"qkv_proj.weight": _scaled(qkv_rows, rows[:, None]), "out_proj.weight": _rows(out)}
+    if any(projection.bias is not None for projection in (*input_projections, out)):
         biases = [_bias(projection) for projection in input_projections]
-        state |= {"qkv_proj.bias": _scaled(torch.cat(biases), rows), "out_proj.bias": _bias(outer)}
+        state |= {"qkv_proj.bias": _scaled(torch.cat(biases), rows), "out_proj.bias": _bias(out)}
     memory_layout = {"memory_format": torch.contiguous_format}
     state_copies = {name: tensor.detach().clone(**memory_layout) for name, tensor in state.items()}
     decoder_options = {"rotation": rotation, "sight": sight, "n_kv_heads": G}
@@ -251,9 +251,9 @@ def _new_decoder(state, n_heads, d_k, options):
     out_weight, sight = state["out_proj.weight"], options["sight"]
     d_model, concat_width = out_weight.shape
     wide_dtype = torch.promote_types(out_weight.dtype, torch.float32)  # gains are multiplied in it
-    for name, dtype in {"sink": out_weight.dtype, "qk_norm": wide_dtype}.items():
-        if getattr(sight, name) is not None:
-            state[name] = _tensor(getattr(sight, name), dtype).to(out_weight.device)
+    for field, dtype in {"sink": out_weight.dtype, "qk_norm": wide_dtype}.items():
+        if getattr(sight, field) is not None:
+            state[field] = _tensor(getattr(sight, field), dtype).to(out_weight.device)
     options = options | {"sizes": (d_k, concat_width // n_heads), "bias": "out_proj.bias" in state}
     with torch.device("meta"):  # neither memory nor random numbers for weights soon replaced
         decoder = DecoderAttention(d_model, n_heads, **options)
@@ -275,11 +275,11 @@ def _tensor(array, dtype):
 def _matrices(projections, H, G, d_k):
     """Return copies of the four matrices in two projections without biases."""
     biases = {name: projection.bias for name, projection in projections.items()}
-    biased = [name for name, bias in biases.items() if bias is not None and bool(bias.any())]
+    with_bias = [name for name, bias in biases.items() if bias is not None and bool(bias.any())]
     require(
-        not biased,
+        not with_bias,
         ValueError,
-        f"the bias of {' and '.join(biased)} is not zero; expected none, since Params hold no "
+        f"the bias of {' and '.join(with_bias)} is not zero; expected none, since Params hold no "
         f"biases. Make the layer with bias=False, or stay in PyTorch.",
     )
     qkv_weight, out_weight = (projection.weight for projection in projections.values())

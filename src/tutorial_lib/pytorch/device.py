@@ -14,7 +14,7 @@ def available_devices() -> list:
     """List this machine's devices, the best first, such as ``["cuda:0", "cpu"]`` (chapter 11)."""
     gpu_numbers = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
     mps_names = ["mps"] if torch.backends.mps.is_available() else []
-    return [*(f"cuda:{number}" for number in gpu_numbers), *mps_names, "cpu"]
+    return [*(f"cuda:{gpu_index}" for gpu_index in gpu_numbers), *mps_names, "cpu"]
 
 
 def find_device(device, *, name="device") -> torch.device:
@@ -65,12 +65,12 @@ def describe_device(device) -> str:
     Introduced in chapter 11. Such as ``"cuda:0: Tesla T4, capability 7.5, 15 GiB; fast in float16;
     one of cuda:0, cpu"``, and TUTORIAL_LIB_DEVICE where it is set.
     """
-    device, compute = find_device(device), capability(device)
+    device, version = find_device(device), capability(device)
     hardware = {"cpu": f"{os.cpu_count()} cores", "mps": "Apple's GPU"}.get(device.type)
-    if compute:
+    if version:
         properties = torch.cuda.get_device_properties(device)
         memory_gib = properties.total_memory / GIB
-        hardware = f"{properties.name}, capability {compute[0]}.{compute[1]}, {memory_gib:.0f} GiB"
+        hardware = f"{properties.name}, capability {version[0]}.{version[1]}, {memory_gib:.0f} GiB"
     dtype, names = str(best_dtype(device)).removeprefix("torch."), ", ".join(available_devices())
     env_note = f", {VARIABLE}={os.environ[VARIABLE]}" if os.environ.get(VARIABLE) else ""
     return f"{device}: {hardware}; fast in {dtype}; one of {names}{env_note}"

@@ -18,7 +18,7 @@ INTEGERS = (
 POSITIONS = torch.int64, torch.int32, torch.float64, torch.float32  # bfloat16 has no 257
 
 
-def require_module(module, kind, mend):
+def require_module(module, kind, advice):
     """Require a module of a class of this library; `mend` says what to do with another.
 
     Raises
@@ -28,7 +28,7 @@ def require_module(module, kind, mend):
     if not isinstance(module, kind):
         raise TypeError(
             f"module is a {type(module).__name__}; expected a {kind.__name__} of this library. "
-            f"{mend}"
+            f"{advice}"
         )
 
 
@@ -70,19 +70,19 @@ def _require_sequence(name, value, length, module):
         )
 
 
-def _require_device(name, tensor, other, device):
+def _require_device(name, tensor, reference, device):
     if tensor.device != device:
         raise ValueError(
-            f"{name} is on {tensor.device} and {other} is on {device}; expected one device. "
+            f"{name} is on {tensor.device} and {reference} is on {device}; expected one device. "
             f"Move it: {name}.to({str(device)!r})."
         )
 
 
-def _require_dtype(name, tensor, like, dtypes, expected):
-    kind = getattr(tensor, "dtype", type(tensor).__name__)
-    if not isinstance(tensor, torch.Tensor) or kind not in dtypes or kind != like.dtype:
+def _require_dtype(name, tensor, reference, dtypes, expected):
+    dtype = getattr(tensor, "dtype", type(tensor).__name__)
+    if not isinstance(tensor, torch.Tensor) or dtype not in dtypes or dtype != reference.dtype:
         raise TypeError(
-            f"{name} is of type {kind}; expected {expected}. "
+            f"{name} is of type {dtype}; expected {expected}. "
             f"Convert it, for example torch.as_tensor({name}).to({dtypes[0]})."
         )
 
@@ -242,18 +242,18 @@ def require_rotated(X, positions, n):
 
 def _require_positions(positions, tokens):
     try:
-        fits = torch.broadcast_shapes(positions.shape, tokens) == tokens
+        is_broadcast = torch.broadcast_shapes(positions.shape, tokens) == tokens
     except RuntimeError:
-        fits = False
-    if not fits or positions.shape[-1:] != tokens[-1:]:
+        is_broadcast = False
+    if not is_broadcast or positions.shape[-1:] != tokens[-1:]:
         raise ShapeError(
             f"positions has shape {tuple(positions.shape)}; expected (..., T) with T={tokens[-1]} "
             f"that broadcasts to the tokens' {tokens}. Positions of each sequence, (B, T), need a "
             f"head axis: positions[:, None]."
         )
     if _may_check(positions) and (tokens[-1] > 1 or positions.is_floating_point()):
-        wide = float if positions.is_floating_point() else np.int64
-        require_positions(positions.numpy(force=True).astype(wide), tokens)
+        wide_dtype = float if positions.is_floating_point() else np.int64
+        require_positions(positions.numpy(force=True).astype(wide_dtype), tokens)
 
 
 def _may_check(tensor):
@@ -265,8 +265,8 @@ def _require_pad(pad, batch, T, may_check):
     expected = "a tensor of integers, how many tokens at the left of each sequence are padding"
     _require_dtype("pad", pad, pad, INTEGERS, expected)
     if not torch.compiler.is_compiling():  # a graph holds no numbers
-        numbers = pad.numpy(force=True) if may_check(pad) else np.zeros(pad.shape, np.int64)
-        require_pad(numbers, tuple(batch), T)
+        pad_lengths = pad.numpy(force=True) if may_check(pad) else np.zeros(pad.shape, np.int64)
+        require_pad(pad_lengths, tuple(batch), T)
 
 
 def require_tensor_pad(pad, batch, T, device):

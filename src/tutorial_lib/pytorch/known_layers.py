@@ -11,7 +11,7 @@ from tutorial_lib.contract import require
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.pytorch.doors import FLOATS
 
-WINDOWS = {  # whose window a layer has
+WINDOW_FINDERS = {  # whose window a layer has
     "none": lambda attention: None,
     "layer": lambda attention: attention.sliding_window,
     "model": lambda attention: getattr(attention.config, "sliding_window", None),
@@ -19,7 +19,7 @@ WINDOWS = {  # whose window a layer has
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownLayer:
     """What an attention class of transformers holds, and how it uses it."""
 
     parts: tuple = ("q_proj", "k_proj", "v_proj", "o_proj")  # its projections, the output's last
@@ -28,71 +28,71 @@ class Known:
     shift: int = 0  # what is added to the weight of such a norm
     sinks: bool = False  # whether it has a parameter `sinks`
     half: bool = True  # which entries are a pair, as in `Rotation`
-    window: Callable = WINDOWS["none"]  # finds the window of a layer
+    window: Callable = WINDOW_FINDERS["none"]  # finds the window of a layer
     rotates: Callable = lambda attention: True  # whether a layer rotates its queries and keys
     reads: tuple = ()  # attributes that these two read, or that would say that parts were lost
     fixed: tuple = ("is_causal",)  # names in FIXED that the layer or its configuration listens to
 
 
-def _windowed(**options):
-    return Known(window=WINDOWS["layer"], reads=("sliding_window",), **options)
+def _windowed_layer(**options):
+    return KnownLayer(window=WINDOW_FINDERS["layer"], reads=("sliding_window",), **options)
 
 
-CAPPED = "is_causal", "attn_logit_softcapping"
+CAPPED_SETTINGS = "is_causal", "attn_logit_softcapping"
 GPT2 = {
-    "gpt2.GPT2Attention": Known(
+    "gpt2.GPT2Attention": KnownLayer(
         parts=("c_attn", "c_proj"),
         linear="transformers.pytorch_utils.Conv1D",
         fixed=("is_causal", "is_cross_attention"),
     )
 }
 LLAMAS = {
-    "llama.LlamaAttention": Known(),
-    "mistral.MistralAttention": Known(window=WINDOWS["model"]),
-    "gpt_oss.GptOssAttention": _windowed(sinks=True),
-    "apertus.ApertusAttention": Known(norm="ApertusRMSNorm"),
-    "cohere.CohereAttention": Known(half=False, reads=("use_qk_norm",)),
-    "cohere2.Cohere2Attention": _windowed(
+    "llama.LlamaAttention": KnownLayer(),
+    "mistral.MistralAttention": KnownLayer(window=WINDOW_FINDERS["model"]),
+    "gpt_oss.GptOssAttention": _windowed_layer(sinks=True),
+    "apertus.ApertusAttention": KnownLayer(norm="ApertusRMSNorm"),
+    "cohere.CohereAttention": KnownLayer(half=False, reads=("use_qk_norm",)),
+    "cohere2.Cohere2Attention": _windowed_layer(
         half=False, rotates=lambda attention: attention.sliding_window is not None
     ),
-    "exaone4.Exaone4Attention": Known(
+    "exaone4.Exaone4Attention": KnownLayer(
         norm="Exaone4RMSNorm",
         window=lambda attention: attention.sliding_window if attention.is_sliding else None,
         rotates=lambda attention: attention.sliding_window is None or attention.is_sliding,
         reads=("sliding_window",),
     ),
-    "gemma.GemmaAttention": Known(),
-    "gemma2.Gemma2Attention": _windowed(fixed=CAPPED),
-    "gemma3.Gemma3Attention": _windowed(norm="Gemma3RMSNorm", shift=1, fixed=CAPPED),
-    "glm.GlmAttention": Known(half=False),
-    "glm4.Glm4Attention": Known(half=False),
-    "granite.GraniteAttention": Known(),
-    "helium.HeliumAttention": Known(half=False),
-    "ministral.MinistralAttention": _windowed(),
-    "mixtral.MixtralAttention": Known(window=WINDOWS["model"]),
-    "nemotron.NemotronAttention": Known(),
-    "olmo.OlmoAttention": Known(fixed=("is_causal", "clip_qkv")),
-    "phi.PhiAttention": Known(
+    "gemma.GemmaAttention": KnownLayer(),
+    "gemma2.Gemma2Attention": _windowed_layer(fixed=CAPPED_SETTINGS),
+    "gemma3.Gemma3Attention": _windowed_layer(norm="Gemma3RMSNorm", shift=1, fixed=CAPPED_SETTINGS),
+    "glm.GlmAttention": KnownLayer(half=False),
+    "glm4.Glm4Attention": KnownLayer(half=False),
+    "granite.GraniteAttention": KnownLayer(),
+    "helium.HeliumAttention": KnownLayer(half=False),
+    "ministral.MinistralAttention": _windowed_layer(),
+    "mixtral.MixtralAttention": KnownLayer(window=WINDOW_FINDERS["model"]),
+    "nemotron.NemotronAttention": KnownLayer(),
+    "olmo.OlmoAttention": KnownLayer(fixed=("is_causal", "clip_qkv")),
+    "phi.PhiAttention": KnownLayer(
         parts=("q_proj", "k_proj", "v_proj", "dense"), reads=("qk_layernorm",)
     ),
-    "phi3.Phi3Attention": Known(parts=("qkv_proj", "o_proj"), window=WINDOWS["model"]),
-    "qwen2.Qwen2Attention": _windowed(),
-    "qwen3.Qwen3Attention": _windowed(norm="Qwen3RMSNorm"),
-    "qwen3_moe.Qwen3MoeAttention": _windowed(norm="Qwen3MoeRMSNorm"),
-    "seed_oss.SeedOssAttention": Known(),
-    "smollm3.SmolLM3Attention": Known(
-        window=WINDOWS["layer"],
+    "phi3.Phi3Attention": KnownLayer(parts=("qkv_proj", "o_proj"), window=WINDOW_FINDERS["model"]),
+    "qwen2.Qwen2Attention": _windowed_layer(),
+    "qwen3.Qwen3Attention": _windowed_layer(norm="Qwen3RMSNorm"),
+    "qwen3_moe.Qwen3MoeAttention": _windowed_layer(norm="Qwen3MoeRMSNorm"),
+    "seed_oss.SeedOssAttention": KnownLayer(),
+    "smollm3.SmolLM3Attention": KnownLayer(
+        window=WINDOW_FINDERS["layer"],
         rotates=lambda attention: bool(attention.use_rope),
         reads=("sliding_window", "use_rope"),
     ),
-    "stablelm.StableLmAttention": Known(reads=("qk_layernorm",)),
-    "starcoder2.Starcoder2Attention": Known(window=WINDOWS["model"]),
+    "stablelm.StableLmAttention": KnownLayer(reads=("qk_layernorm",)),
+    "starcoder2.Starcoder2Attention": KnownLayer(window=WINDOW_FINDERS["model"]),
 }
 CONVERSIONS = {
     "decoder_from_gpt2(attention)": GPT2,
     "decoder_from_llama(attention, rotary)": LLAMAS,
 }
-FIXED = {
+FIXED_SETTINGS = {
     "is_causal": (True, "lets no query look at a later key"),
     "is_cross_attention": (False, "looks at the keys of its own sequence"),
     "attn_logit_softcapping": (None, "puts no cap on scores"),
@@ -111,7 +111,7 @@ NORMS = "q_norm", "k_norm"
 PLAIN_ROPE_TYPES = "default", "linear", "llama3", "yarn", "proportional"
 
 
-def require_layer(attention, known):
+def require_layer(attention, known_layers):
     """Require a layer of one of the known classes, GPT2 or LLAMAS, exactly, and return its Known.
 
     Raises
@@ -121,21 +121,22 @@ def require_layer(attention, known):
         known, or a computation that a DecoderAttention does not do
     ShapeError : projections, biases or norms that do not fit its heads
     """
-    kind = {_path_of(name): kind for name, kind in known.items()}.get(_path(attention))
+    kind = {_hf_path(part): kind for part, kind in known_layers.items()}.get(_class(attention))
     if kind is None:
-        raise TypeError(_unknown_message(attention, known))
+        raise TypeError(_unknown_message(attention, known_layers))
     class_paths = dict.fromkeys(kind.parts, kind.linear)
     if kind.norm:
         class_paths |= dict.fromkeys(NORMS, f"{type(attention).__module__}.{kind.norm}")
-    for name, path in class_paths.items():
-        part = _path(getattr(attention, name, None))
+    for part, class_path in class_paths.items():
+        found = _class(getattr(attention, part, None))
         require(
-            part == path,
+            found == class_path,
             TypeError,
-            f"attention.{name} is a {part}; expected a {path}, since what another class adds would "
-            f"be lost. Merge an adapter into the weight first, model.merge_and_unload(); remove a "
-            f"parametrization, torch.nn.utils.parametrize.remove_parametrizations(part, 'weight'); "
-            f"load a quantised model without quantisation.",
+            f"attention.{part} is a {found}; expected a {class_path}, since what another class "
+            f"adds would be lost. Merge an adapter into the weight first, "
+            f"model.merge_and_unload(); remove a parametrization, "
+            f"torch.nn.utils.parametrize.remove_parametrizations(part, 'weight'); load a quantised "
+            f"model without quantisation.",
         )
     tensors = require_untouched("attention", attention)
     _require_nothing_lost(attention, kind, tensors)
@@ -149,16 +150,16 @@ def _require_nothing_lost(attention, known_layer, tensors):
     used_names |= {"sinks"} if known_layer.sinks else set()
     attributes = {name for name in vars(attention) if not name.startswith("_")}
     attributes -= {*ATTRIBUTES, *known_layer.reads, *known_layer.fixed}
-    losses = ", ".join([*(name for name in tensors if name not in used_names), *sorted(attributes)])
+    extras = ", ".join([*(name for name in tensors if name not in used_names), *sorted(attributes)])
     require(
-        not losses,
+        not extras,
         ValueError,
-        f"attention has {losses}, which would be lost; expected only what a DecoderAttention has "
+        f"attention has {extras}, which would be lost; expected only what a DecoderAttention has "
         f"too. Delete what the {type(attention).__name__} does not need, or stay with "
         f"transformers.",
     )
     for name in known_layer.fixed:
-        required, reason = FIXED[name]
+        required, reason = FIXED_SETTINGS[name]
         current = getattr(attention, name, getattr(attention.config, name, required))
         require(
             current == required,
@@ -193,14 +194,14 @@ def _required_shapes(attention, known_layer, shapes):
     head_counts = (shared, 1, 1) if len(known_layer.parts) == 4 else (shared + 2,)  # of one KV head
     n_rows, *_, d_model = (shapes[f"{part}.weight"][::axis_order][0] for part in known_layer.parts)
     G = n_rows // (head_counts[0] * d_k)
-    required = dict.fromkeys([f"{name}.weight" for name in NORMS], (d_k,))
-    ends = [*((n * d_k * G, d_model) for n in head_counts), (d_model, shared * d_k * G)]
-    for part, shape in zip(known_layer.parts, ends, strict=True):
-        required |= {f"{part}.weight": shape[::axis_order], f"{part}.bias": shape[:1]}
-    required = {name: shape for name, shape in required.items() if name in shapes}
-    ends = [*((f"{n * d_k}*G", "d_model") for n in head_counts), ("d_model", f"{shared * d_k}*G")]
-    pattern = ", ".join(f"({', '.join(shape[::axis_order])})" for shape in ends)
-    return required, f"{pattern} for G KV heads of {d_k} numbers, each with {shared} query heads"
+    shape_of = dict.fromkeys([f"{name}.weight" for name in NORMS], (d_k,))
+    sizes = [*((n * d_k * G, d_model) for n in head_counts), (d_model, shared * d_k * G)]
+    for part, shape in zip(known_layer.parts, sizes, strict=True):
+        shape_of |= {f"{part}.weight": shape[::axis_order], f"{part}.bias": shape[:1]}
+    shape_of = {name: shape for name, shape in shape_of.items() if name in shapes}
+    sizes = [*((f"{n * d_k}*G", "d_model") for n in head_counts), ("d_model", f"{shared * d_k}*G")]
+    pattern = ", ".join(f"({', '.join(shape[::axis_order])})" for shape in sizes)
+    return shape_of, f"{pattern} for G KV heads of {d_k} numbers, each with {shared} query heads"
 
 
 def require_rotary(rotary, attention):
@@ -214,7 +215,7 @@ def require_rotary(rotary, attention):
     require(
         cls.__module__ == type(attention).__module__ and "RotaryEmbedding" in cls.__name__,
         TypeError,
-        f"rotary is a {_path(rotary)}; expected the rotary embedding of {_path(attention)}, "
+        f"rotary is a {_class(rotary)}; expected the rotary embedding of {_class(attention)}, "
         f"which has the frequencies. The model has it: model.model.rotary_emb.",
     )
     tensors = require_untouched("rotary", rotary)
@@ -252,8 +253,8 @@ def _frequencies(rotary, attention, tensors):
 
 def require_untouched(name, module):
     """Require no hooks, no replaced method, and plain tensors of floats; return them by name."""
-    for path, child in module.named_modules(prefix=name):
-        origin = "on this one module" if "forward" in vars(child) else _foreign(type(child).forward)
+    for path, part in module.named_modules(prefix=name):
+        origin = "on this one module" if "forward" in vars(part) else _foreign(type(part).forward)
         require(
             not origin,
             ValueError,
@@ -261,7 +262,7 @@ def require_untouched(name, module):
             f"knows what another computes. Load the model without what replaces it, such as "
             f"device_map, adapters or patches for speed.",
         )
-        for hook in (*child._forward_pre_hooks.values(), *child._forward_hooks.values()):
+        for hook in (*part._forward_pre_hooks.values(), *part._forward_hooks.values()):
             require(
                 getattr(hook, "__module__", None) == RECORDER,
                 ValueError,
@@ -280,7 +281,7 @@ def _plain_tensors(name, module):
         require(
             is_strided and tensor.dtype in FLOATS and not tensor.is_meta,
             TypeError,
-            f"{name}.{path} is a {_path(tensor)} of {tensor.dtype} on {tensor.device}; expected a "
+            f"{name}.{path} is a {_class(tensor)} of {tensor.dtype} on {tensor.device}; expected a "
             f"plain tensor of floats that has its data. Load the whole model, without "
             f"quantisation, sharding or offloading.",
         )
@@ -302,12 +303,12 @@ def eps_of(norm):
     return vars(norm).get("variance_epsilon", vars(norm).get("eps"))
 
 
-def _path_of(name):
+def _hf_path(name):
     family, class_name = name.split(".")
     return f"transformers.models.{family}.modeling_{family}.{class_name}"
 
 
-def _path(value):
+def _class(value):
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
@@ -318,35 +319,35 @@ def _unknown_message(attention, known_layers):
     remedy = "Stay with transformers, or copy its parameters into a DecoderAttention yourself and "
     remedy += "compare what the two return."
     return (
-        f"attention is a {_path(attention)}{difference}; expected the attention of one layer of a "
+        f"attention is a {_class(attention)}{difference}; expected the attention of one layer of a "
         f"model of transformers, whose class is exactly one of these: {names}. {advice or remedy}"
     )
 
 
 def _advice(attention):
     """Say where the layer is, if what was given has one, or which function takes it."""
-    conversions = {_path_of(name): call for call, layers in CONVERSIONS.items() for name in layers}
-    if _path(attention) in conversions:
-        return f"For this one call {conversions[_path(attention)]}."
+    conversions = {_hf_path(name): call for call, layers in CONVERSIONS.items() for name in layers}
+    if _class(attention) in conversions:
+        return f"For this one call {conversions[_class(attention)]}."
     if not isinstance(attention, nn.Module):
         return "A model has them, for example model.model.layers[0].self_attn."
     for name, module in attention.named_modules():
-        if _path(module) in conversions:
+        if _class(module) in conversions:
             indexed_path = re.sub(r"\.(\d+)", r"[\1]", f"attention.{name}")
             return f"It contains one: give {indexed_path}."
     return ""
 
 
-def _difference(attention, known):
+def _difference(attention, layers):
     """Say in what a layer differs from the known class that it comes from, or from the first."""
-    name_of = {_path_of(name): name for name in known}
+    name_of = {_hf_path(name): name for name in layers}
     base_paths = (f"{cls.__module__}.{cls.__qualname__}" for cls in type(attention).__mro__)
-    base_name = next((name_of[path] for path in base_paths if path in name_of), next(iter(known)))
-    kind = known[base_name]
+    base_name = next((name_of[path] for path in base_paths if path in name_of), next(iter(layers)))
+    base = layers[base_name]
     names = {*attention._modules, *attention._parameters, *attention._buffers}
     names |= {name for name in vars(attention) if not name.startswith("_")} - ATTRIBUTES
-    expected_names = {*kind.parts, *kind.reads, *kind.fixed, *(NORMS if kind.norm else ())}
-    extra_names, missing_parts = sorted(names - expected_names), sorted(set(kind.parts) - names)
+    expected_names = {*base.parts, *base.reads, *base.fixed, *(NORMS if base.norm else ())}
+    extra_names, missing_parts = sorted(names - expected_names), sorted(set(base.parts) - names)
     differences = [f"has {', '.join(extra_names)}"] if extra_names else []
     differences += [f"does not have {', '.join(missing_parts)}"] if missing_parts else []
     difference_text = " and ".join(differences) or "has code of its own for the same parts"

@@ -21,8 +21,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from tutorial_lib.contract import checked, require
 from tutorial_lib.pytorch.device import best_device
 
-LOOK_EVERY_S = 0.02
-START = "from tutorial_lib.pytorch.processes import work; work()"
+POLL_INTERVAL_S = 0.02
+WORKER_CODE = "from tutorial_lib.pytorch.processes import work; work()"
 # What torchrun sets for a process, and what the processes that it starts must not inherit.
 TORCHRUN = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
@@ -59,7 +59,7 @@ def run_parallel(
     TimeoutError : not done in time; names the ranks that are still at work
     Exception : what a worker raised, with a note that names its rank
     """
-    module, name = (getattr(worker, key, None) for key in ("__module__", "__qualname__"))
+    module, name = (getattr(worker, field, None) for field in ("__module__", "__qualname__"))
     require(
         callable(worker) and module not in (None, "__main__") and name and "<" not in name,
         TypeError,
@@ -71,14 +71,14 @@ def run_parallel(
         folder = Path(name)
         with (folder / "job").open("wb") as job_file:
             pickle.dump(sys.path, job_file)
-            pickle.dump((worker, arguments, _meeting_place(folder, port), timeout_s), job_file)
+            pickle.dump((worker, arguments, _init_method(folder, port), timeout_s), job_file)
         workers.start(folder, n_processes)
         workers.wait(folder, timeout_s)
         result_paths = (folder / f"result{rank}" for rank in range(n_processes))
         return [pickle.loads(path.read_bytes()) for path in result_paths]
 
 
-def _meeting_place(folder, port):
+def _init_method(folder, port):
     if port is None:
         return (folder / "meet").as_uri()
     port_message = f"port={port}; expected 1 to 65535. Leave port out, and none is needed."
@@ -119,7 +119,7 @@ class _Workers(contextlib.AbstractContextManager):
         inherited = {name: value for name, value in os.environ.items() if name not in TORCHRUN}
         environment = {"GLOO_SOCKET_IFNAME": LOOPBACK, **inherited}
         for rank in range(n_processes):
-            command = [sys.executable, "-c", START, str(folder), str(rank), str(n_processes)]
+            command = [sys.executable, "-c", WORKER_CODE, str(folder), str(rank), str(n_processes)]
             with (folder / f"log{rank}").open("wb") as log_file:
                 popen_options = {"env": environment, "start_new_session": True, "stdout": log_file}
                 popen_options |= {"stdin": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -133,7 +133,7 @@ class _Workers(contextlib.AbstractContextManager):
             finished_ranks = [rank for rank, exit_code in enumerate(codes) if exit_code == 0]
             failed += [rank for rank in finished_ranks if not (folder / f"result{rank}").exists()]
             if failed:
-                raise _failure(folder, failed, codes)
+                raise _worker_error(folder, failed, codes)
             running_ranks = [rank for rank, exit_code in enumerate(codes) if exit_code is None]
             if not running_ranks:
                 return
@@ -143,22 +143,22 @@ class _Workers(contextlib.AbstractContextManager):
                     f"{timeout_s} s; all are ended. Give more time, timeout_s=..., or look for "
                     f"a step that not every process takes: the others wait for it."
                 )
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(POLL_INTERVAL_S)
 
 
-def _failure(folder, failed_ranks, codes):
+def _worker_error(folder, failed_ranks, codes):
     error_paths = {rank: folder / f"error{rank}" for rank in failed_ranks}
     errors = [pickle.loads(path.read_bytes()) for path in error_paths.values() if path.exists()]
     silent_ranks = [rank for rank in failed_ranks if not error_paths[rank].exists()]
     if not silent_ranks:  # the first may have made the others fail
         return pickle.loads(min(errors)[1])
-    rank, code = silent_ranks[0], codes[silent_ranks[0]]
-    by = f"was killed by {signal.Signals(-code).name}" if code < 0 else "died"
+    rank, status = silent_ranks[0], codes[silent_ranks[0]]
+    ending = f"was killed by {signal.Signals(-status).name}" if status < 0 else "died"
     log_text = (folder / f"log{rank}").read_text(encoding="utf-8", errors="replace").strip()
     return RuntimeError(
-        f"rank {rank} of {len(codes)} processes {by}, exit code {code}, before it gave a result; "
-        f"the others are ended. Look for what ends the process, such as os._exit or a lack of "
-        f"memory. The last it printed: {log_text[-2000:] or 'nothing'}"
+        f"rank {rank} of {len(codes)} processes {ending}, exit code {status}, before it gave a "
+        f"result; the others are ended. Look for what ends the process, such as os._exit or a lack "
+        f"of memory. The last it printed: {log_text[-2000:] or 'nothing'}"
     )
 
 
@@ -173,8 +173,9 @@ def work():
         with join(rank, n_processes, init_method=init_method, timeout_s=timeout_s) as mesh:
             result_bytes = pickle.dumps(worker(mesh, *arguments))
     except BaseException as error:
-        when = time.monotonic_ns()  # one clock for all processes
-        _write(folder / f"error{rank}", pickle.dumps((when, _portable(error, rank, n_processes))))
+        time_ns = time.monotonic_ns()  # one clock for all processes
+        error_bytes = _pickled_error(error, rank, n_processes)
+        _write(folder / f"error{rank}", pickle.dumps((time_ns, error_bytes)))
         _kill_group(os.getpid())  # with what the worker has started, waiting for none of it
         os._exit(1)
     _write(folder / f"result{rank}", result_bytes)
@@ -198,7 +199,7 @@ def _write(path, data):
     draft_path.replace(path)
 
 
-def _portable(error, rank, n_processes):
+def _pickled_error(error, rank, n_processes):
     report = "".join(traceback.format_exception(error)).strip()
     if isinstance(error, Exception):
         error.add_note(f"Raised in rank {rank} of {n_processes} processes:\n{report}")

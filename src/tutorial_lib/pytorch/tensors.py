@@ -85,16 +85,16 @@ class TensorContract(Contract):
         if modules and tensors:
             tensors = {"the weights": next(modules[0].parameters()), **tensors}
         for name, tensor in tensors.items():
-            name_of_like, like = next(iter(tensors.items()))
+            other_name, other = next(iter(tensors.items()))
             is_float = tensor.is_floating_point()
-            if is_float and tensor.dtype != like.dtype and not autocast_converts(tensor, like):
+            if is_float and tensor.dtype != other.dtype and not autocast_converts(tensor, other):
                 raise TypeError(
-                    f"{name} is in {tensor.dtype}, {name_of_like} in {like.dtype}; expected one "
-                    f"precision. Convert one of the two: {name}.to({like.dtype})."
+                    f"{name} is in {tensor.dtype}, {other_name} in {other.dtype}; expected one "
+                    f"precision. Convert one of the two: {name}.to({other.dtype})."
                 )
-            if tensor.device != like.device:
+            if tensor.device != other.device:
                 raise ValueError(
-                    f"{name} is on {tensor.device}, {name_of_like} on {like.device}; expected one "
-                    f"device. Move one of the two: {name}.to({str(like.device)!r})."
+                    f"{name} is on {tensor.device}, {other_name} on {other.device}; expected one "
+                    f"device. Move one of the two: {name}.to({str(other.device)!r})."
                 )
         return values

@@ -17,7 +17,7 @@ from tutorial_lib.elements.sources import FOLDER
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.grammar import ID, WORDS, sample_documents
 from tutorial_lib.models.head_scores import logit_terms, run_with
-from tutorial_lib.models.language import KINDS, encode, in_eight_bits
+from tutorial_lib.models.language import WORDS_HINT, encode, in_eight_bits
 from tutorial_lib.records import checkpoint
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF"
@@ -202,7 +202,7 @@ STRANGE = [
 
 def test_sentence_is_read_and_refused_as_encode_does(show):
     page = show(element())
-    given = {"words": WORDS, "positions": 64, "kinds": KINDS, "example": "the dogs that bark"}
+    given = {"words": WORDS, "positions": 64, "kinds": WORDS_HINT, "example": "the dogs that bark"}
     good = ["the dogs that bark", " dogs\tdogs  ( ", "the " * 63]
     found = page.evaluate(READS.format(source=TYPED), [[*good, *STRANGE], given])
     assert found[:3] == [encode(text).tolist() for text in good]

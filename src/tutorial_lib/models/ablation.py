@@ -16,7 +16,7 @@ from tutorial_lib.models.head_scores import require_ids_of, require_outputs, run
 from tutorial_lib.models.layers import require_heads
 from tutorial_lib.multihead import trace
 
-HOW = ("zero", "mean", "resample")
+REPLACEMENTS = ("zero", "mean", "resample")
 ONCE = "expected each head once, since a removed head cannot be removed again. Drop the duplicate."
 
 
@@ -47,9 +47,9 @@ def replacement_outputs(
     require(len(set(heads)) == len(heads), ValueError, f"heads is {heads}; {ONCE}")
     require_heads(model.layers, *heads)
     require(
-        how in HOW,
+        how in REPLACEMENTS,
         ValueError,
-        f"how is {how!r}; expected one of {HOW}. Take 'mean' for mean ablation.",
+        f"how is {how!r}; expected one of {REPLACEMENTS}. Take 'mean' for mean ablation.",
     )
     _, traces = run(model, others)
     own = {(layer, head): traces[layer].heads[:, head] for layer, head in heads}  # (n, T, d_v)

@@ -121,12 +121,12 @@ def compose(model: TinyModel, first: tuple, second: tuple, *, through: object = 
     1.0
     """
     require_heads(model.layers, first, second)
-    later, earlier = (f"{layer}.{head}" for layer, head in (second, first))
+    later_head, earlier_head = (f"{layer}.{head}" for layer, head in (second, first))
     require(
         first[0] < second[0],
         ValueError,
-        f"head {later} reads nothing of head {earlier}: expected the second head in a later layer, "
-        f"since a layer reads what earlier ones have added. "
+        f"head {later_head} reads nothing of head {earlier_head}: expected the second head in a "
+        f"later layer, since a layer reads what earlier ones have added. "
         + ("Exchange them." if second[0] < first[0] else "Take heads of two layers."),
     )
     message = f"through={through!r}; expected one of {PATHS}. A head reads by these."

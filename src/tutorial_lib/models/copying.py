@@ -70,8 +70,8 @@ def sample_sequences(
         f"{LENGTH}, so that a block repeats. Give a pair such as (4, 12), or (6, 6).",
     )
     periods = rng.integers(periods[0], periods[1] + 1, (n, 1))
-    blocks = rng.permuted(np.tile(np.arange(VOCABULARY), (n, 1)), axis=1)  # no token twice
-    ids = np.take_along_axis(blocks, np.arange(LENGTH + 1) % periods, axis=1)
+    token_orders = rng.permuted(np.tile(np.arange(VOCABULARY), (n, 1)), axis=1)  # no token twice
+    ids = np.take_along_axis(token_orders, np.arange(LENGTH + 1) % periods, axis=1)
     return ids, np.arange(LENGTH) >= periods
 
 
@@ -99,9 +99,9 @@ def loss_and_gradients(model: TinyModel, ids: "int n tokens", known: object) -> 
     dX, dU = linear_backward(traces[-1].X + traces[-1].Y, model.U, dlogits)
     gradients = [dU]
     for layer_trace in traces[::-1]:
-        own = multi_head_attention_backward(layer_trace, dX)
-        gradients = [own.dW_Q, own.dW_K, own.dW_V, own.dW_O, *gradients]
-        dX = dX + own.dX  # around the layer, and through it
+        grads = multi_head_attention_backward(layer_trace, dX)
+        gradients = [grads.dW_Q, grads.dW_K, grads.dW_V, grads.dW_O, *gradients]
+        dX = dX + grads.dX  # around the layer, and through it
     _, dE = linear_backward(one_hot[:, :-1], model.E, dX)  # a lookup is a product: chapter 01
     dP = np.zeros(model.P.shape)
     dP[: dX.shape[1]] = dX.sum(axis=0)

@@ -46,15 +46,15 @@ def _chances_of_new(grammar, length):
     is_possible = grammar.chances > 0
     names_next, is_surname = (is_possible[:, words].any(axis=1) for words in (GIVEN, SURNAME))
     chances = grammar.chances[names_next][:, is_possible.any(axis=0) & GIVEN]  # (states, names)
-    even = np.allclose(chances, chances[:, :1])
+    is_uniform = np.allclose(chances, chances[:, :1])
     surnames_only = not is_possible[is_surname][:, ~SURNAME].any() and not is_surname[0]
     surname_follows = (is_surname[grammar.follows] == GIVEN) | ~is_possible
     require(
-        even and surnames_only and surname_follows.all(),
+        is_uniform and surnames_only and surname_follows.all(),
         ValueError,
-        f"the grammar has {'names and surnames apart' if even else 'uneven names'}; expected one "
-        f"chance for all names, wherever a name is possible, and a surname after each and nowhere "
-        f"else, or the chance of a new name is not known. Change the rules.",
+        f"the grammar has {'names and surnames apart' if is_uniform else 'uneven names'}; expected "
+        f"one chance for all names, wherever a name is possible, and a surname after each and "
+        f"nowhere else, or the chance of a new name is not known. Change the rules.",
     )
     return is_surname, (1 - 1 / max(1, chances.shape[1])) ** np.arange(length)
 

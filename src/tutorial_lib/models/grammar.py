@@ -149,9 +149,9 @@ def _word_tasks(ids, decided_by):
     plural, nested = _is("noun:p", "they")[ids[documents, decided_by]], count_between(CLOSING) > 0
     n_singular = count_between(_is("noun:s") | GIVEN)
     n_attractors = np.where(plural, n_singular, count_between(_is("noun:p")))
-    adjacent = decided_by == np.arange(ids.shape[1] - 1)
+    is_next = decided_by == np.arange(ids.shape[1] - 1)
     lagged = np.pad(ids, ((0, 0), (2, 0)))[:, :-3]  # the word before the last
-    cases = [verb & (is_that[ids[:, :-1]] | is_that[lagged] & adjacent), verb & (n_attractors > 0)]
+    cases = [verb & (is_that[ids[:, :-1]] | is_that[lagged] & is_next), verb & (n_attractors > 0)]
     cases += [verb & (count_between(is_that) > 0), verb & nested, verb, closing & nested, closing]
     cases += [SURNAME[word], _is("reflexive")[word], _is("pronoun")[word]]  # the first that holds
     return np.where(decided_by >= 0, np.select(cases, [1, 4, 2, 3, 0, 8, 7, 9, 5, 6]), -1)

@@ -192,9 +192,9 @@ def require_target(target):
         f"target is an array of {target.dtype}; expected positions, signed whole numbers, "
         f"or -1 for none. Convert it first: target.astype(int).",
     )
-    for n, t in np.argwhere((target < -1) | (target > np.arange(target.shape[1]))):
+    for doc, t in np.argwhere((target < -1) | (target > np.arange(target.shape[1]))):
         raise ValueError(
-            f"target is {target[n, t]} at ({n}, {t}); expected a position from 0 to {t}, which "
+            f"target is {target[doc, t]} at ({doc}, {t}); expected a position from 0 to {t}, which "
             f"query {t} can see, or -1 for none."
         )
     require(

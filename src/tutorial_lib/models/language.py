@@ -15,11 +15,11 @@ from tutorial_lib.models.layers import split_layers
 from tutorial_lib.multihead import trace
 from tutorial_lib.projection import Params
 
-KINDS = (
+WORDS_HINT = (
     "It has nouns such as dogs, verbs such as bark, names such as Anna Kern, adverbs such as "
     "often, pronouns such as they and themselves, and “the that . ( ) [ ]”."
 )
-LONGEST_SHOWN = 20  # letters of a word that is refused
+MAX_SHOWN_LENGTH = 20  # letters of a word that is refused
 
 
 @record(made_by="Make one with BlockModel.of(checkpoint(name)).")
@@ -41,15 +41,15 @@ class BlockModel:
 
     def check(self):
         """Require feeds that fit the layers."""
-        feed_lengths = [len(feed) for feed in self.feeds]
+        feed_lengths = [len(mlp_weights) for mlp_weights in self.feeds]
         require(
             feed_lengths == [2] * len(self.layers),
             ShapeError,
             f"feeds has entries of {feed_lengths} matrices; expected W_1 and W_2 for each of "
             f"{len(self.layers)} layers. Give as many pairs.",
         )
-        for feed in self.feeds:
-            mlp.contract.check((self.E, *feed), {})
+        for mlp_weights in self.feeds:
+            mlp.contract.check((self.E, *mlp_weights), {})
 
     @property
     def arrays(self):
@@ -73,10 +73,10 @@ def run_blocks(model: BlockModel, ids: "int ... T") -> tuple:
     Introduced in chapter 19. Each trace is of the normed X.
     """
     X, traces = embed(ids, model.E, model.P), []
-    for params, feed in zip(model.layers, model.feeds, strict=True):
+    for params, mlp_weights in zip(model.layers, model.feeds, strict=True):
         traces.append(trace(rms_norm(X), params, mask=causal_mask(ids.shape[-1])))
         X = X + traces[-1].Y
-        X = X + mlp(rms_norm(X), *feed)
+        X = X + mlp(rms_norm(X), *mlp_weights)
     return rms_norm(X) @ model.U, traces
 
 
@@ -132,31 +132,31 @@ def _word_fault(word):
     if word in ID:
         return f"'{word}' is put in front by itself. Leave it out."
     word_parts = re.findall(r"[^\W_]+|[\W_]", word)
-    excerpt = word if len(word) <= LONGEST_SHOWN else word[:LONGEST_SHOWN] + "…"
+    excerpt = word if len(word) <= MAX_SHOWN_LENGTH else word[:MAX_SHOWN_LENGTH] + "…"
     message = f"'{excerpt}' is no word of this text"
     if all(part in ID for part in word_parts):
         return f"{message}, but its parts are. Put blanks between them: “{' '.join(word_parts)}”."
     if neighbours := _similar_words(excerpt):
         return f"{message}; near it: {', '.join(neighbours)}. Take one of its words."
-    return f"{message}. {KINDS}"
+    return f"{message}. {WORDS_HINT}"
 
 
 def _similar_words(word):
     """Return up to three words of the text that a few changed letters make of this one."""
-    distances = {entry: _distance(word.lower(), entry.lower()) for entry in ID if ID[entry]}
+    distances = {entry: _edit_distance(word.lower(), entry.lower()) for entry in ID if ID[entry]}
     max_distance = min(max(2, len(word) // 2), len(word) - 1)
     nearest_words = sorted(distances, key=distances.get)[:3]
     return [entry for entry in nearest_words if distances[entry] <= max_distance]
 
 
-def _distance(source, target):
+def _edit_distance(source, target):
     """Count the letters to insert, delete or replace to make b of a."""
-    row = list(range(len(target) + 1))
+    costs = list(range(len(target) + 1))
     for source_letter in source:
-        last_row, row = row, [row[0] + 1]
+        previous, costs = costs, [costs[0] + 1]
         for j, y in enumerate(target):
-            row.append(min(row[j] + 1, last_row[j + 1] + 1, last_row[j] + (source_letter != y)))
-    return row[-1]
+            costs.append(min(costs[j] + 1, previous[j + 1] + 1, previous[j] + (source_letter != y)))
+    return costs[-1]
 
 
 @checked

@@ -11,17 +11,18 @@ AXES = {"TinyModel": (3, 3, 3, 2), "BlockModel": (3, 3, 3, 2, 2, 2)}  # of the a
 def split_layers(arrays, kind):
     """Return E, P, the arrays of each layer, and U, of what checkpoint(name) returns."""
     require_value("arrays", arrays, list[object])
-    n, axes = len(AXES[kind]), tuple(map(np.ndim, arrays[2:-1]))
+    n_arrays, axes = len(AXES[kind]), tuple(map(np.ndim, arrays[2:-1]))
     fits = [name for name, layer in AXES.items() if axes == layer * max(1, len(axes) // len(layer))]
     require(
         kind in fits,
         ShapeError,
-        f"{len(arrays)} arrays make no {kind}; expected E, P, {n} for each layer, and U: {3 + n}, "
-        f"{3 + 2 * n} or more. "
+        f"{len(arrays)} arrays make no {kind}; expected E, P, {n_arrays} for each layer, and U: "
+        f"{3 + n_arrays}, {3 + 2 * n_arrays} or more. "
         + (f"Take {fits[0]}.of(arrays)." if fits else "Is the checkpoint whole, and of this kind?"),
     )
     E, P, *matrices, U = arrays
-    return E, P, [matrices[start : start + n] for start in range(0, len(matrices), n)], U
+    starts = range(0, len(matrices), n_arrays)
+    return E, P, [matrices[start : start + n_arrays] for start in starts], U
 
 
 def require_heads(layers, *heads):
@@ -32,13 +33,13 @@ def require_heads(layers, *heads):
             TypeError,
             f"a head is named {head!r}; expected a tuple (layer, head). Head 1.2 is (1, 2).",
         )
-        limit = len(layers)
+        count = len(layers)
         for name, index in zip(("layer", "head"), head, strict=True):
             require_whole(name, index)
             require(
-                0 <= index < limit,
+                0 <= index < count,
                 ValueError,
-                f"{name} {index} of {limit}: expected 0 to {limit - 1}. Choose one that is there; "
+                f"{name} {index} of {count}: expected 0 to {count - 1}. Choose one that is there; "
                 f"the first is {name} 0.",
             )
-            limit = layers[head[0]].n_heads
+            count = layers[head[0]].n_heads

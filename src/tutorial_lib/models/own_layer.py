@@ -24,7 +24,7 @@ from tutorial_lib.variants.patterns import attention_with_sink, require_sink_sco
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 D_MODEL, HEADS = 64, 4
-BATCH, WARM_UP, OUTER, FORGETS = 16, 200, 2.5, 4  # as experiments/known_text.py trains
+BATCH, WARM_UP, TABLE_RATE, AVERAGE_LAG = 16, 200, 2.5, 4  # as experiments/known_text.py trains
 
 
 @record(made_by="Make it with OwnLayer(params, frequencies, window, sink).")
@@ -246,8 +246,8 @@ def loss_and_gradients(model: OwnModel, ids: "int n tokens") -> tuple:
     dX, dU = linear_backward(passes[-1].X + passes[-1].Y, model.U, dlogits)
     gradients = [dU]
     for layer_pass in passes[::-1]:
-        dX_layer, own = backward_pass(layer_pass, dX)
-        dX, gradients = dX + dX_layer, [*own, *gradients]  # around the layer, and through it
+        dX_layer, grads = backward_pass(layer_pass, dX)
+        dX, gradients = dX + dX_layer, [*grads, *gradients]  # around the layer, and through it
     _, dE = linear_backward(one_hot[:, :-1], model.E, dX)
     dP = np.zeros(model.P.shape)
     dP[: dX.shape[1]] = dX.sum(axis=0)
@@ -279,15 +279,15 @@ def train_own(
         loss, gradients = loss_and_gradients(model.of(arrays), sample_documents(rng, BATCH).ids)
         warm_rate = rate * min(1, step / WARM_UP)
         arrays, adam_memories = _adam_update(model, arrays, gradients, adam_memories, warm_rate)
-        share = FORGETS / (step + FORGETS - 1)
-        averages = [mean + share * (W - mean) for mean, W in zip(averages, arrays, strict=True)]
+        new_share = AVERAGE_LAG / (step + AVERAGE_LAG - 1)
+        averages = [mean + new_share * (W - mean) for mean, W in zip(averages, arrays, strict=True)]
         yield step, loss, replace(model.of(averages), steps=model.steps + step)
 
 
-def _adam_update(model, arrays, gradients, moments, rate):
+def _adam_update(model, arrays, gradients, memories, rate):
     """One step of Adam, at a larger rate for E, P and U; return arrays and both memories."""
     n_tables = 2 if model.has_positions else 1  # of E and P
     table_arrays = ([*array_list[:n_tables], array_list[-1]] for array_list in (arrays, gradients))
-    tables, table_memory = adam_step(*table_arrays, moments[0], rate * OUTER)
-    inner, layer_memory = adam_step(arrays[n_tables:-1], gradients[n_tables:-1], moments[1], rate)
-    return [*tables[:-1], *inner, tables[-1]], (table_memory, layer_memory)
+    tables, table_memory = adam_step(*table_arrays, memories[0], rate * TABLE_RATE)
+    middle, layer_memory = adam_step(arrays[n_tables:-1], gradients[n_tables:-1], memories[1], rate)
+    return [*tables[:-1], *middle, tables[-1]], (table_memory, layer_memory)

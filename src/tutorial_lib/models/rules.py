@@ -40,19 +40,19 @@ def alternatives(rule: str) -> list:
     """Return the alternatives of a rule: pairs of a chance and a tuple of what follows."""
     choices = []
     for alternative in rule.split("|"):
-        weight, *parts = alternative.split() or [""]
+        rule_weight, *parts = alternative.split() or [""]
         require(
-            parts and re.fullmatch(r"[\d.]*[1-9][\d.]*", weight),
+            parts and re.fullmatch(r"[\d.]*[1-9][\d.]*", rule_weight),
             ValueError,
             f"an alternative of {rule!r} is {alternative.strip()!r}; expected a weight above 0 and "
             f"what follows, since a word shows the choice. Write '1 word'.",
         )
-        choices.append((float(weight), tuple(parts)))
-    total_weight = sum(weight for weight, _ in choices)
-    return [(weight / total_weight, parts) for weight, parts in choices]
+        choices.append((float(rule_weight), tuple(parts)))
+    weight_sum = sum(rule_weight for rule_weight, _ in choices)
+    return [(rule_weight / weight_sum, parts) for rule_weight, parts in choices]
 
 
-def _split_marks(part):
+def _symbol_marks(part):
     """Return a part's symbol or word, and its marks."""
     return re.fullmatch(r"(.[^<>]*)(.*)", part).groups()
 
@@ -60,7 +60,7 @@ def _split_marks(part):
 def _checked_choices(symbol, rule, vocabulary):
     """Return the alternatives of a rule, of known symbols and words."""
     choices = alternatives(rule)
-    unknown = {name for _, parts in choices for name, _ in map(_split_marks, parts)} - vocabulary
+    unknown = {name for _, parts in choices for name, _ in map(_symbol_marks, parts)} - vocabulary
     require(
         not unknown,
         ValueError,
@@ -75,7 +75,7 @@ def _expand(rules_of, parts, within=()):
 
     `rules_of` are the alternatives of each symbol. `within` are the symbols that these parts begin.
     """
-    symbol, marks = _split_marks(parts[0])
+    symbol, marks = _symbol_marks(parts[0])
     if symbol not in rules_of:
         yield 1.0, symbol, marks, parts[1:]
         return
@@ -120,7 +120,7 @@ def compile_rules(rules: dict, words: list[str], *, start: str = "text") -> Gram
     choices = {symbol: _checked_choices(symbol, rule, vocabulary) for symbol, rule in rules.items()}
     _checked_choices("the start", f"1 {start}", vocabulary)
     note_names = sorted(set(re.findall(r">(\w+)", " ".join(rules.values()))))
-    names, state_of, states = (*note_names, ""), {(start,): 0}, []
+    names, state_numbers, states = (*note_names, ""), {(start,): 0}, []
     for parts in (open_states := [(start,)]):  # grows while it is read
         table_rows = np.zeros((4, len(words)))
         table_rows[2:] = len(note_names)
@@ -131,11 +131,11 @@ def compile_rules(rules: dict, words: list[str], *, start: str = "text") -> Gram
                 f"the text ends after {word!r}; expected one that goes on, to be cut off at "
                 f"any length. Let the rule end in {start!r}.",
             )
-            if next_parts not in state_of:
-                state_of[next_parts] = len(state_of)
+            if next_parts not in state_numbers:
+                state_numbers[next_parts] = len(state_numbers)
                 open_states.append(next_parts)
             name_indices = [names.index(name) for name in _mark_names(marks, names)]
-            table_rows[:, words.index(word)] = chance, state_of[next_parts], *name_indices
+            table_rows[:, words.index(word)] = chance, state_numbers[next_parts], *name_indices
         states.append(table_rows)
     chances, *tables = np.stack(states, axis=1)
     return Grammar(chances, *(table.astype(int) for table in tables), names)

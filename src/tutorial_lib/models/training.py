@@ -22,8 +22,8 @@ def adam_step(arrays: list[np.ndarray], gradients: list[np.ndarray], memory: obj
     zeros = [np.zeros(array.shape) for array in arrays]
     steps, means, squares = memory or (0, zeros, zeros)
     steps += 1
-    means = [mean + 0.1 * (g - mean) for mean, g in zip(means, gradients, strict=True)]
-    squares = [s + 0.02 * (g**2 - s) for s, g in zip(squares, gradients, strict=True)]
+    means = [mean + 0.1 * (dW - mean) for mean, dW in zip(means, gradients, strict=True)]
+    squares = [s + 0.02 * (dW**2 - s) for s, dW in zip(squares, gradients, strict=True)]
     new_arrays = []
     for array, mean, square in zip(arrays, means, squares, strict=True):
         divisor = np.sqrt(square / (1 - 0.98**steps)) + 1e-8

@@ -120,10 +120,10 @@ REFUSED = [
     ("The dogs", f"'The' {UNKNOWN}; near it: the, they, she. Take one of its words."),
     ("Anna, Kern", f"'Anna,' {UNKNOWN}; near it: Anna. Take one of its words."),
     ("dogs barking", f"'barking' {UNKNOWN}; near it: barks, bark. Take one of its words."),
-    ("the elephant", f"'elephant' {UNKNOWN}. {language.KINDS}"),
-    ("a", f"'a' {UNKNOWN}. {language.KINDS}"),
-    ("the-dog", f"'the-dog' {UNKNOWN}. {language.KINDS}"),
-    ("x" * 5000, f"'{'x' * 20}…' {UNKNOWN}. {language.KINDS}"),
+    ("the elephant", f"'elephant' {UNKNOWN}. {language.WORDS_HINT}"),
+    ("a", f"'a' {UNKNOWN}. {language.WORDS_HINT}"),
+    ("the-dog", f"'the-dog' {UNKNOWN}. {language.WORDS_HINT}"),
+    ("x" * 5000, f"'{'x' * 20}…' {UNKNOWN}. {language.WORDS_HINT}"),
 ]
 
 
@@ -147,12 +147,12 @@ def test_changed_letters_are_counted_as_by_trying_all_ways():
         return min(min(edit_counts) + 1, edit_distance(word[1:], other[1:]) + (word[0] != other[0]))
 
     for word, other in itertools.product(["", "a", "dgo", "dogs", "mice", "gods"], repeat=2):
-        assert language._distance(word, other) == edit_distance(word, other), (word, other)
+        assert language._edit_distance(word, other) == edit_distance(word, other), (word, other)
 
 
 def test_all_that_kinds_names_is_of_this_text():
     words = "dogs bark Anna Kern often they themselves the that . ( ) [ ]"
-    assert all(word in language.KINDS for word in words.split())
+    assert all(word in language.WORDS_HINT for word in words.split())
     assert len(encode(words)) == 1 + 14
 
 

@@ -24,7 +24,7 @@ from tutorial_lib.elements.markup import (
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.grammar import CLASSES, WORDS
 from tutorial_lib.models.head_scores import logit_terms
-from tutorial_lib.models.language import KINDS, eight_bits, encode, in_eight_bits
+from tutorial_lib.models.language import WORDS_HINT, eight_bits, encode, in_eight_bits
 
 _KEYS_SHOWN, _WORDS_SHOWN = 2, 6
 _GROUPS = {  # of the chips: their names, and the classes of the grammar
@@ -295,7 +295,7 @@ class _Answer:
 def _helps(words, sentence):
     """Return what is shown to a reader who typed no word, or an unknown one."""
     if tuple(words) == WORDS:
-        return {"kinds": KINDS, "example": "the dogs that bark"}
+        return {"kinds": WORDS_HINT, "example": "the dogs that bark"}
     return {"kinds": f"It has: {' '.join(words)}.", "example": sentence}
 
 

@@ -268,7 +268,7 @@ def new_record(file, *, seed, where=None, by=None):
     for name, value in (where | by).items():
         print(f"  {name:14}{value}")
     values = f"experiments/{Path(file).name}", seed, where, by, time.strftime("%Y-%m")
-    return dict(zip(records.HEAD, values, strict=True))
+    return dict(zip(records.HEAD_KEYS, values, strict=True))
 
 
 def write(name, record):

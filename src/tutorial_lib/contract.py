@@ -54,9 +54,9 @@ MADE_BY = {  # class -> what is expected, and how to make one
     tuple: "a tuple. Convert it first: tuple({name}).",
     callable: "a function. Give it uncalled, for example {name}=lambda: module(X).",
 }
-NUMPY_TOO = {bool: bool | np.bool_, float: Real}  # class -> what will do
+NUMPY_CLASSES = {bool: bool | np.bool_, float: Real}  # class -> what will do
 PROPERTIES = {"H": "n_heads", "G": "n_kv_heads"}  # the axes of a record whose property differs
-KINDS = {  # word before the axes -> what is required of the entries
+ENTRY_CHECKS = {  # word before the axes -> what is required of the entries
     "": require_operand,
     "any": lambda name, array: require_operand(name, array, finite=False),
     "raw": lambda name, array: None,
@@ -67,11 +67,11 @@ KINDS = {  # word before the axes -> what is required of the entries
         f"Convert tokens with Vocabulary.ids, or floats with {name}.astype(int).",
     ),
 }
-LAST = {  # the same, where an array is checked last, against the lengths of all others
+LATE_CHECKS = {  # the same, where an array is checked last, against the lengths of all others
     "mask": lambda name, mask, shape: require_mask(mask, shape),
     "gradient": require_gradient,
 }
-VALUES = {  # what is no array -> its check
+CHECKS = {  # what is no array -> its check
     "length": require_length,
     "integer": require_whole,
     callable: lambda name, value: require_instance(name, value, callable),
@@ -90,7 +90,7 @@ def require(holds, error, sentence):
 
 def require_instance(name, value, kind):
     """Require an instance of a class, or what is `callable`; MADE_BY says how to make one."""
-    fits = callable(value) if kind is callable else isinstance(value, NUMPY_TOO.get(kind, kind))
+    fits = callable(value) if kind is callable else isinstance(value, NUMPY_CLASSES.get(kind, kind))
     if not fits or (kind is float and isinstance(value, bool)):
         recipe = MADE_BY.get(kind, f"{kind.__name__}.").format(name=name)
         raise TypeError(f"{name} is a {type(value).__name__}; expected {recipe}")
@@ -98,8 +98,8 @@ def require_instance(name, value, kind):
 
 def require_value(name, value, annotation, **sizes):
     """Require what an annotation asks for; `sizes` are the lengths of some of its axes."""
-    if annotation in VALUES:
-        VALUES[annotation](name, value)
+    if annotation in CHECKS:
+        CHECKS[annotation](name, value)
     elif isinstance(annotation, str):
         axes = Axes(annotation)
         axes.measure(name, value, sizes)
@@ -121,7 +121,7 @@ def require_value(name, value, annotation, **sizes):
 class Axes:
     """What an annotation such as `"any ... H S d_k"` asks of an array, read once."""
 
-    kinds, last, require_array = KINDS, LAST, staticmethod(require_array)
+    kinds, last, require_array = ENTRY_CHECKS, LATE_CHECKS, staticmethod(require_array)
 
     def __init__(self, annotation):
         kind_word, _, axes_text = annotation.partition(" ")
@@ -140,10 +140,8 @@ class Axes:
             sizes[axis] = math.prod(int(f) if f.isdigit() else sizes[f] for f in factors)
         shape, first, n = tuple(array.shape), self.before, array.ndim - len(self.names)
         if n < 0 or (n > 0 and not self.batched):
-            mend = "Drop an axis." if n > 0 else f"Add the missing axes, for example {name}[None]."
-            raise ShapeError(
-                f"{name} has shape {shape}, {len(shape)} axes; expected {self}. {mend}"
-            )
+            fix = "Drop an axis." if n > 0 else f"Add the missing axes, for example {name}[None]."
+            raise ShapeError(f"{name} has shape {shape}, {len(shape)} axes; expected {self}. {fix}")
         for axis, length in zip(self.names, shape[:first] + shape[first + n :], strict=True):
             if length == 0:
                 raise ShapeError(
@@ -174,39 +172,39 @@ class Contract:
         self.optional = {name for name, p in parameters.items() if p.default is None}
         self.calls_back = callable in annotations.values()
         types = type | GenericAlias
-        self.values = {n: a for n, a in annotations.items() if a in VALUES or isinstance(a, types)}
+        self.values = {n: a for n, a in annotations.items() if a in CHECKS or isinstance(a, types)}
         classes = {n: a.__args__ for n, a in annotations.items() if isinstance(a, GenericAlias)}
         self.lists = {name for name, (kind,) in classes.items() if hasattr(kind, "contract")}
-        texts = {n: a for n, a in annotations.items() if isinstance(a, str) and a not in VALUES}
+        texts = {n: a for n, a in annotations.items() if isinstance(a, str) and a not in CHECKS}
         self.axes = {name: self.kind_of_axes(annotation) for name, annotation in texts.items()}
         self.arrays = [(name, a) for name, a in self.axes.items() if a.kind not in a.last]
         self.last = [(name, a) for name, a in self.axes.items() if a.kind in a.last]
 
     def check(self, arguments, options):
         """Check the arguments of a call and return them; that one is missing is left to Python."""
-        passed = dict(zip(self.names, arguments, strict=False), **options)
-        for name in self.optional & passed.keys():
-            if passed[name] is None:
-                del passed[name]
+        inputs = dict(zip(self.names, arguments, strict=False), **options)
+        for name in self.optional & inputs.keys():
+            if inputs[name] is None:
+                del inputs[name]
         sizes = {}
         for name, annotation in self.values.items():
-            if name in passed:
-                require_value(name, passed[name], annotation)
-                sizes |= getattr(passed[name], "sizes", {})
-        arrays = [(name, passed[name], axes) for name, axes in self.arrays if name in passed]
+            if name in inputs:
+                require_value(name, inputs[name], annotation)
+                sizes |= getattr(inputs[name], "sizes", {})
+        arrays = [(name, inputs[name], axes) for name, axes in self.arrays if name in inputs]
         batch_axes = {name: axes.measure(name, array, sizes) for name, array, axes in arrays}
-        for name in self.lists & passed.keys():
-            for index, entry in enumerate(passed[name]):
+        for name in self.lists & inputs.keys():
+            for index, entry in enumerate(inputs[name]):
                 require_fields(f"{name}[{index}]", entry, dict(sizes))
         batch_shape = broadcast_batches(batch_axes)
         for name, array, axes in arrays:
             axes.require_entries(name, array)
         for name, axes in self.last:
-            if name in passed:
+            if name in inputs:
                 sizes.setdefault("S", sizes.get("T"))
                 shape = *batch_shape, *(sizes[axis] for axis in axes.names)
-                axes.require_entries(name, passed[name], shape)
-        return passed
+                axes.require_entries(name, inputs[name], shape)
+        return inputs
 
 
 _call = _Call()
@@ -270,7 +268,7 @@ def require_fields(name, instance, sizes):
     """Require of each array of a record the axes that its annotation names, and `sizes`."""
     for field, annotation in type(instance).__annotations__.items():
         array = getattr(instance, field)
-        if isinstance(annotation, str) and annotation not in VALUES and array is not None:
+        if isinstance(annotation, str) and annotation not in CHECKS and array is not None:
             Axes(annotation).measure(f"{name}.{field}", array, sizes)
 
 

@@ -7,18 +7,18 @@ from itertools import cycle, islice
 from tutorial_lib.contract import checked, require
 from tutorial_lib.errors import ShapeError, require_length
 
-HEADS = ("kv_heads", "d_k", "d_v")
-MAY_BE_NONE = ("rope_dim", "channels", "random")  # lengths within a field that may be 0
+KV_FIELDS = ("kv_heads", "d_k", "d_v")
+MAY_BE_ZERO = ("rope_dim", "channels", "random")  # lengths within a field that may be 0
 LAYERS = {  # kind of layer -> the fields of a model that give the size of its cache
-    "full": HEADS,  # a key and a value per token
-    "window": (*HEADS, "window"),  # the same, only of the newest tokens
+    "full": KV_FIELDS,  # a key and a value per token
+    "window": (*KV_FIELDS, "window"),  # the same, only of the newest tokens
     "latent": ("latent",),  # a latent and a RoPE part of the key per token
     "state": ("state",),  # one state per head, however long the sequence is
     "chosen": ("latent", "chosen"),  # the same, and a short key of the indexer
-    "pool": (*HEADS, "window", "pool"),  # a window, and one pooled key for every `pool` tokens
-    "chosen pool": (*HEADS, "window", "chosen"),  # the same, and short keys of the indexer
-    "both": HEADS,  # nothing: a bidirectional layer computes all keys again
-    "sparse": (*HEADS, "sparse"),  # nothing: bidirectional, on some of the pairs
+    "pool": (*KV_FIELDS, "window", "pool"),  # a window, and one pooled key for every `pool` tokens
+    "chosen pool": (*KV_FIELDS, "window", "chosen"),  # the same, and short keys of the indexer
+    "both": KV_FIELDS,  # nothing: a bidirectional layer computes all keys again
+    "sparse": (*KV_FIELDS, "sparse"),  # nothing: bidirectional, on some of the pairs
 }
 
 
@@ -267,7 +267,7 @@ def require_model(model):
     for field in sorted(required | ({"full", "shared"} & set(model))):
         lengths = model[field] if isinstance(model[field], dict) else {field: model[field]}
         for axis_name, length in lengths.items():
-            if length != 0 or axis_name not in MAY_BE_NONE:
+            if length != 0 or axis_name not in MAY_BE_ZERO:
                 require_length(f"{axis_name} of {name}", length)
     n_named = len(kinds) - len(pattern)
     if max(n_named + 1, model.get("shared", 0) + 1) > model["layers"]:

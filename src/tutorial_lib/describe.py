@@ -8,7 +8,7 @@ import numpy as np
 
 # How far from a rounding boundary a number must be: more than two processors differ. In single
 # precision, with few decimals, five times what a trained model's losses do; relative above 10.
-DOUBLE, SINGLE, FEW = 1e-9, 8e-5, 3
+FLOAT64_MARGIN, FLOAT32_MARGIN, FEW_DECIMALS = 1e-9, 8e-5, 3
 
 
 def show(label, value, *, rows=None, columns=None, decimals=4):
@@ -120,15 +120,15 @@ def describe_attention(weights, tokens, *, query, head=0):
     row = weights[head, query]
     shown = [round_stable(weight, 3) for weight in row.tolist()]  # equal texts keep their order
     key_order = [s for s in np.argsort([-weight for weight in shown], kind="stable") if row[s] > 0]
-    key_texts = [f"{tokens[s]} {_text(shown[s], 3)}" for s in key_order]
+    key_texts = [f"{tokens[s]} {_decimal_text(shown[s], 3)}" for s in key_order]
     key_list = ", ".join(key_texts) if key_texts else "nothing"
     return f"Head {head}: {tokens[query]} looks at {key_list}."
 
 
-def round_stable(value, decimals, off=DOUBLE):
+def round_stable(value, decimals, margin=FLOAT64_MARGIN):
     """Round a number; when outputs are refreshed or compared, refuse one that could flip.
 
-    A value so near, within `off`, to a rounding boundary may round up on one machine and down on
+    A value so near, within `margin`, to a rounding boundary may round up on one machine and down on
     another. It is refused only where the environment variable TUTORIAL_LIB_STRICT is set.
 
     Raises
@@ -136,7 +136,7 @@ def round_stable(value, decimals, off=DOUBLE):
     ValueError : too close to a boundary
     """
     decimal_part = abs(value) * 10.0**decimals % 1
-    if os.environ.get("TUTORIAL_LIB_STRICT") and abs(decimal_part - 0.5) < off * 10.0**decimals:
+    if os.environ.get("TUTORIAL_LIB_STRICT") and abs(decimal_part - 0.5) < margin * 10.0**decimals:
         raise ValueError(
             f"{value!r} lies on a rounding boundary at {decimals} decimals, so its last digit may "
             f"differ between machines. Print more decimals, a fraction, or a comparison."
@@ -161,19 +161,20 @@ def formatter(array, decimals):
     if array.dtype.kind != "f":
         return lambda entry: "✓·"[not entry] if isinstance(entry, bool) else str(entry)
     finite_entries = [entry for entry in array.ravel().tolist() if np.isfinite(entry)]
-    single = array.dtype == np.float32 and decimals <= FEW
-    while not single and any(_is_dyadic_boundary(entry, decimals) for entry in finite_entries):
+    is_single = array.dtype == np.float32 and decimals <= FEW_DECIMALS
+    while not is_single and any(_is_dyadic_boundary(entry, decimals) for entry in finite_entries):
         decimals += 1  # an exact short decimal such as 1/32 prints in full
 
-    def rounded(entry):
-        return round_stable(entry, decimals, SINGLE * max(1, abs(entry) / 10) if single else DOUBLE)
+    def rounded(value):
+        margin = FLOAT32_MARGIN * max(1, abs(value) / 10) if is_single else FLOAT64_MARGIN
+        return round_stable(value, decimals, margin)
 
-    texts = (_text(rounded(entry), max(decimals, 0)) for entry in finite_entries)
+    texts = (_decimal_text(rounded(entry), max(decimals, 0)) for entry in finite_entries)
     n_decimals = max(map(_decimals_of, texts), default=0)
     return lambda entry: f"{rounded(entry):.{n_decimals}f}"
 
 
-def _text(value, decimals):
+def _decimal_text(value, decimals):
     text = f"{round_stable(value, decimals):.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

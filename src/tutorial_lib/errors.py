@@ -7,15 +7,15 @@ class ShapeError(ValueError):
     """The axes of an array, or two arrays together, do not fit."""
 
 
-def first_place(marks):
+def first_index(is_true):
     """Return the index of the first True; of none, an empty one."""
-    return tuple(int(coordinate) for coordinate in next(iter(np.argwhere(marks)), ()))
+    return tuple(int(coordinate) for coordinate in next(iter(np.argwhere(is_true)), ()))
 
 
-def broadcasts(shape, other):
+def broadcasts(shape, target):
     """Say whether an array of a shape broadcasts to another shape, which stays as it is."""
-    length_pairs = zip(reversed(shape), reversed(other), strict=False)
-    return len(shape) <= len(other) and all(size in (1, length) for size, length in length_pairs)
+    length_pairs = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(size in (1, length) for size, length in length_pairs)
 
 
 def require_array(name, value):
@@ -88,7 +88,7 @@ def require_divisible(width_name, width, parts_name, parts):
 def require_finite(name, array):
     """Require that no entry is NaN or infinite; the error names the first position."""
     if not np.isfinite(array).all():
-        position = first_place(~np.isfinite(array))
+        position = first_index(~np.isfinite(array))
         raise ValueError(
             f"{name} is {array[position]} at position {position}; expected finite numbers. "
             f"Look at the step that computed {name}: np.argwhere(~np.isfinite({name})) lists all."
@@ -118,12 +118,12 @@ def require_softmax_rows(scores, axis):
             f"scores has shape {scores.shape}; expected an axis {axis} with at least one entry. "
             f"Choose axis=-1 for attention scores of shape (..., T, S)."
         )
-    top = scores.max(axis=axis)
-    if not np.isfinite(top).all():
-        row_index = first_place(~np.isfinite(top))
+    maxima = scores.max(axis=axis)
+    if not np.isfinite(maxima).all():
+        row_index = first_index(~np.isfinite(maxima))
         raise ValueError(
-            f"the largest score of row {row_index} is {top[row_index]}; expected a finite number. "
-            + _score_remedy(top[row_index])
+            f"the largest score of row {row_index} is {maxima[row_index]}; expected a finite "
+            "number. " + _score_remedy(maxima[row_index])
         )
 
 
@@ -168,15 +168,15 @@ def mask_misfit(mask, shape):
     )
 
 
-def broadcast_batches(batches):
+def broadcast_batches(axes_by_name):
     """Return the shape to which batch axes broadcast; `batches` holds those of each array."""
-    batches = {name: axes for name, axes in batches.items() if axes}
-    if len(set(batches.values())) < 2:
-        return next(iter(batches.values()), ())
+    axes_by_name = {name: axes for name, axes in axes_by_name.items() if axes}
+    if len(set(axes_by_name.values())) < 2:
+        return next(iter(axes_by_name.values()), ())
     try:
-        return np.broadcast_shapes(*batches.values())
+        return np.broadcast_shapes(*axes_by_name.values())
     except ValueError:
-        shape_list = ", ".join(f"{name} has {axes}" for name, axes in batches.items())
+        shape_list = ", ".join(f"{name} has {axes}" for name, axes in axes_by_name.items())
         raise ShapeError(
             f"the leading axes do not fit together: {shape_list}. Expected equal lengths, or 1, "
             f"from the right. Add a batch axis of 1 where one is missing: array[None]."
@@ -200,7 +200,7 @@ def require_ids(ids, vocabulary_size):
     """Require ids from 0 to `vocabulary_size` - 1; the error names the first position."""
     is_outside = (ids < 0) | (ids >= vocabulary_size)
     if is_outside.any():
-        position = first_place(is_outside)
+        position = first_index(is_outside)
         raise ValueError(
             f"ids is {ids[position]} at position {position}; expected 0 to {vocabulary_size - 1}, "
             f"one of the {vocabulary_size} rows of E. Add a row to E, or map unknown tokens first."

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tutorial_lib.contract import MADE_BY, checked, require
-from tutorial_lib.errors import ShapeError, first_place, require_gradient, require_one_precision
+from tutorial_lib.errors import ShapeError, first_index, require_gradient, require_one_precision
 
 
 @checked
@@ -246,6 +246,6 @@ def require_scores(logsumexp, last):
     require(
         not overflows.any(),
         ValueError,
-        f"the scores of query {first_place(overflows)[:-1]} overflow {logsumexp.dtype}; expected a "
+        f"the scores of query {first_index(overflows)[:-1]} overflow {logsumexp.dtype}; expected a "
         f"finite largest one. Q and K are finite, but their products are not: make one smaller.",
     )

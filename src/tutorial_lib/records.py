@@ -29,11 +29,11 @@ ADDRESS = "TUTORIAL_LIB_DATA"
 REPOSITORY = "https://github.com/attention-head-by-head/attention-head-by-head"
 SITE = "https://attention-head-by-head.github.io/attention-head-by-head/"  # `make retarget`
 RELEASE = "0e6d409fcbec564ea97dffa39fde30dea4d75595"  # as in the set-up cells: `make release`
-INSTALL = f"pip install git+{REPOSITORY}@{RELEASE}"
-SEAL = "python -m experiments.measuring"  # of facts, and of files that are new
-TIMEOUT = 60  # seconds without an answer
+INSTALL_COMMAND = f"pip install git+{REPOSITORY}@{RELEASE}"
+SEAL_COMMAND = "python -m experiments.measuring"  # of facts, and of files that are new
+TIMEOUT_S = 60  # seconds without an answer
 
-HEAD = ("script", "seed", "machine", "versions", "measured")  # of a record, in this order
+HEAD_KEYS = ("script", "seed", "machine", "versions", "measured")  # of a record, in this order
 FOLDERS = {"results": ".json", "checkpoints": ".npz", "facts": ".json"}
 CHECKPOINT_KB = {
     "copying": 160,
@@ -44,7 +44,7 @@ CHECKPOINT_KB = {
 
 
 def record(name):
-    """Return what a script of experiments/ measured: a dict that begins with HEAD.
+    """Return what a script of experiments/ measured: a dict that begins with HEAD_KEYS.
 
     `seed` is a number, a list where a script draws from several, or None where nothing is drawn.
 
@@ -53,7 +53,7 @@ def record(name):
     ValueError : no record of this name, a file that is not the one committed, or one without a head
     FileNotFoundError : neither installed nor to be fetched
     """
-    record_dict = json.loads(_read("results", name))
+    record_dict = json.loads(_verified_bytes("results", name))
     require_head(name, record_dict)
     return record_dict
 
@@ -67,7 +67,7 @@ def checkpoint(name):
         holds no arrays of numbers
     FileNotFoundError : neither installed nor to be fetched
     """
-    npz_bytes = _read("checkpoints", name)
+    npz_bytes = _verified_bytes("checkpoints", name)
     require_budget(name, npz_bytes)
     try:
         with np.load(BytesIO(npz_bytes)) as archive:
@@ -87,7 +87,7 @@ def facts(name):
     ValueError : no facts of this name, or a file that is not the one committed
     FileNotFoundError : neither installed nor to be fetched
     """
-    return json.loads(_read("facts", name))
+    return json.loads(_verified_bytes("facts", name))
 
 
 def page_of(room):
@@ -115,19 +115,20 @@ def bank(page):
     return json.loads(re.sub(r"<!--.*?-->", "", text))  # which tell tests where a number comes from
 
 
-def require_head(name, found):
-    """Require that a record begins with HEAD."""
-    leading_keys = tuple(found)[: len(HEAD)]
-    if leading_keys != HEAD:
+def require_head(name, record_dict):
+    """Require that a record begins with HEAD_KEYS."""
+    leading_keys = tuple(record_dict)[: len(HEAD_KEYS)]
+    if leading_keys != HEAD_KEYS:
         raise ValueError(
-            f"record {name!r} begins with {list(leading_keys)}; expected its head, {list(HEAD)}. "
-            f"Let its script begin it with experiments.measuring.new_record(__file__, seed=SEED)."
+            f"record {name!r} begins with {list(leading_keys)}; expected its head, "
+            f"{list(HEAD_KEYS)}. Let its script begin it with "
+            f"experiments.measuring.new_record(__file__, seed=SEED)."
         )
 
 
-def require_budget(name, content):
+def require_budget(name, npz_bytes):
     """Require that a checkpoint has a budget in CHECKPOINT_KB and keeps to it."""
-    size_kb, budget_kb = len(content) / 1000, CHECKPOINT_KB.get(name, 0)
+    size_kb, budget_kb = len(npz_bytes) / 1000, CHECKPOINT_KB.get(name, 0)
     if size_kb > budget_kb:
         raise ValueError(
             f"checkpoint {name!r} has {size_kb:.1f} kB; expected at most {budget_kb} kB, which "
@@ -141,14 +142,14 @@ def _bank_bytes(room, page):
     if bank_file.is_file():
         return bank_file.read_bytes()
     if f"banks/{page}.json" in json.loads(MANIFEST.read_bytes()):
-        return _read("banks", page)
+        return _verified_bytes("banks", page)
     raise ValueError(
         f"The room practice/{room.name} has no bank.json: write the predictions, the quiz and the "
         f"Parsons problem of {page} there, with the keys of another room's bank."
     )
 
 
-def _read(folder, name):
+def _verified_bytes(folder, name):
     """Return the bytes of a file, which are those that were committed."""
     digests = json.loads(MANIFEST.read_bytes())
     path = f"{folder}/{name}{FOLDERS.get(folder, '.json')}"
@@ -156,27 +157,28 @@ def _read(folder, name):
         known_names = [Path(entry).stem for entry in digests if entry.startswith(f"{folder}/")]
         raise ValueError(
             f"There is no {name!r} in data/{folder}; expected one of {known_names}. "
-            f"After adding a file run: {SEAL}."
+            f"After adding a file run: {SEAL_COMMAND}."
         )
-    file_bytes = _content(path)
+    file_bytes = _file_bytes(path)
     digest = hashlib.sha256(file_bytes).hexdigest()
     if digest != digests[path]:
         raise ValueError(
             f"data/{path} has the sha256 {digest}; expected {digests[path]}. Load the page again, "
-            f"or install anew: {INSTALL}. After a change of facts by hand run: {SEAL}; "
-            f"a result or a checkpoint changes where its script in experiments/ writes it."
+            f"or install anew: {INSTALL_COMMAND}. After a change of facts by hand run: "
+            f"{SEAL_COMMAND}; a result or a checkpoint changes where its script in experiments/ "
+            f"writes it."
         )
     return file_bytes
 
 
-def _content(path):
+def _file_bytes(path):
     """Return the bytes of the installed file, or else of the one at the address."""
     if (DATA / path).is_file():
         return (DATA / path).read_bytes()
     if ADDRESS not in os.environ:
         raise FileNotFoundError(
             f"data/{path} is not installed, and {ADDRESS} names no address to fetch it from. "
-            f"Install the library with its data: {INSTALL}."
+            f"Install the library with its data: {INSTALL_COMMAND}."
         )
     address = os.environ[ADDRESS] + path
     try:
@@ -184,12 +186,12 @@ def _content(path):
     except (OSError, ValueError) as error:
         raise FileNotFoundError(
             f"{address} did not load: {error}. Try again, or install the library with its data: "
-            f"{INSTALL}."
+            f"{INSTALL_COMMAND}."
         ) from None
 
 
 def _download(address):
-    with urlopen(address, timeout=TIMEOUT) as response:
+    with urlopen(address, timeout=TIMEOUT_S) as response:
         return response.read()
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.contract import checked, require
-from tutorial_lib.errors import ShapeError, first_place, require_one_precision
+from tutorial_lib.errors import ShapeError, first_index, require_one_precision
 from tutorial_lib.heads import concat_heads, split_heads
 from tutorial_lib.projection import Params
 
@@ -83,7 +83,7 @@ def attend_in_blocks(
     require(
         not np.isnan(heads).any(),
         ValueError,
-        f"(head, query) {first_place(np.isnan(heads))[:-1]} got NaN: a score, or a sum of values, "
+        f"(head, query) {first_index(np.isnan(heads))[:-1]} got NaN: a score, or a sum of values, "
         f"overflows {heads.dtype}, or an input is NaN; expected finite numbers. Make X, W_Q, W_K "
         f"or W_V smaller, or look for NaN in them.",
     )

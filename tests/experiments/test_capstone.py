@@ -113,7 +113,7 @@ def test_a_reader_trains_as_the_script_does(monkeypatch):
 
 
 def test_the_record_is_of_the_script_as_it_is():
-    assert list(RECORD) == [*records.HEAD, "steps", "rate", "window", *FORMS]
+    assert list(RECORD) == [*records.HEAD_KEYS, "steps", "rate", "window", *FORMS]
     assert {kind: list(RECORD[kind]) for kind in FORMS} == {k: list(f) for k, f in FORMS.items()}
     assert (RECORD["steps"], RECORD["rate"], RECORD["window"]) == (WATCHED, capstone.RATE, WINDOW)
     assert WATCHED[-1] == STEPS

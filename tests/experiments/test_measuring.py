@@ -29,7 +29,7 @@ def data(tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
 def test_every_record_says_what_made_it_from_which_seed_where_with_what_and_when(path):
     record = json.loads(path.read_text(encoding="utf-8"))
-    assert tuple(record)[:5] == records.HEAD
+    assert tuple(record)[:5] == records.HEAD_KEYS
     assert record["script"].startswith("experiments/")
     assert (ROOT / record["script"]).is_file()
     script = importlib.import_module(record["script"].removesuffix(".py").replace("/", "."))
@@ -49,7 +49,7 @@ def test_a_record_begins_with_its_head_and_shows_where_it_is_made(capsys, monkey
     clock = SimpleNamespace(strftime=lambda form: time.strftime(form, (2031, 7, *[1] * 7)))
     monkeypatch.setattr(measuring, "time", clock)
     record = measuring.new_record("/a/b/made.py", seed=3, by={"python": "3.99"})
-    assert tuple(record) == records.HEAD
+    assert tuple(record) == records.HEAD_KEYS
     assert (record["script"], record["seed"]) == ("experiments/made.py", 3)
     assert record["machine"] == measuring.machine()
     assert record["versions"] == {"python": "3.99"}

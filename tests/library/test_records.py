@@ -16,8 +16,9 @@ import pytest
 
 from tests.library.test_errors import refuse
 from tutorial_lib import records
-from tutorial_lib.records import CHECKPOINT_KB, DATA, HEAD, MANIFEST, checkpoint, facts, record
+from tutorial_lib.records import CHECKPOINT_KB, DATA, HEAD_KEYS, MANIFEST, checkpoint, facts, record
 
+INSTALL, SEAL = records.INSTALL_COMMAND, records.SEAL_COMMAND
 READERS = {"results": record, "checkpoints": checkpoint, "facts": facts}
 DIGESTS = json.loads(MANIFEST.read_text(encoding="utf-8"))
 NAMES = [re.fullmatch(r"(\w+)/(\w+)\.\w+", path).groups() for path in DIGESTS]
@@ -52,7 +53,7 @@ def sha256(content):
 def test_every_file_has_its_sha256_and_every_sha256_its_file():
     files = [path for folder in records.FOLDERS for path in (DATA / folder).iterdir()]
     digests = {path.relative_to(DATA).as_posix(): sha256(path.read_bytes()) for path in files}
-    assert digests == DIGESTS, f"after a change of facts run: {records.SEAL}"
+    assert digests == DIGESTS, f"after a change of facts run: {SEAL}"
 
 
 def test_a_checkpoint_is_arrays_in_float64_in_the_order_in_which_they_were_saved():
@@ -67,7 +68,7 @@ def test_a_checkpoint_is_arrays_in_float64_in_the_order_in_which_they_were_saved
 @pytest.mark.parametrize("folder", READERS)
 def test_the_error_of_an_unknown_name_lists_the_known_ones(folder):
     known_names = [name for kind, name in NAMES if kind == folder]
-    sentence = f"ValueError: There is no 'copyng' … expected one of {known_names} … {records.SEAL}"
+    sentence = f"ValueError: There is no 'copyng' … expected one of {known_names} … {SEAL}"
     refuse(sentence, lambda: READERS[folder]("copyng"))
 
 
@@ -80,7 +81,7 @@ def test_a_file_is_read_or_fetched_or_the_error_says_how_to_install_it(monkeypat
     monkeypatch.setenv(records.ADDRESS, DATA.as_uri() + "/")
     np.testing.assert_equal(READERS[folder](name), content)
     monkeypatch.delenv(records.ADDRESS)
-    sentence = f"data/{folder}/{name} … is not installed … {records.ADDRESS} … {records.INSTALL}"
+    sentence = f"data/{folder}/{name} … is not installed … {records.ADDRESS} … {INSTALL}"
     refuse(f"FileNotFoundError: {sentence}", lambda: READERS[folder](name))
 
 
@@ -99,7 +100,7 @@ def test_the_error_of_an_address_that_gives_nothing_says_what_to_do(
     address = address.format(port=closed_port, folder=empty_data.as_uri())
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setenv(records.ADDRESS, address)
-    sentence = f"{address}results/gradients.json did not load: … {records.INSTALL}"
+    sentence = f"{address}results/gradients.json did not load: … {INSTALL}"
     refuse(f"FileNotFoundError: {sentence}", lambda: record("gradients"))
 
 
@@ -111,14 +112,16 @@ def test_another_file_is_refused_with_both_sha256_and_what_to_do(plant, monkeypa
         shutil.move(records.DATA / "results", records.DATA / "site" / "results")
         monkeypatch.setenv(records.ADDRESS, (records.DATA / "site").as_uri() + "/")
     digest_words = f"has the sha256 {sha256(b'[]')}; expected {sha256(b'{}')}"
-    remedy = f"Load the page again … {records.INSTALL} … {records.SEAL}"
+    remedy = f"Load the page again … {INSTALL} … {SEAL}"
     refuse(f"ValueError: … {digest_words} … {remedy}", lambda: record("a"))
 
 
-@pytest.mark.parametrize("record_head", [{}, dict.fromkeys(HEAD[:-1]), dict.fromkeys(HEAD[::-1])])
-def test_a_record_without_its_head_is_refused(plant, record_head):
-    plant("results/a.json", json.dumps(record_head | {"times": 1}).encode())
-    head_words = f"expected its head, {list(HEAD)} … new_record(__file__, seed=SEED)"
+@pytest.mark.parametrize(
+    "head", [{}, dict.fromkeys(HEAD_KEYS[:-1]), dict.fromkeys(HEAD_KEYS[::-1])]
+)
+def test_a_record_without_its_head_is_refused(plant, head):
+    plant("results/a.json", json.dumps(head | {"times": 1}).encode())
+    head_words = f"expected its head, {list(HEAD_KEYS)} … new_record(__file__, seed=SEED)"
     refuse(f"ValueError: record 'a' begins with … {head_words}", lambda: record("a"))
 
 
@@ -159,7 +162,7 @@ def test_bits_flipped_before_the_seal_are_refused_in_words(name, monkeypatch):
     for offset in [*rng.integers(300, size=75), *-rng.integers(1, 900, size=75)]:  # head and tail
         content = bytearray(original_bytes)
         content[offset] ^= 1 << rng.integers(8)
-        monkeypatch.setattr(records, "_read", lambda *_, content=content: bytes(content))
+        monkeypatch.setattr(records, "_verified_bytes", lambda *_, content=content: bytes(content))
         try:
             checkpoint(name)
         except ValueError as error:

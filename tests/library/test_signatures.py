@@ -13,7 +13,7 @@ import pytest
 
 import tutorial_lib
 from tests.library.test_errors import NoArithmetic
-from tutorial_lib.contract import LAST, MADE_BY, VALUES, Axes, checked
+from tutorial_lib.contract import CHECKS, LATE_CHECKS, MADE_BY, Axes, checked
 from tutorial_lib.models.grammar import GRAMMAR, Documents, sample_documents
 from tutorial_lib.models.own_layer import OwnLayer, Pass, forward_pass, init_own_model
 from tutorial_lib.models.rules import Grammar
@@ -104,7 +104,7 @@ def valid_value(annotation, name=""):
     """What an annotation allows."""
     if annotation is callable:
         return lambda *arrays: sum(map(np.sum, arrays))
-    if annotation in VALUES:
+    if annotation in CHECKS:
         return LENGTHS.get(LENGTH_ALIASES.get(name, name), 3)
     if isinstance(annotation, GenericAlias):
         return [*map(valid_value, annotation.__args__)] * 2
@@ -186,7 +186,7 @@ def value_faults(annotation):
     """The same of what is no array."""
     if annotation is callable:
         yield 2.5, TypeError, "Give it uncalled"
-    elif annotation in VALUES:
+    elif annotation in CHECKS:
         yield from [(2.5, TypeError, "Give an int"), (True, TypeError, "Give an int")]
     elif isinstance(annotation, GenericAlias):
         yield object(), TypeError, "a list or a tuple"
@@ -206,30 +206,28 @@ def axis_faults(annotations, values):
     for name, annotation in annotations.items():
         if hasattr(annotation, "contract"):
             known_axes |= set(values[name].sizes)
-        elif isinstance(annotation, str) and annotation not in VALUES:
+        elif isinstance(annotation, str) and annotation not in CHECKS:
             axes = Axes(annotation)
             for axis_place, axis in enumerate(axes.names[::-1], 1):
-                if (axis in known_axes or "*" in axis) and axes.kind not in LAST:
+                if (axis in known_axes or "*" in axis) and axes.kind not in LATE_CHECKS:
                     yield name, np.repeat(values[name], 2, axis=-axis_place), f"{name} has shape"
             known_axes |= set(axes.names)
 
 
 def batch_faults(annotations, values):
     """The first two arrays with batch axes that do not broadcast."""
-    texts = {n: a for n, a in annotations.items() if isinstance(a, str) and a not in VALUES}
+    texts = {n: a for n, a in annotations.items() if isinstance(a, str) and a not in CHECKS}
     axes = {name: Axes(text) for name, text in texts.items()}
-    batched = [n for n, a in axes.items() if a.batched and not a.before and a.kind not in LAST]
-    if len(batched) > 1:
-        yield {
-            n: np.stack([values[n]] * copies) for n, copies in zip(batched, (2, 3), strict=False)
-        }
+    names = [n for n, a in axes.items() if a.batched and not a.before and a.kind not in LATE_CHECKS]
+    if len(names) > 1:
+        yield {n: np.stack([values[n]] * copies) for n, copies in zip(names, (2, 3), strict=False)}
 
 
 def call_faults(function, values, array_faults=array_faults):
     """A contract with a right call, what is wrong in its place, and the error."""
     annotations = {n: p.annotation for n, p in inspect.signature(function).parameters.items()}
     for name, annotation in annotations.items():
-        array = isinstance(annotation, str) and annotation not in VALUES
+        array = isinstance(annotation, str) and annotation not in CHECKS
         faults = array_faults(Axes(annotation), values[name]) if array else value_faults(annotation)
         for value, error, message in faults:
             yield function, values, {name: value}, error, message

@@ -53,7 +53,7 @@ def test_what_repeats_version_and_release_agrees():
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     heading = re.search(r"^## (.*)$", changes, re.MULTILINE)[1]
     assert heading.partition(",")[0] == ("Unreleased" if is_development(VERSION) else VERSION)
-    assert f"pip install git+{REPOSITORY}@{RELEASE}" == records.INSTALL, RENEW
+    assert f"pip install git+{REPOSITORY}@{RELEASE}" == records.INSTALL_COMMAND, RENEW
 
 
 @pytest.fixture

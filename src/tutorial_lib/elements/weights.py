@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tutorial_lib.contract import require, require_value
 from tutorial_lib.describe import printable, round_stable
-from tutorial_lib.errors import ShapeError, first_place, require_finite, require_mask
+from tutorial_lib.errors import ShapeError, first_index, require_finite, require_mask
 
 _MOST = {"H": (16, "heads"), "T": (64, "queries"), "S": (64, "keys")}
 _MOST_ROWS = 48  # of the table that needs no script
@@ -121,7 +121,7 @@ def read_weights(weights, tokens, keys, mask):
     seen = weights == weights
     seen = seen if mask is None else seen & mask
     if (hidden := (weights > 0) & ~seen).any():
-        place = first_place(hidden)
+        place = first_index(hidden)
         raise ValueError(
             f"mask hides position {place}, where the weight is {weights[place]}; expected 0. "
             f"Give the mask that made these weights: attention_weights(scores, mask=mask)."
@@ -190,14 +190,14 @@ def _require_lengths(shape, names):
 
 def _require_rows(weights):
     if (negative := weights < 0).any():
-        place = first_place(negative)
+        place = first_index(negative)
         raise ValueError(
             f"weights is {weights[place]} at position {place}; expected 0 to 1. "
             f"If these are scores, attention_weights(scores) makes weights of them."
         )
     sums = weights.sum(axis=-1, dtype=float)
     if (misfits := (abs(sums - 1) > 1e-3) & (sums != 0)).any():  # float16 has 3 digits
-        place = first_place(misfits)
+        place = first_index(misfits)
         raise ValueError(
             f"the row of head {place[0]}, query {place[1]} sums to {sums[place]:.4g} along axis S; "
             f"expected 1, or 0 where a query sees nothing. Give all keys of a row, and weights "

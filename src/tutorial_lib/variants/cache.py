@@ -17,7 +17,7 @@ from tutorial_lib.errors import (
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.projection import Params, project_heads
 
-ROUNDED = (
+FLOAT_KINDS = (
     "{0} is of {1}, and {2} of {3} would change it; expected {3} or less. Convert {0}, or what it "
     "is computed from, such as X: .astype(np.{3}). Or reserve {2} of {1}."
 )
@@ -50,7 +50,7 @@ def write_rows(
     require(
         np.result_type(rows, buffer) == buffer.dtype,
         TypeError,
-        ROUNDED.format("rows", rows.dtype, "a buffer", buffer.dtype),
+        FLOAT_KINDS.format("rows", rows.dtype, "a buffer", buffer.dtype),
     )
     require(length >= 0, ValueError, f"length={length}; expected 0 or more. Count the rows so far.")
     require_capacity(rows.shape[-2], length, buffer.shape[-2])
@@ -172,15 +172,16 @@ class KVCache:
         T = np.shape(V)[-2] if np.ndim(V) > 1 else 0
         for name, rows, buffer in zip("KV", (K, V), self.buffers, strict=True):
             require_array(name, rows)
-            *lead, _, d = buffer.shape
+            *batch, _, width = buffer.shape
             require(
-                T > 0 and rows.shape == (*lead, T, d),
+                T > 0 and rows.shape == (*batch, T, width),
                 ShapeError,
-                f"{name} has shape {rows.shape}; expected ({', '.join(map(str, lead))}, T, {d}) "
-                f"with one T of at least 1 for K and V. Use the cache of this layer and batch.",
+                f"{name} has shape {rows.shape}; expected ({', '.join(map(str, batch))}, T, "
+                f"{width}) with one T of at least 1 for K and V. Use the cache of this layer and "
+                f"batch.",
             )
             cache_dtype = buffer.dtype
-            dtype_message = ROUNDED.format(name, rows.dtype, "a cache", cache_dtype)
+            dtype_message = FLOAT_KINDS.format(name, rows.dtype, "a cache", cache_dtype)
             require(np.result_type(rows, cache_dtype) == cache_dtype, TypeError, dtype_message)
             require_finite(name, rows)
         for buffer, rows in zip(self.buffers, (K, V), strict=True):

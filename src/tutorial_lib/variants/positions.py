@@ -168,8 +168,8 @@ def require_positions(positions, tokens):
     decreases = np.argwhere(np.diff(positions) < 0)
     if len(decreases):
         *batch_index, t = (int(coordinate) for coordinate in decreases[0])
-        before, successor = positions[(*batch_index, t)], positions[(*batch_index, t + 1)]
+        now, following = positions[(*batch_index, t)], positions[(*batch_index, t + 1)]
         raise ValueError(
-            f"positions go backwards, from {before} to {successor} at token {t + 1}; expected that "
+            f"positions go backwards, from {now} to {following} at token {t + 1}; expected that "
             f"none falls along a sequence. To rotate back, negate the frequencies: -frequencies."
         )

@@ -5,7 +5,7 @@ import numpy as np
 from tutorial_lib.contract import checked, require
 from tutorial_lib.errors import ShapeError
 
-_SLACK = 1e-5  # in single precision, rounding makes a gate of 1 or a key of length 1 larger
+_TOLERANCE = 1e-5  # in single precision, rounding makes a gate of 1 or a key of length 1 larger
 
 
 @checked
@@ -73,13 +73,13 @@ def delta_step(
     require_gate("decay", decay, (*k.shape, 1))
     require_gate("beta", beta, (*k.shape[:-1], 1, 1))
     require(
-        np.min(decay) >= 0 and np.max(decay) <= 1 + _SLACK,
+        np.min(decay) >= 0 and np.max(decay) <= 1 + _TOLERANCE,
         ValueError,
         f"decay goes from {np.min(decay)} to {np.max(decay)}; expected 0 to 1, the fraction of the "
         f"state that stays, since above 1 it grows. For a logarithm pass np.exp(decay).",
     )
     require(
-        np.min(beta) >= 0 and _step_size(beta, k).max() <= 2 + _SLACK,
+        np.min(beta) >= 0 and _step_size(beta, k).max() <= 2 + _TOLERANCE,
         ValueError,
         f"beta · |k|² goes from {_step_size(beta, k).min()} to {_step_size(beta, k).max()}; "
         f"expected 0 to 2, since a write leaves 1 - beta · |k|² of what k read, and beyond -1 that "

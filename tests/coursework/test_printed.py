@@ -244,16 +244,6 @@ def test_no_case_of_a_gradient_can_be_paid_for_in_passes_forward(function):
         )
 
 
-def test_one_wide_product_for_each_pair_of_heads_does_not_come_back_in_time():
-    """The thin factors first, and only the last product wide: the cheapest that is wide at all."""
-    test = subject("circuits").tests("compositions")[-1]
-    W_Q, W_K, W_V, W_O = test.case.arguments
-    first, second = W_V[0, 0], W_O[0, : W_V.shape[-1]] @ W_Q[1, 0]
-    a_pair = seconds_of(lambda *thin: thin[0] @ thin[1] @ thin[2].T, first, second, W_K[1, 0])
-    seconds = test.expected.size * a_pair
-    assert seconds > SECONDS, f"it takes {seconds:.1f} of {SECONDS} seconds: make the case larger"
-
-
 @pytest.mark.parametrize("name", ASSIGNMENTS)
 @pytest.mark.long
 def test_a_right_function_is_far_from_every_limit(name):

@@ -96,7 +96,6 @@ TABLE = """
     windowed_step.K: H kept d_k
     windowed_step.V: H kept d_v
     cache: G kept d_k; G kept d_v; 1 1
-    embeddings.sequence: T
     concatenation.gain gradients.scale slopes: H
     fewer_keys.A_K: S R H
     fewer_keys.B_K: S R d_k

@@ -96,6 +96,7 @@ TABLE = """
     windowed_step.K: H kept d_k
     windowed_step.V: H kept d_v
     cache: G kept d_k; G kept d_v; 1 1
+    scored_heads.kinds: T
     concatenation.gain gradients.scale slopes: H
     fewer_keys.A_K: S R H
     fewer_keys.B_K: S R d_k
@@ -151,6 +152,9 @@ NO_SIZES = {
     "free": LIMIT,
     "parameters": LIMIT,
     "kinds": "lists of unequal lengths",
+    "first": ONE,
+    "n_kinds": "how many rules are tried, as furthest is",
+    "furthest": "how many rules are tried, as n_kinds is",
 }
 ITS_OWN_KEYS = {  # functions whose keys are those of the queries
     *("attend_in_blocks", "chunked", "chunked_decay", "linear_attention"),

@@ -26,7 +26,6 @@ FEWER_MASKS = {
     "receptive_field": "a mask is (T, T)",
     "for_torch_layer": "a mask is (B, 1, T, S) or (B, H, T, S)",
 }
-TOO_HEAVY = {"scored_heads"}  # until its cases are cut
 BY_PROMISE = {"promises": "most of its promises are of the layer of chapter 06, where G = H"}
 each_check = pytest.mark.parametrize("name", MISTAKES)
 
@@ -75,7 +74,7 @@ def hidden_cases(name):
     return found.values()
 
 
-@pytest.mark.parametrize("name", sorted({*assignment.names()} - TOO_HEAVY))
+@pytest.mark.parametrize("name", assignment.names())
 def test_no_length_of_a_hidden_case_follows_from_others(name):
     faults = []
     for cases in hidden_cases(name):

@@ -1,7 +1,8 @@
 """What an assignment asks, what is right, and which hidden cases and mistakes it knows.
 
 An assignment is a folder of `assignments/`, named after its topic: `assignment.ipynb`, which
-students get without its `solution` cells, and `grading.py`, which holds `ASSIGNMENT`.
+students get without its `solution` cells, `grading.py`, which holds `ASSIGNMENT`, and
+`mistakes.txt`, with known mistakes as edits of the solution.
 """
 
 import ast
@@ -57,7 +58,7 @@ class Task:
     ----------
     function : its name
     cases : makes the hidden cases from a random generator
-    mistakes : wrong versions that are no edits of the solution; those of `mistakes.txt` are added
+    mistakes : edits of the solution, which stand in `mistakes.txt`
     rtol, atol : how close a value is right
     """
 
@@ -191,20 +192,17 @@ def read_assignment(name):
     module = importlib.util.module_from_spec(spec)
     try:
         exec(spec.loader.source_to_code(path.read_bytes(), str(path)), vars(module))  # no .pyc
-        return _with_mistakes(module.ASSIGNMENT, path.with_name("mistakes.txt"), vars(module))
+        return _with_mistakes(module.ASSIGNMENT, path.with_name("mistakes.txt"))
     except Exception as error:
         raise AssignmentError(f"{path}{_where(error, str(path))}: correct this first") from error
 
 
-def _with_mistakes(assignment, path, by_hand):
+def _with_mistakes(assignment, path):
     """Give each task the mistakes that stand in the file beside, if there is one."""
-    written = read_mistakes(path, by_hand) if path.exists() else {}
+    written = read_mistakes(path, {}) if path.exists() else {}
     if unknown := set(written) - {task.function for task in assignment.tasks}:
         raise AssignmentError(f"{path.name} has mistakes of {', '.join(sorted(unknown))}, no task")
-    tasks = (
-        replace(task, mistakes=(*task.mistakes, *written.get(task.function, ())))
-        for task in assignment.tasks
-    )
+    tasks = (replace(t, mistakes=written.get(t.function, ())) for t in assignment.tasks)
     return replace(assignment, tasks=tuple(tasks))
 
 
@@ -297,7 +295,7 @@ def _digest(assignment, task, case, source):
     """Return what a test's result depends on, besides the hand-in and the limits."""
     arrays = [a if isinstance(a, np.ndarray) else repr(a) for a in case.arguments]
     inputs = [(a.dtype.str, a.shape, a.tobytes()) if hasattr(a, "shape") else a for a in arrays]
-    mistakes = [(m.name, m.edits, getattr(m.function, "__name__", "")) for m in task.mistakes]
+    mistakes = [(m.name, m.edits) for m in task.mistakes]
     judged = task.function, task.rtol, task.atol, mistakes, source
     return _sha256([inputs, judged, assignment.withheld, assignment.torch])
 

@@ -8,14 +8,12 @@ import nbformat
 
 from coursework.grader.assignment import (
     AssignmentError,
-    folder_of,
     read_assignment,
     read_notebook,
     solution_source,
     without_solutions,
 )
 from coursework.grader.batch import as_bytes, points, prove, set_bench
-from coursework.grader.needed import statements_for
 from coursework.grader.records import make_folder, temporary_folder
 from tools.chapters import page
 from tutorial_lib.practice.mistake import pieces_of, replaced
@@ -94,22 +92,8 @@ def _how(assignment):
 def wrong_handin(name, task, mistake):
     """Return the untouched notebook with one mistake's function as the last cell."""
     notebook = without_solutions(read_notebook(name))
-    notebook.cells.append(nbformat.v4.new_code_cell(_wrong_source(name, task, mistake)))
+    notebook.cells.append(nbformat.v4.new_code_cell(_edited_source(name, task, mistake)))
     return as_bytes(notebook)
-
-
-def _wrong_source(name, task, mistake):
-    if mistake.edits:
-        return _edited_source(name, task, mistake)
-    function = mistake.function
-    source = (folder_of(name) / "grading.py").read_text(encoding="utf-8")
-    if function.__name__ == "<lambda>" or f"def {function.__name__}(" not in source:
-        raise AssignmentError(
-            f"{name}, mistake {mistake.name}: write its function with def in grading.py, "
-            "so that it can be handed in"
-        )
-    lines = map(ast.unparse, statements_for([source], [function.__name__]))
-    return "\n".join([*lines, f"{task.function} = {function.__name__}"])
 
 
 def _edited_source(name, task, mistake):

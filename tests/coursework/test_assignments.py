@@ -227,9 +227,9 @@ def test_check_tells_a_mistake_that_is_not_caught_or_taken_for_another(monkeypat
 
 def test_a_mistake_that_cannot_be_handed_in_is_told():
     [task] = set_exam("heads", 1).assignment.tasks
-    hidden = Mistake("hidden", "", "", lambda Q, K, V: Q)
-    with pytest.raises(AssignmentError, match="write its function with def"):
-        hand_in_mistake("heads", task, hidden)
+    elsewhere = Mistake("elsewhere", "", "", edits=(Edit("softmax", "axis=-1", "axis=-2"),))
+    with pytest.raises(AssignmentError, match="edit functions of the solution; softmax is not"):
+        hand_in_mistake("heads", task, elsewhere)
 
 
 def test_withheld_functions_raise_and_others_work(tmp_path):

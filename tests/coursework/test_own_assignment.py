@@ -15,7 +15,7 @@ from tests.coursework.classes import ROOT, grades
 from tools.retarget import is_made
 
 OWN, COPIED = "my_task", "concatenation"
-FUNCTIONS = {"concat_normed": "rows_at_one_scale"}
+FUNCTIONS = {"concat_differences": "rows_at_one_scale"}
 PARTS = ("coursework", "tools")  # all that the grader imports of the repository
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")

@@ -97,7 +97,8 @@ TABLE = """
     windowed_step.V: H kept d_v
     cache: G kept d_k; G kept d_v; 1 1
     scored_heads.kinds: T
-    concatenation.gain gradients.scale slopes: H
+    concatenation.factor concatenation.gain: pairs
+    gradients.scale slopes: H
     fewer_keys.A_K: S R H
     fewer_keys.B_K: S R d_k
     fewer_keys.A_V: S P H

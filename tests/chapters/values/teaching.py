@@ -2,7 +2,9 @@
 
 import re
 
+from coursework.grader.assignment import read_notebook, without_solutions
 from tests.chapters.named import points, read
+from tools.minutes import count
 from tools.page_minutes import NOTED, fit
 
 
@@ -10,6 +12,11 @@ def points_of_the_assignments():
     """The assignments in the page's table have these points, each named once."""
     named = re.findall(r"^\| `(\w+)` \|", read("book/teaching.md"), re.MULTILINE)
     return sorted({points(name) for name in named})
+
+
+def minutes_of(assignment):
+    """The minutes of reading and doing that an assignment takes, by the rule of the chapters."""
+    return sum(count(without_solutions(read_notebook(assignment)).cells).minutes)
 
 
 def pages_with_noted_minutes():

@@ -38,14 +38,14 @@ PREVIOUS = (16, 0), (11, 1), (19, 3), (22, 1), (2, 1)  # the five highest such s
 MATCHERS = (18, 6), (17, 3), (17, 4), (17, 5)  # the four highest induction scores
 NUMBER, NUMBER_OTHERS = ((26, 0), (27, 8), (27, 7)), ((26, 4), (27, 2), (27, 3))
 NAME, NAME_OTHERS = ((23, 3), (20, 0), (29, 1)), ((23, 4), (20, 1), (29, 2))
-VETO, MOVERS = (23, 3), ((23, 0), (23, 1), (23, 2), (23, 7))
+SUPPRESSOR, MOVERS = (23, 3), ((23, 0), (23, 1), (23, 2), (23, 7))
 CHAIN = (14, 3), (17, 4), (20, 0)
 GROUPS = {
     "sink": "The weight of the first token is over 0.9, from its ninth row on (chapter 24).",
     "previous": "The five highest previous-token scores (round 1), of which induction needs few.",
     "induction": "The four highest induction scores (round 1).",
-    "number": "The three heads that choose the number of the verb (round 3).",
-    "name": "The three heads that choose the indirect object, a veto among them (round 4).",
+    "number": "The three largest patching effects on the number of the verb (round 3).",
+    "name": "The three largest patching effects on the indirect object (round 4).",
 }
 SENTENCE = "When Mary and John went to the store, John gave a drink to"
 
@@ -232,7 +232,7 @@ def without(model, ids, losses, ranked):
 def copying(model, ids):
     """Return the median rank, in what a head adds to the logits, of the token it attends to."""
     trace, found = run_real(model, ids), {}
-    for layer, head in (*MATCHERS, (23, 2), VETO):
+    for layer, head in (*MATCHERS, (23, 2), SUPPRESSOR):
         W_O = model.blocks[layer].params.W_O.reshape(9, 64, -1)[head]
         at = np.arange(COPY + 1, 2 * COPY - 1)
         keys = trace.weights[layer][:, head][:, at, 1:].argmax(axis=-1) + 1  # but for the sink
@@ -412,7 +412,7 @@ def chain(model, pairs):
             "the token after it": float(weights[rows, first + 1].mean()),
         }
     other = run_real(model, pairs.others)
-    for heads in ((), *((head,) for head in CHAIN), (VETO,)):
+    for heads in ((), *((head,) for head in CHAIN), (SUPPRESSOR,)):
         outputs = {(n, h): other.heads[n][:, h] for n, h in heads}
         changed = run_real_with(model, pairs.ids, outputs)
         last = {head: changed.weights[head[0]][:, head[1], -1] for head in MOVERS}

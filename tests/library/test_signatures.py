@@ -16,6 +16,7 @@ from tests.library.test_errors import NoArithmetic
 from tutorial_lib.contract import CHECKS, LATE_CHECKS, MADE_BY, Axes, checked
 from tutorial_lib.models.grammar import GRAMMAR, Documents, sample_documents
 from tutorial_lib.models.own_layer import OwnLayer, Pass, forward_pass, init_own_model
+from tutorial_lib.models.real.model import RealModel, RealTrace, run_real
 from tutorial_lib.models.rules import Grammar
 from tutorial_lib.onepass import FlashTrace, flash_forward
 from tutorial_lib.projection import Params
@@ -121,6 +122,7 @@ def valid_value(annotation, name=""):
         tutorial_lib.Trace: lambda: tutorial_lib.trace(
             valid_value("T d_model"), valid_value(Params)
         ),
+        RealTrace: lambda: run_real(valid_value(RealModel), np.array([2, 0, 1])),
         KVCache: lambda: KVCache.empty(valid_value(Params), 9),
         FlashTrace: lambda: flash_forward(*map(valid_value, ("T d_k", "S d_k", "S d_v"))),
     }

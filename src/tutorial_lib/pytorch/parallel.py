@@ -167,38 +167,38 @@ def ring_attention(
         "Q, K or V asks for gradients; expected none, since blocks that were received have no "
         "graph, and dK and dV would be wrong. Call it under torch.no_grad().",
     )
-    rank, n, block_length = dist.get_rank(), dist.get_world_size(), Q.shape[-2]
-    query_positions = torch.arange(block_length, device=Q.device)
-    maximum, total, mixed = torch.full_like(Q[..., :1], -math.inf), 0.0, 0.0
+    rank, n, block = dist.get_rank(), dist.get_world_size(), Q.shape[-2]
+    here = torch.arange(block, device=Q.device)
+    top, total, mixed = torch.full_like(Q[..., :1], -math.inf), 0.0, 0.0
     for step in range(n):
-        receive = _send_to_next(K, V) if step < n - 1 else None
+        passing = _pass_on(K, V) if step < n - 1 else None
         scores = Q @ K.mT / math.sqrt(Q.shape[-1])  # (..., T/n, T/n)
         if is_causal:
-            source_rank = (rank - step) % n  # whose block this is
-            key_positions = query_positions + (source_rank - rank) * block_length
-            scores = scores.masked_fill(key_positions > query_positions[:, None], -math.inf)
-        old_maximum, maximum = maximum, torch.maximum(maximum, scores.amax(dim=-1, keepdim=True))
-        exponentials, shrink = (scores - maximum).exp(), (old_maximum - maximum).exp()
+            source = (rank - step) % n  # whose block this is
+            there = here + (source - rank) * block
+            scores = scores.masked_fill(there > here[:, None], -math.inf)
+        old, top = top, torch.maximum(top, scores.amax(dim=-1, keepdim=True))
+        exponentials, shrink = (scores - top).exp(), (old - top).exp()
         total = total * shrink + exponentials.sum(dim=-1, keepdim=True)
         mixed = mixed * shrink + exponentials @ V
-        K, V = receive() if receive else (K, V)
+        K, V = passing() if passing else (K, V)
     return mixed / total
 
 
-def _send_to_next(*tensors):
+def _pass_on(*tensors):
     rank, n = dist.get_rank(), dist.get_world_size()
     tensors = [tensor.contiguous() for tensor in tensors]
-    received = [torch.empty_like(tensor) for tensor in tensors]
+    arrivals = [torch.empty_like(tensor) for tensor in tensors]
     send_operations = [dist.P2POp(dist.isend, tensor, (rank + 1) % n) for tensor in tensors]
-    receipts = [dist.P2POp(dist.irecv, tensor, (rank - 1) % n) for tensor in received]
+    receipts = [dist.P2POp(dist.irecv, tensor, (rank - 1) % n) for tensor in arrivals]
     transfers = dist.batch_isend_irecv(send_operations + receipts)
 
-    def receive():
-        for transfer in transfers:
-            transfer.wait()
-        return received
+    def arrive():
+        for work in transfers:
+            work.wait()
+        return arrivals
 
-    return receive
+    return arrive
 
 
 @checked

@@ -24,6 +24,15 @@ def run_real_with(model: RealModel, ids: "int ... T", outputs: dict) -> RealTrac
     ------
     TypeError, ValueError : a head that is not there; an output that is no array, or has NaN
     ShapeError : an output of another shape
+
+    >>> from tutorial_lib.variants.grouped import GroupedParams
+    >>> W_KV, feeds = np.ones((2, 2, 12, 6)), np.ones((2, 12, 7))
+    >>> params = GroupedParams(np.ones((4, 12, 6)), *W_KV, np.ones((24, 12)))
+    >>> block = Block(np.ones(12), params, np.ones(12), *feeds, np.ones((7, 12)))
+    >>> from tutorial_lib.models.real.tokenizer import Tokenizer
+    >>> model = RealModel(np.ones((9, 12)), [block], np.ones(12), 1e-5, 100.0, Tokenizer((), ()))
+    >>> run_real_with(model, np.array([2, 0, 1]), {(0, 3): np.zeros(6)}).logits.shape
+    (3, 9)
     """
     require_outputs([block.params for block in model.blocks], ids, outputs)
 
@@ -46,6 +55,15 @@ def head_logits(model: RealModel, trace: RealTrace, tokens: "int n") -> "layers 
     ValueError : ids that the model does not have
 
     Source: Elhage et al. (2021), for the logits as a sum of paths.
+
+    >>> from tutorial_lib.variants.grouped import GroupedParams
+    >>> W_KV, feeds = np.ones((2, 2, 12, 6)), np.ones((2, 12, 7))
+    >>> params = GroupedParams(np.ones((4, 12, 6)), *W_KV, np.ones((24, 12)))
+    >>> block = Block(np.ones(12), params, np.ones(12), *feeds, np.ones((7, 12)))
+    >>> from tutorial_lib.models.real.tokenizer import Tokenizer
+    >>> model = RealModel(np.ones((9, 12)), [block], np.ones(12), 1e-5, 100.0, Tokenizer((), ()))
+    >>> head_logits(model, run_real(model, np.array([2, 0, 1])), np.array([5, 7])).shape
+    (1, 4, 2)
     """
     require_ids(tokens, len(model.E))
     last = trace.X[-1] + concat_heads(trace.heads[-1]) @ model.blocks[-1].params.W_O
@@ -66,6 +84,13 @@ def fold_gain(block: Block) -> Params:
 
     Built in chapter 25. With them chapter 21's circuits are those of the real model: each head has
     its own W_K and W_V, a copy of those that its group shares. RoPE is left out.
+
+    >>> from tutorial_lib.variants.grouped import GroupedParams
+    >>> W_KV, feeds = np.ones((2, 2, 12, 6)), np.ones((2, 12, 7))
+    >>> params = GroupedParams(np.ones((4, 12, 6)), *W_KV, np.ones((24, 12)))
+    >>> block = Block(np.ones(12), params, np.ones(12), *feeds, np.ones((7, 12)))
+    >>> fold_gain(block).W_K.shape
+    (4, 12, 6)
     """
     params = block.params.expanded()
     projections = params.W_Q, params.W_K, params.W_V

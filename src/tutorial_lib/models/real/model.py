@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights, causal_mask
-from tutorial_lib.contract import checked, record, require
+from tutorial_lib.contract import MADE_BY, checked, record, require
 from tutorial_lib.errors import ShapeError, require_ids, require_mask
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.layers import require_heads
@@ -128,6 +128,9 @@ class RealTrace:
     heads: np.ndarray
     feeds: np.ndarray
     logits: np.ndarray
+
+
+MADE_BY[RealTrace] = "a RealTrace. Compute it with run_real(model, ids)."
 
 
 @checked

@@ -41,6 +41,7 @@ def model():
     return real_model()
 
 
+@pytest.mark.long
 def test_some_patches_are_measured_again(model):
     assert RECORD["model"]["sha256"] == SHA256
     verbs = Pairs(model, agreement(OTHER_NOUNS, FRAMES[1], VERBS[0]))

@@ -5,10 +5,10 @@ Layers, heads and tokens are counted from 0. A head is *replaced* when it output
 every position: its mean over other random tokens, or what it outputs in the other text of a pair.
 The *difference* is the logit of the right word less that of the wrong one, and the *effect* of a
 patch is how much of the way to the difference of the other text it goes (chapter 20): 0 to 1.
-Means over N sequences or pairs, with standard errors. Heads are chosen on other tokens, nouns,
-names and sentences than those that they are then tested on.
+Means over N sequences or pairs, with standard errors. Heads are chosen on other tokens, nouns and
+names than those that they are then tested on, and some of the sentences are new as well.
 
-Writes src/tutorial_lib/data/results/real_circuits.json. Forty minutes.
+Writes src/tutorial_lib/data/results/real_circuits.json. An hour.
 """
 
 import base64

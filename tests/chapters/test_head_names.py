@@ -22,6 +22,7 @@ without: 0.57
 """
 VALUES = {
     "finds_the_subject": lambda: "1.2",
+    "of_a_deep_model": lambda: "16.0",
     "head_at": lambda task: {"attractor": "1.2", "surname": "1.0"}[task],
     "copy": lambda: ["1.0", "1.3"],
     "of_layer_1": lambda: ["1.0", "1.1", "1.2", "1.3"],
@@ -47,6 +48,7 @@ PROVED = [
     'It has 0.94<!-- "weight"["surname", "1.0"] -->, more than head 1.3 with 0.88'
     '<!-- "weight"["surname", "1.3"] -->.',
     "Head 1.2<!-- = finds_the_subject() --> finds the subject.",
+    "Head 16.0<!-- = of_a_deep_model() --> lies in layer 16.",
     'Head 1.2<!-- = head_at("attractor") --> finds it, head 1.0<!-- = head_at("surname") --> no.',
     "It is **head 1.2**<!-- = finds_the_subject() -->.",
     "Heads 1.0 and 1.3<!-- = copy() --> copy, and 1.3 and 1.0<!-- = copy() --> do it alike.",
@@ -72,6 +74,7 @@ def test_a_head_that_something_proves_passes(prose, found):
 
 REFUSED = {
     "Head 1.2 finds the subject.": "nothing says why 'Head 1.2' names this head: write",
+    "Head 16.0 lies in layer 16.": "nothing says why 'Head 16.0' names this head: write",
     "Head 1.3<!-- = finds_the_subject() --> finds it.": "the text names 1.3, but <!-- = finds_the",
     "Head 0.0 with head 1.0<!-- = near_the_limit() -->.": "names 0.0 with 1.0, but <!-- = near_the",
     "Head 1.1 with head 0.0<!-- = near_the_limit() -->.": "names 1.1 with 0.0, but <!-- = near_the",

@@ -156,6 +156,14 @@ BROKEN = {
         output(text__plain="a", text__html='<b src="data:image/png;base64,">'),
         "raster",
     ),
+    "png beside a mask": (
+        output(
+            text__plain="a",
+            text__html='<i style="mask-image:url(data:image/png;base64,)"></i>'
+            '<b style="background:url(data:image/png;base64,)"></b>',
+        ),
+        "raster",
+    ),
     "png in svg": (output(text__plain="a", image__svg_xml="<svg><image href=''/></svg>"), "raster"),
     "no text form": (output(text__html="<b>a</b>"), "without a text form"),
     "address": (output(text__plain="object at 0x7f3a5c001d60"), "memory address"),

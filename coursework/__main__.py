@@ -5,7 +5,6 @@
     python -m coursework check heads                      reference 100 %, untouched 0, mistakes
     python -m coursework grade heads HANDINS --seed-file SEED --jobs 2 --out RESULTS
     python -m coursework grade heads HANDINS --seed-file SEED --only ANNA --out RESULTS
-    python -m coursework merge RESULTS_1 RESULTS_2 --out RESULTS
 
 HANDINS is a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student. SEED is a
 file with the number from which the hidden cases are generated. Choose a random one for each
@@ -16,18 +15,17 @@ RESULTS/corrections.csv is yours: points and remarks by hand, which every run re
 import argparse
 import math
 import os
-import re
 import signal
 import sys
 import time
 from functools import partial
 from pathlib import Path
 
-from coursework.grader import assignment, batch, handins, release, reports, roster, shards
+from coursework.grader import assignment, batch, handins, release, reports, roster
 from coursework.grader.corrections import CorrectionsError
 from coursework.grader.entries import AnotherBatch, UnknownStudent
 from coursework.grader.files import HandinsError
-from coursework.grader.inert import listed, shown
+from coursework.grader.inert import shown
 from coursework.grader.owners import LAYOUTS, pattern_of
 from coursework.grader.records import Damaged
 from coursework.grader.sandbox import SECONDS, TORCH_SECONDS, SandboxError
@@ -63,9 +61,8 @@ def _parser():
     _add_places(given)
     given["check"].add_argument("--seed", type=_seed, default=1)
     _add_options(given["grade"])
-    for name in ("grade", "merge"):
-        who = "a CSV file with names and ids: Canvas's gradebook, Moodle's worksheet or your own"
-        given[name].add_argument("--roster", type=Path, help=who)
+    who = "a CSV file with names and ids: Canvas's gradebook, Moodle's worksheet or your own"
+    given["grade"].add_argument("--roster", type=Path, help=who)
     for name in ("check", "grade"):
         trusted = "without bubblewrap: for hand-ins that you trust"
         given[name].add_argument("--trusted", action="store_true", help=trusted)
@@ -76,11 +73,9 @@ def _add_places(given):
     """Add where each command reads and writes."""
     held = "a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student"
     given["grade"].add_argument("handins", type=Path, metavar="HANDINS", help=held)
-    parts = "folders of the results of all shards"
-    given["merge"].add_argument("results", nargs="+", type=Path, metavar="RESULTS", help=parts)
     place = "folder for what is written, made where there is none"
     given["student"].add_argument("--out", type=Path, default=Path("student"), help=place)
-    for name in ("release", "grade", "merge"):
+    for name in ("release", "grade"):
         given[name].add_argument("--out", required=True, type=Path, help=place)
 
 
@@ -93,7 +88,6 @@ def _add_options(grade):
     grade.add_argument("--jobs", type=_jobs, default=batch.JOBS, help="hand-ins at a time")
     grade.add_argument("--seconds", type=_seconds, help=limit)
     _add_readings(grade)
-    grade.add_argument("--shard", type=_shard, default=(1, 1), help="2/3: the second of three")
 
 
 def _add_readings(grade):
@@ -143,15 +137,6 @@ def _pattern(text):
         raise argparse.ArgumentTypeError(f"{shown(text)!r} is no pattern: {error}") from None
 
 
-def _shard(text):
-    number, _, of = text.partition("/")
-    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
-        raise argparse.ArgumentTypeError(
-            f"{shown(text)!r} is not a shard: expected one such as 1/3, 2/3 or 3/3"
-        )
-    return int(number), int(of)
-
-
 def _release(given):
     path = release.release(given.name, given.out)
     print(f"Students get {path}. Their work is graded by: python -m coursework grade {given.name}")
@@ -174,42 +159,25 @@ def _check(given):
 def _grade(given):
     exam = assignment.set_exam(given.name, read_seed(given.seed_file, _warn_of))
     _warn_of_place(given.out)
-    found = _found(given)
-    _warn(given, found)
-    number, of = given.shard
-    found = [handin for handin in found if shards.in_shard(handin.student, number, of)]
+    found, said = _found(given), []
     options = {name: getattr(given, name) for name in OPTIONS} | {"source": given.handins}
-    said, told = [], _progress(time.monotonic())
+    told = _progress(time.monotonic())
     graded = batch.grade_batch(exam, found, given.out, told=told, say=said.append, **options)
     print(file=sys.stderr)
-    for sentence in [*said, *handins.questions_of(found)]:
+    for sentence in said:
         _warn_of(sentence)
     _tell(graded, given)
 
 
 def _found(given):
     """Return the hand-ins of the class, under the names of the roster if there is one."""
-    if given.out.resolve() == given.handins.resolve():
-        raise HandinsError(f"--out {given.out} holds the hand-ins: name another folder")
+    if given.out.resolve().is_relative_to(given.handins.resolve()):
+        raise HandinsError(f"--out {given.out} is among the hand-ins: name another folder")
     reading = {name: getattr(given, name) for name in ("layout", "notebook", "believe_times")}
-    reading["title"] = given.name
     if given.roster:
         named = roster.read_roster(given.roster)
         reading["enrol"] = partial(roster.enrol, named, keep_unknown=given.keep_unknown)
-    return handins.find_handins(given.handins, **reading)
-
-
-def _warn(given, found):
-    """Say what may be a mistake of the instructor's: a folder too high up, files left aside."""
-    students = {handin.student for handin in found}
-    if given.name in students or len(students) == 1 < len(found):
-        said = listed(students, 3)
-        _warn_of(f"Is this a class? Its students are: {said}. A hand-in is NAME.ipynb")
-    books = handins.left_aside(given.handins, found) if isinstance(given.layout, re.Pattern) else []
-    if books:
-        _warn_of(f"Left aside, not as --who says ({len(books)}): {listed(books, 5)}")
-    if others := {*handins.other_files(given.handins)} - {handin.zipped for handin in found}:
-        _warn_of(f"Left aside, not notebooks ({len(others)}): {listed(others, 5)}")
+    return handins.find_handins(given.handins, title=given.name, say=_warn_of, **reading)
 
 
 def _warn_of(sentence):
@@ -234,31 +202,25 @@ def _progress(start):
     return told
 
 
-def _merge(given):
-    _warn_of_place(given.out)
-    _tell(shards.merge(given.results, given.out), given, parts=given.results)
-
-
-def _tell(graded, given, parts=()):
+def _tell(graded, given):
     out, said = given.out, []
-    rows = reports.write_reports(graded, out, say=said.append, parts=parts)
-    paths = [out / "grades.csv", out / "items.csv", out / "reports"]
-    if given.roster and graded["shard"] == [1, 1]:
+    rows = reports.write_reports(graded, out, say=said.append)
+    paths = [out / name for name in ("grades.csv", "items.csv", "feedback.zip", "email.csv")]
+    if given.roster:
         named = roster.read_roster(given.roster)
         paths.append(roster.write_back(named, rows, out, graded["assignment"]))
+        said.append(roster.outside(rows))
     print(f"{len(rows)} students: {', '.join(str(path) for path in paths if path)}")
-    said += [roster.outside(rows)] if given.roster else []
     for sentence in filter(None, said):
         print(shown(sentence))
 
 
-OPTIONS = ("shard", "jobs", "only", "trusted", "seconds")
+OPTIONS = ("jobs", "only", "trusted", "seconds")
 COMMANDS = {
     "student": _student,
     "release": _release,
     "check": _check,
     "grade": _grade,
-    "merge": _merge,
 }
 
 

@@ -7,6 +7,7 @@ Read in this order:
 - what a test earns, and whose words are whose: `inert`, `kinds`, `judge`;
 - what a class hands in: `files`, `owners`, `handins`, `roster`;
 - what a folder of results holds: `records`, `corrections`, `seeds`, `entries`;
-- a folder of hand-ins is graded: `batch`; a class in parts: `shards`;
-- what a student and an instructor read: `rendering`, `reports`; what students get: `release`.
+- a folder of hand-ins is graded: `batch`;
+- what a student and an instructor read: `rendering`, `feedback`, `reports`;
+- what students get: `release`.
 """

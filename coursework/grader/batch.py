@@ -148,11 +148,10 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     handins : as `find_handins` returns them
     out : folder of the results, made when it is missing
     told : called with the number of students done, and of all
-    options : `source`, where the hand-ins lie; `shard`, (number, of), the part of a class that
-        these are; `jobs`, sandboxes at a time, by default JOBS; `only`, names of students who are
-        graded anew while all others stay as they were; `say`, called with each sentence for the
-        instructor; `trusted` and `seconds`, see `set_bench`; with `only`, seconds are for these
-        students alone
+    options : `source`, where the hand-ins lie; `jobs`, sandboxes at a time, by default JOBS;
+        `only`, names of students who are graded anew while all others stay as they were; `say`,
+        called with each sentence for the instructor; `trusted` and `seconds`, see `set_bench`;
+        with `only`, seconds are for these students alone
 
     Returns
     -------
@@ -170,7 +169,7 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     old = require_same_batch(out, head, free)
     entries, places = places_of(handins, old, head, only)
     head["seconds"] = old.get("seconds", head["seconds"])
-    read_corrections([out], entries, list(head["points"]))
+    read_corrections(out, entries, list(head["points"]))
     make_folder(out)
     make_folder(out / "records")
     batch = head | kept_of(old) | {"finished": False, "handins": []}

@@ -83,12 +83,12 @@ def nearest(name, entries):
     return f"; the nearest: {', '.join(map(repr, near))}" if near else ""
 
 
-def read_corrections(folders, entries, functions, made=None):
-    """Return the corrections of some folders of results.
+def read_corrections(out, entries, functions, made=None):
+    """Return the corrections of a folder of results.
 
     Parameters
     ----------
-    folders : those of the shards too, where they are merged
+    out : the folder
     entries : of the batch
     functions : names
     made : who made each known mistake, {name: folders of students}; None where nobody knows yet
@@ -102,12 +102,12 @@ def read_corrections(folders, entries, functions, made=None):
     CorrectionsError : with the number of each line that fits nothing
     """
     found, faults, students = {}, [], called(entries)
-    paths = dict.fromkeys(Path(folder).resolve() / NAME for folder in folders)
-    rows = [(path, *line) for path in paths if path.exists() for line in _rows(path)]
-    every = {row["student"]: set() for *_, row in rows if row["student"].startswith(EVERY)}
+    path = Path(out).resolve() / NAME
+    rows = _rows(path) if path.exists() else []
+    every = {row["student"]: set() for _, row in rows if row["student"].startswith(EVERY)}
     known = every if made is None else {EVERY + name: own for name, own in made.items()}
     students |= known
-    for path, line, row in sorted(rows, key=lambda each: each[2]["student"] in known):
+    for line, row in sorted(rows, key=lambda each: each[1]["student"] in known):
         if fault := _fault(row, entries, students, functions, found):
             faults.append(f"{path}, line {line}: {fault}")
             continue

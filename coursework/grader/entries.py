@@ -1,8 +1,8 @@
 """What `batch.json` says: which batch it is, and an entry for each student.
 
 An entry has a student's name, `id` (the folder of reports), `mark` (which tells two names that look
-alike), the file that counts, how many there were and why it is this one, and whether it came late
-or is held; then a record's key, or why there is none.
+alike), the file that counts, how many there were and why it is this one, whether it came late or is
+held, and where its report goes; then a record's key, or why there is none.
 """
 
 import os
@@ -13,21 +13,19 @@ from coursework.grader.inert import digest_of, folders, plain, shown
 from coursework.grader.records import Damaged, read_batch, read_record
 from coursework.grader.seeds import seal
 
-UNSAID = {
+OTHER = {  # what a different batch has
+    "source": "class {} there, {} now",
     "seed": "a different seed",
     "digest": "a different version of the assignment",
     "points": "with other points",
-    "merged": "merged from shards there or now, and the shards hold corrections of their own: "
-    "grade in a shard, then merge again",
 }
-SAID = {"source": "class"}  # other names than those of `batch.json`
-TOLD = ("late", "why", "held")  # of a hand-in, where there is something to tell
+TOLD = ("identifier", "address", "back", "late", "why", "held")  # where there is something to tell
 CORRECTED = ("digest", "points")  # what a corrected assignment changes
 KEPT = {"grades": "", "reported": {}, "corrected": {}}  # what reports leave for the next run
 
 
 class AnotherBatch(Exception):
-    """The folder of results belongs to another class, assignment, seed, shard or version."""
+    """The folder of results belongs to another class, assignment, seed or version."""
 
 
 class UnknownStudent(Exception):
@@ -43,8 +41,8 @@ def head_of(exam, options):
     if source:
         source = os.fsencode(Path(source).resolve()).decode("utf-8", "backslashreplace")
     head = {"assignment": exam.name, "seed": seal(exam), "digest": exam.digest, "points": points}
-    head |= {"source": source, "trusted": options.get("trusted", False), "merged": False}
-    return head | {"seconds": options.get("seconds"), "shard": list(options.get("shard", (1, 1)))}
+    head |= {"source": source, "trusted": options.get("trusted", False)}
+    return head | {"seconds": options.get("seconds")}
 
 
 def require_same_batch(out, head, free=()):
@@ -61,7 +59,8 @@ def require_same_batch(out, head, free=()):
     old = read_batch(out)
     changed = [name for name in head if old and name not in free and old.get(name) != head[name]]
     if changed:
-        said = "; ".join(_changed(name, old.get(name), head[name]) for name in changed)
+        there = {name: OTHER.get(name, f"{name} {{}} there, {{}} now") for name in changed}
+        said = "; ".join(text.format(old.get(n), head[n]) for n, text in there.items())
         mend = "; or give a newer export of one class the old name" * ("source" in changed)
         raise AnotherBatch(
             f"{out} holds results of a different batch ({said}): name another --out{mend}"
@@ -74,18 +73,10 @@ def kept_of(old):
     return {name: old.get(name, empty) for name, empty in KEPT.items()}
 
 
-def _changed(name, there, now):
-    there, now = ("/".join(map(str, v)) if isinstance(v, list) else v for v in (there, now))
-    return UNSAID.get(name, f"{SAID.get(name, name)} {there} there, {now} now")
-
-
 def places_of(handins, old, head, only):
     """Return (entries of all students, pairs of an entry and the hand-in to grade for it)."""
-    students = {}
-    for handin in handins:
-        students.setdefault(handin.student, []).append(handin)
-    places = [(_entry(each), each[-1]) for each in students.values()]
-    entries = in_order([entry for entry, _ in places])
+    places = [(_entry(handin), handin) for handin in handins]
+    entries = _in_order([entry for entry, _ in places])
     _require_same_class(old, entries)
     if not only:
         return entries, places
@@ -102,7 +93,7 @@ def places_of(handins, old, head, only):
         raise UnknownStudent(
             f"{entry['student']!r} is not in the results yet: repeat the command without --only"
         )
-    return in_order(list((by_mark | new).values())), places
+    return _in_order(list((by_mark | new).values())), places
 
 
 def _require_same_class(old, entries):
@@ -132,16 +123,14 @@ def record_of(folder, entry):
         ) from None
 
 
-def _entry(handins):
-    handin = handins[-1]
-    entry = {"student": plain(handin.student), "file": plain(handin.name)}
-    if handin.identifier:
-        entry["identifier"] = plain(handin.identifier)
-    entry |= {name: getattr(handin, name) for name in TOLD if getattr(handin, name)}
-    return entry | {"mark": digest_of(handin.student), "of": len(handins)}
+def _entry(handin):
+    entry = {"student": plain(handin.student), "file": plain(handin.name), "of": handin.of}
+    told = {name: getattr(handin, name) for name in TOLD if getattr(handin, name)}
+    entry |= {name: shown(text) if isinstance(text, str) else text for name, text in told.items()}
+    return entry | {"mark": digest_of(handin.student)}
 
 
-def in_order(entries):
+def _in_order(entries):
     """Return entries by their students' names, each with the name of its folder of reports."""
     entries = sorted(entries, key=lambda entry: (entry["student"], entry["mark"]))
     names = folders([(entry["student"], entry["mark"]) for entry in entries])

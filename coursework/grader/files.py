@@ -48,13 +48,14 @@ class Handin:
     name : the file's place in the folder, "" for a student without a notebook
     when : a time in seconds
     source : path of the folder or of the zip file
-    identifier : of the roster, or else of the system that gave the files out
+    identifier, address : number and e-mail of the roster, or else of the system, "" for none
     zipped : the place of the student's zip file that the notebook is in, "" for none
     problem : why there is nothing to be read, "" where there is
     attempt : of a system that keeps several, a text that sorts as they came
-    depth : how many folders of the student's are around it
+    own : its place as the student named it
+    back : its report's name in a zip file that the system takes back, "" for none
     late : whether the system says so
-    why : of several hand-ins, why the one that counts does
+    of, why : how many the student handed in, and of several, why this one counts
     held : whether it waits for an answer, which `problem` asks for
     """
 
@@ -63,11 +64,14 @@ class Handin:
     when: float
     source: Path
     identifier: str = ""
+    address: str = ""
     zipped: str = ""
     problem: str = ""
     attempt: str = ""
-    depth: int = 0
+    own: str = ""
+    back: str = ""
     late: bool = False
+    of: int = 1
     why: str = ""
     held: bool = False
 
@@ -135,18 +139,17 @@ def _from_zip(source, name):
 
 @dataclass(frozen=True)
 class Entry:
-    """A file or folder of a class: `parts` of its place, what the source calls it, its time.
-
-    `attempt`, `depth` and `late` are as in `Handin`.
-    """
+    """A file or folder of a class: `parts` of its place, what the source calls it, its time."""
 
     parts: tuple
     name: str
     when: float
     folder: bool = False
-    attempt: str = ""
-    depth: int = 0
-    late: bool = False
+
+    @property
+    def path(self):
+        """Its place in one text."""
+        return "/".join(self.parts)
 
     def ends(self, *endings):
         """Whether it is a file of one of these endings."""
@@ -253,25 +256,6 @@ def _seconds(info):
         return datetime(*info.date_time, tzinfo=UTC).timestamp()
     except ValueError:
         return 0.0
-
-
-def results_in(entries):
-    """Return the places of what the grader wrote: a folder with batch.json and records."""
-    above = {e.parts[:n] for e in entries for n in range(1, len(e.parts) + 1)}
-    books = {e.parts[:n] for e in entries if e.ends(".ipynb") for n in range(len(e.parts))}
-    found = set()
-    for entry in entries:
-        place = entry.parts[:-1]
-        if entry.parts[-1] == "batch.json" and (*place, "records") in above:
-            inner = {(*place, name) for name in ("records", "reports", "underway")} - books
-            found |= inner if place in books or not place else {place}
-    return found
-
-
-def without_results(entries):
-    """Return the entries that the grader has not written."""
-    places = results_in(entries)
-    return [e for e in entries if not any(e.parts[: n + 1] in places for n in range(len(e.parts)))]
 
 
 def stem_of(name):

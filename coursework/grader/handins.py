@@ -2,29 +2,23 @@
 
 A notebook at the top is a student's of the file's name, without the " (1)" of a second download. A
 folder at the top is a student's, with all notebooks below it, or in a zip file there if there are
-no others. What the systems of `owners` give out is known by its names.
+no others. What the systems and the patterns of `owners` name is known by its names.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 
-from coursework.grader.files import (
-    HandinsError,
-    Question,
-    entries_of,
-    last_part,
-    results_in,
-    stem_of,
-    without_results,
-)
+from coursework.grader.files import HandinsError, Question, entries_of, last_part, stem_of
 from coursework.grader.inert import listed, plain, quoted
-from coursework.grader.owners import COUNTED, numbered, owned, place_of, unwrap
+from coursework.grader.owners import COUNTED, SAY_WHO, numbered, owned, unwrap
 
 ONE_OR_TWO = "it is not clear whether these are one student or two"
 TIE_S = 60  # a copy gives all files of a student times so close to each other
+NO_PERSON = re.compile(  # what stands in no name of a person
+    r"(?:\b|_)(?:attempt|submi|version|working files)|\d{4}-\d\d-\d\d|\d+-\d+ - ", re.I
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +33,7 @@ class Reading:
     believe_times : where nothing else tells which is the last, take the newer, however close
     enrol : names the students, list of Handin → list of Handin
     title : name of the assignment, and so of its notebook
+    say : called with each sentence for the instructor: what was left aside, who is held
     """
 
     layout: str | re.Pattern | None = None
@@ -46,15 +41,15 @@ class Reading:
     believe_times: bool = False
     enrol: Callable = list
     title: str = ""
+    say: Callable = lambda sentence: None
 
 
 def find_handins(source, **options):
-    """Return every hand-in of a folder or zip file, by student, the one that counts last.
-
-    Where it is not clear which one counts, the last one is `held`.
+    """Return the hand-in of each student that counts, `held` where that is not clear.
 
     Parameters
     ----------
+    source : path of a folder or of a zip file
     options : as `Reading` has them
 
     Raises
@@ -63,41 +58,53 @@ def find_handins(source, **options):
     Question : whose a hand-in is can be read in two ways
     """
     source, reading = Path(source), Reading(**options)
-    entries = without_results(entries_of(source))
-    name = source.stem if source.is_file() else source.resolve().name
-    around, entries = unwrap(entries, reading.layout, name)
-    found = list(owned(entries, source, reading.layout, around))
+    entries = entries_of(source)
+    found = list(owned(unwrap(entries, reading.layout), source, reading.layout))
     if not found:
         raise HandinsError(f"{source} holds no .ipynb file and no folder of a student")
     by_student = {}
     for handin in reading.enrol(found):
         by_student.setdefault(handin.student, []).append(handin)
-    doubts = _in_doubt(by_student, reading.title) if reading.layout is None else {}
-    ordered = []
-    for student in sorted(by_student):
-        *before, last = _in_order(by_student[student], reading)
-        ordered += [*before, replace(last, **doubts.get(student, {}))]
-    _require_named(ordered, reading.notebook)
-    return ordered
+    if reading.layout is None:
+        _require_people(by_student, reading.title)
+    for text in reading.notebook:
+        if not any(text.casefold() in handin.name.casefold() for handin in found):
+            raise HandinsError(f"--notebook {plain(text)}: no notebook has this in its name")
+    doubts = _in_doubt(by_student) if reading.layout is None else {}
+    for sentence in [*_left_aside(entries, found, by_student, reading), *_which_students(doubts)]:
+        reading.say(sentence)
+    counting = [_counting(by_student[student], reading) for student in sorted(by_student)]
+    if held := [handin for handin in counting if handin.held]:
+        reading.say(_which_counts(held))
+    return [replace(handin, **doubts.get(handin.student, {})) for handin in counting]
 
 
-def _in_doubt(by_student, title):
-    """Return how those are held who may be one student: a name in capitals and not, x and x-1.
-
-    Raises
-    ------
-    Question : the only name is the assignment's own
-    """
-    if [name.casefold() for name in by_student] == [title.casefold()]:
-        files = listed(last_part(h.name) for each in by_student.values() for h in each)
+def _require_people(by_student, title):
+    """Ask whose hand-ins are if half of the names or more are not of people, or are of files."""
+    odd = [name for name, (handin, *_) in by_student.items() if not handin.identifier]
+    odd = [
+        name
+        for name in odd
+        if NO_PERSON.search(name)
+        or (title and title.casefold() in name.casefold() and _of_a_file(by_student[name][0]))
+    ]
+    if odd and 2 * len(odd) >= len(by_student):
         raise Question(
-            f"Whose are these: {files}? They bear the assignment's name and no student's. Rename "
-            f"each to NAME.ipynb, or say --layout files if {title} is a student. Nothing was graded"
+            f"Whose are these: {listed(odd, 3)}? They do not look like names of people. {SAY_WHO}. "
+            "If each is a student's, say --layout files. Nothing was graded"
         )
+
+
+def _of_a_file(handin):
+    """Whether a student's name is that of a file, and not of a folder."""
+    return last_part(handin.name).startswith(handin.student)
+
+
+def _in_doubt(by_student):
+    """Return how those are held who may be one student: a name in capitals and not, x and x-1."""
     alike, doubts = {}, {}
     for name in [name for name, own in by_student.items() if not own[0].identifier]:
-        of_a_file = stem_of(last_part(by_student[name][0].name)) == name
-        counted = COUNTED.fullmatch(name) if of_a_file else None
+        counted = COUNTED.fullmatch(name) if _of_a_file(by_student[name][0]) else None
         base = counted["base"] if counted and counted["base"] in by_student else name
         alike.setdefault(base.casefold(), []).append(name)
     for names in [sorted(names) for names in alike.values() if len(names) > 1]:
@@ -106,10 +113,82 @@ def _in_doubt(by_student, title):
     return doubts
 
 
-def _require_named(handins, texts):
-    for text in texts:
-        if not any(text.casefold() in handin.name.casefold() for handin in handins):
-            raise HandinsError(f"--notebook {plain(text)}: no notebook has this in its name")
+def _left_aside(entries, found, by_student, reading):
+    """Yield what may be a mistake of the instructor's: a folder too high up, files left aside."""
+    if reading.title in by_student or len(by_student) == 1 < len(found):
+        yield f"Is this a class? Its students are: {listed(by_student, 3)}. A hand-in is NAME.ipynb"
+    names = {handin.name for handin in found} | {handin.zipped for handin in found}
+    left = [entry for entry in entries if not entry.folder and entry.name not in names]
+    books = [entry.name for entry in left if entry.ends(".ipynb")]
+    if books and isinstance(reading.layout, re.Pattern):
+        yield f"Left aside, not as --who says ({len(books)}): {listed(books, 5)}"
+    if others := [entry.name for entry in left if not entry.ends(".ipynb")]:
+        yield f"Left aside, not notebooks ({len(others)}): {listed(others, 5)}"
+
+
+def _counting(handins, reading):
+    """Return the hand-in of a student that counts; it is held where that is not clear.
+
+    Each stage keeps the best, and the last that left others behind says why.
+    """
+    left, why = [handin for handin in handins if handin.name] or handins[:1], ""
+    for reason, kept in STAGES.items():
+        best = kept(left, reading.title.casefold())
+        left, why = best, reason if len(best) < len(left) else why
+    last = max(left, key=lambda handin: (handin.when, handin.name))
+    near = [handin for handin in left if last.when - handin.when <= TIE_S]
+    if len(left) > 1:
+        why = "the newest"
+    if len(near) > 1:
+        chosen = _chosen(near, reading.notebook)
+        if len(chosen) == 1:
+            last, why = chosen[0], "the one that --notebook names"
+        elif not reading.believe_times:
+            names = listed(quoted(name) for name in _told_apart(near))
+            problem = f"it is not clear which notebook counts: {names}"
+            last = replace(last, held=True, problem=problem)
+    return replace(last, of=len(handins), why=why)
+
+
+def _newest_attempt(handins, title):
+    known = all(handin.attempt for handin in handins)
+    newest = max(handin.attempt for handin in handins)
+    return [handin for handin in handins if not known or handin.attempt == newest]
+
+
+def _most_alike(handins, title):
+    """Return those whose name is the assignment's: all of it, or else a part, or else any."""
+    ranks = []
+    for handin in handins:
+        stem = stem_of(last_part(handin.own)).casefold()
+        ranks.append(2 if numbered(stem, {title})[0] == title else int(title in stem))
+    return [h for h, rank in zip(handins, ranks, strict=True) if rank == max(ranks)]
+
+
+def _nearest(handins, title):
+    top = min(handin.own.count("/") for handin in handins)
+    return [handin for handin in handins if handin.own.count("/") == top]
+
+
+def _highest_number(handins, title):
+    """Return of names that are the same but for a number, as of downloads, the highest."""
+    places = {handin: handin.own.rpartition("/") for handin in handins}
+    beside = {}
+    for folder, _, name in places.values():
+        beside.setdefault(folder, set()).add(stem_of(name))
+    names = {h: (at, *numbered(stem_of(n), beside[at])) for h, (at, _, n) in places.items()}
+    most = {}
+    for folder, base, number in names.values():
+        most[folder, base] = max(number, most.get((folder, base), 0))
+    return [h for h, (folder, base, number) in names.items() if number == most[folder, base]]
+
+
+STAGES = {
+    "the one of the newest attempt": _newest_attempt,
+    "the one with the assignment's name": _most_alike,
+    "the one nearest to the top": _nearest,
+    "the one with the highest number": _highest_number,
+}
 
 
 def _chosen(rivals, texts):
@@ -122,117 +201,22 @@ def _chosen(rivals, texts):
     return found
 
 
-def other_files(source):
-    """Return the names of the files that are no notebooks, in order; results are one name."""
-    entries = entries_of(Path(source))
-    kept = without_results(entries)
-    names = {entry.name for entry in kept if not entry.folder and not entry.ends(".ipynb")}
-    names |= {"/".join(place) for place in results_in(entries)}
-    return sorted(names)
-
-
-def left_aside(source, found):
-    """Return the names of the notebooks that no hand-in is, in order."""
-    books = {entry.name for entry in entries_of(Path(source)) if entry.ends(".ipynb")}
-    return sorted(books - {handin.name for handin in found})
-
-
-def _in_order(handins, reading):
-    """Return a student's hand-ins, the one that counts last; it is held where that is not clear."""
-    handins = [h for h in handins if h.name] or handins[:1]
-    attempts = {h.attempt for h in handins}
-    newest = max(attempts) if all(attempts) else None
-    older = [h for h in handins if newest and h.attempt < newest]
-    ordered, rivals, why = _ranked([h for h in handins if h not in older], reading.title)
-    if rivals:
-        rivals.append(ordered[-1])
-        chosen = _chosen(rivals, reading.notebook)
-        ordered.sort(key=chosen.__contains__)
-        why = "the one that --notebook names" if len(chosen) == 1 else why
-        if len(chosen) != 1 and not reading.believe_times:
-            names = listed(quoted(name) for name in _told_apart(rivals))
-            problem = f"it is not clear which notebook counts: {names}"
-            ordered[-1] = replace(ordered[-1], held=True, problem=problem)
-    why = why or "the one of the newest attempt" * bool(older)
-    return [*sorted(older, key=lambda h: h.attempt), *ordered[:-1], replace(ordered[-1], why=why)]
-
-
 def _told_apart(handins):
     """Return the names of notebooks, with their folders where others have the same."""
     names = [last_part(handin.name) for handin in handins]
     return names if len({*names}) == len(names) else [handin.name for handin in handins]
 
 
-def _ranked(handins, title):
-    """Return hand-ins, the one that counts last, those that might count as well, and why.
-
-    A number decides between names that are the same but for it; between other names the
-    assignment's own does, then who is nearest to the top, then the time.
-    """
-    names = _names(handins)
-
-    def family(handin):
-        rank = _rank(names[handin][1].casefold(), title.casefold())
-        return (rank, -handin.depth, *names[handin][:2])
-
-    def within(handin):
-        return (names[handin][2], handin.when, handin.name)
-
-    families = [sorted(own, key=within) for _, own in groupby(sorted(handins, key=family), family)]
-    families.sort(key=lambda own: (family(own[-1])[:2], own[-1].when, own[-1].name))
-    ordered = [handin for own in families for handin in own]
-    last = ordered[-1]
-    rivals = [
-        handin
-        for own in families
-        for handin in own
-        if handin is not last
-        and family(handin)[:2] == family(last)[:2]
-        and names[handin][2] == names[own[-1]][2]
-        and abs(last.when - handin.when) <= TIE_S
-    ]
-    return ordered, rivals, _why(*(names[h] for h in ordered[-2:]), *map(family, ordered[-2:]))
-
-
-def _why(*told):
-    """Return why the last of two hand-ins counts, from their names and families; "" for one."""
-    if len(told) < 4:
-        return ""
-    (*_, before), (*_, number), other, own = told
-    if other[0] != own[0]:
-        return "the one with the assignment's name"
-    if other[1] != own[1]:
-        return "the one nearest to the top"
-    return "the one with the highest number" if other == own and before != number else "the newest"
-
-
-def _rank(stem, title):
-    """Return how much a notebook's name is the assignment's: 2 all of it, 1 a part, 0 not."""
-    return 2 if numbered(stem, {title})[0] == title else int(title in stem)
-
-
-def _names(handins):
-    """Return of each hand-in its folder, its name without a number, and the number."""
-    places = {handin: place_of(handin.name) for handin in handins}
-    beside = {}
-    for folder, stem in places.values():
-        beside.setdefault(folder, set()).add(stem)
-    return {h: (folder, *numbered(stem, beside[folder])) for h, (folder, stem) in places.items()}
-
-
-def questions_of(handins):
-    """Yield the questions for whose answers somebody is held."""
-    held = [handin for handin in handins if handin.held]
-    alike = {h.problem.partition(": ")[2] for h in held if h.problem.startswith(ONE_OR_TWO)}
-    if alike:
+def _which_students(doubts):
+    """Yield the question for whose answer those are held who may be one student."""
+    if doubts:
+        alike = {held["problem"].partition(": ")[2] for held in doubts.values()}
         yield (
             "One student or two? These names differ only in capitals or in a number: "
             f"{listed(alike, 3)}. Repeat the command with --layout files if each is a student; "
             "rename the files of one student to one name, and a second hand-in to 'NAME (1).ipynb'."
             " They are held, the others are graded"
         )
-    if held := [handin for handin in held if not handin.problem.startswith(ONE_OR_TWO)]:
-        yield _which_counts(held)
 
 
 def _which_counts(held):

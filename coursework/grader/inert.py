@@ -1,7 +1,6 @@
-"""Text of a student's that does nothing where it is shown: terminal, table, Markdown, disk."""
+"""Text of a student's that does nothing where it is shown: terminal, table, disk."""
 
 import hashlib
-import html
 import re
 import unicodedata
 
@@ -45,17 +44,6 @@ def _cut(name):
 def in_table(value):
     """Return a value for a cell of a CSV file; text begins no formula, whatever separates cells."""
     return FORMULA.sub(r"\1\2'", shown(value)) if isinstance(value, str) else value
-
-
-def in_markdown(text):
-    """Return text for a line of Markdown: no mark-up, no HTML, no link by itself."""
-    escaped = re.sub(r"([\\`*_\[\]|~$])", r"\\\1", html.escape(shown(text), quote=False))
-    return re.sub(r"(?i)(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", r"\\", escaped)
-
-
-def as_code(text):
-    """Return text as code of Markdown."""
-    return f"`{shown(text).replace('`', chr(39))}`"
 
 
 def digest_of(student):

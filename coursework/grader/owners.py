@@ -1,11 +1,6 @@
-"""Whose a hand-in is: by its name, or as a course's own system names what it gives out.
+"""Whose a hand-in is: by its name, or as Canvas, Moodle, Gradescope or a pattern name what it is.
 
-What can be read in two ways is a question, never a guess. Public descriptions of what is read here:
-
-- Blackboard: `assignment_username_attempt_date_file` (github.com/kwurst/bb-file-cleanup, README);
-- Brightspace: folders `number - name - date` (github.com/cgmb/d2lmf, `parse_submission_dirname`);
-- Teams: `Submitted files/name/assignment/Version n/file`
-  (github.com/lwchkg/teams_assignment_explorer, README).
+What can be read in two ways is a question, never a guess.
 """
 
 import contextlib
@@ -16,7 +11,6 @@ import zipfile
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime
-from itertools import groupby
 
 from coursework.grader.files import (
     DAMAGED,
@@ -24,7 +18,6 @@ from coursework.grader.files import (
     HandinsError,
     Question,
     Unreadable,
-    composed,
     content_of,
     in_zip,
     last_part,
@@ -35,39 +28,21 @@ from coursework.grader.files import (
 from coursework.grader.inert import listed, plain, quoted
 
 CANVAS = re.compile(
-    r"(?P<name>.*?)(?:(?:^|_)(?P<late>LATE))?(?:^|_)(?P<id>[1-9]\d*|anon_[A-Za-z0-9]+)_"
-    r"(?:(?P<file>[1-9]\d*)_(?P<rest>.+)|(?:text|link)\.html)",
+    r"(?P<name>[^/]*?)(?:(?:^|_)(?P<late>LATE))?(?:^|_)(?P<id>[1-9]\d*|anon_[A-Za-z0-9]+)_"
+    r"(?:(?P<number>[1-9]\d*)_(?P<file>[^/]+)|(?:text|link)\.html)",
     re.DOTALL,
 )
 MOODLE = re.compile(
-    r"(?P<name>.*?)(?:_(?P<id>\d+))?_assignsubmission_[a-z0-9]+(?:_(?P<rest>.*))?", re.DOTALL
+    r"(?P<name>[^/]*?)(?:_(?P<id>\d+))?_assignsubmission_[a-z0-9]+_?/?(?P<file>.*)", re.DOTALL
 )
-GRADESCOPE = re.compile(r"(?P<name>submission_(?P<id>\d+))")
-BLACKBOARD = re.compile(
-    r"(?P<title>.+?)_(?P<id>[^_]+)_attempt_(?P<attempt>\d{4}(?:-\d\d){5})(?:_(?P<rest>.+)|\.txt)",
-    re.DOTALL,
-)
-DATE = r"(?:[A-Z][a-z]+ \d\d?|\d\d? [A-Z][a-z]+),? \d{4} \d\d?:?\d\d(?: [AP]M)?"
-BRIGHTSPACE = re.compile(
-    rf"(?P<id>\d+)-\d+ - (?P<name>.+?) - (?P<attempt>{DATE})(?: - (?P<rest>.+))?", re.DOTALL
-)
-TOPS = {  # what a file or folder at the top is called
-    "gradescope": GRADESCOPE,
-    "moodle": MOODLE,
-    "blackboard": BLACKBOARD,
-    "brightspace": BRIGHTSPACE,
-    "canvas": CANVAS,
-}
-PATHS = {  # where a file lies, from the folder around the class on
-    "teams": re.compile(
-        r"(?:[^/]+|(?:(?!Working files/)[^/]+/)+?Submitted files)/"  # the first, not a student's
-        r"(?P<name>[^/]+)/(?P<title>[^/]+)/Vers\w+ "
-        r"(?P<attempt>\d+)/(?P<rest>.+)"
-    ),
-}
-SENT, UNSENT = "Submitted files", "Working files"  # folders of Teams, one beside the other
-LAYOUTS = ("files", "folders", *TOPS, *PATHS)
+GRADESCOPE = re.compile(r"(?P<name>submission_(?P<id>\d+))(?:/(?P<file>.*))?", re.DOTALL)
+SYSTEMS = {"gradescope": GRADESCOPE, "moodle": MOODLE, "canvas": CANVAS}
+LAYOUTS = ("files", "folders", *SYSTEMS)
 PARTS = {"name": "[^/]+?", "id": "[^/]+?", "attempt": "[^/]+?", "file": ".+"}  # of --who
+SAY_WHO = (
+    '--who says how names are built, for example --who "{name} - {file}"; the page on grading has '
+    "patterns for Blackboard, Brightspace, Teams and Google Classroom"
+)
 DATES = [
     f"{day} %Y {time}"
     for day in ("%b %d", "%B %d", "%d %b", "%d %B")
@@ -101,51 +76,45 @@ def pattern_of(text):
         body += f"(?>{found})" if part != "file" and i < len(parts) else found
     if not {*used} <= {*PARTS} or len(used) > len({*used}) or not {"name", "id"} & {*used}:
         raise ValueError("expected {name} or {id}, and perhaps {attempt} and {file}, each once")
-    return re.compile("[^/]*/" + body + ("" if "file" in used else "(?:/.+)?"), re.DOTALL)
+    return re.compile(body + ("" if "file" in used else "(?:/.+)?"), re.DOTALL)
 
 
-def unwrap(entries, layout, around):
-    """Take off what is around all: folders with nothing beside them but files of other kinds.
+def unwrap(entries, layout):
+    """Take off the folders around all, beside which nothing lies but files of other kinds.
 
     Parameters
     ----------
     layout : one of LAYOUTS, a pattern of `pattern_of`, or None for what the names say
-    around : name of the class's folder or zip file
-
-    Returns
-    -------
-    around : name of the last folder that was taken off
-    entries : what is in it
     """
-    top, inner = _only_folder(entries)
-    while not _system(entries, layout, around) or _fits_inside(inner, layout, top):
-        if not any(e.ends(".ipynb", ".zip") for e in inner):
+    while inner := _in_only_folder(entries):
+        inside = isinstance(layout, re.Pattern) and _system(inner, layout)
+        if _system(entries, layout) and not inside:
             break
-        if direct := [e for e in inner if len(e.parts) == 1 and e.ends(".ipynb", ".zip")]:
-            if layout == "folders":
-                break
-            if layout is None and not _system(inner, None, top):
-                raise _whose_folder(top, direct)
-        around, entries = top, inner
-        top, inner = _only_folder(entries)
-    return around, entries
+        direct = [e for e in inner if len(e.parts) == 1 and _holds(e)]
+        if direct and layout == "folders":
+            break
+        if direct and layout is None and not _system(inner, None):
+            raise _whose_folder(_tops(entries).pop(), direct)
+        entries = inner
+    return entries
 
 
-def _fits_inside(inner, layout, top):
-    """Whether a pattern fits within the one folder, too, which then is not of the class."""
-    return isinstance(layout, re.Pattern) and bool(_system(inner, layout, top))
-
-
-def _only_folder(entries):
-    """Return the name of the one folder that holds all, and what is in it; nothing otherwise."""
-    tops = _tops(entries)
+def _in_only_folder(entries):
+    """Return what is in the one folder that holds all notebooks, nothing where there is none."""
     inner = [replace(e, parts=e.parts[1:]) for e in entries if len(e.parts) > 1]
-    return (tops.pop(), inner) if len(tops) == 1 else ("", [])
+    return (
+        inner if len(_tops(entries)) == 1 and any(e.ends(".ipynb", ".zip") for e in inner) else []
+    )
 
 
 def _tops(entries):
     """Return the names at the top that can be a student's."""
-    return {e.parts[0] for e in entries if len(e.parts) > 1 or e.folder or e.ends(".ipynb", ".zip")}
+    return {e.parts[0] for e in entries if len(e.parts) > 1 or e.folder or _holds(e)}
+
+
+def _holds(entry):
+    """Whether it is a file that may hold a notebook."""
+    return entry.ends(".ipynb", ".zip")
 
 
 def _whose_folder(top, direct):
@@ -153,107 +122,87 @@ def _whose_folder(top, direct):
     return Question(
         f"All hand-ins lie in one folder, {plain(top)}: {names}. Is it a class with a student for "
         f"each file, or one student, {plain(top)}? Say --layout files for the class, --layout "
-        "folders for the one student. Nothing was graded"
-    )
-
-
-def _match(system, entry, around):
-    """Return what the name of a file or folder says in a system, None for nothing."""
-    if system in TOPS:
-        return TOPS[system].fullmatch(entry.parts[0])
-    return PATHS.get(system, system).fullmatch("/".join((around, *entry.parts)))
-
-
-def _system(entries, layout, around):
-    """Return the name or the pattern of the system that names are of, None for no system."""
-    if isinstance(layout, re.Pattern):
-        return layout if any(_match(layout, entry, around) for entry in entries) else None
-    books = [e for e in entries if e.ends(".ipynb", ".zip") and e.parts[0] != UNSENT]
-    for name in PATHS:
-        fits = [match for match in (_match(name, book, around) for book in books) if match]
-        if fits and (layout == name or (layout is None and len(fits) == len(books))):
-            _require_one_title({match.groupdict().get("title") for match in fits})
-            return name
-    tops = _tops(entries)
-    for name, pattern in TOPS.items():
-        fits = [match for match in map(pattern.fullmatch, tops) if match]
-        if layout == name and fits:
-            return name
-        if layout is None and fits and _can_be(name, fits, entries):
-            if len(fits) == len(tops) and (name != "canvas" or _several(fits)):
-                return name
-            raise _which_system(name, fits, tops)
-    return None
-
-
-def _require_one_title(titles):
-    """Ask where a folder of Teams holds several assignments, each with attempts of its own."""
-    if len(titles) > 1:
-        raise Question(
-            f"These are of several assignments: {listed(titles, 5)}. Give the folder "
-            f"{SENT!r}, and say which one you mean with --who, for example "
-            f'--who "{{name}}/{min(titles)}/Version {{attempt}}/{{file}}". Nothing was graded'
-        )
-
-
-def _can_be(name, fits, entries):
-    """Whether all else is as a system gives it out: Canvas numbers each file.
-
-    A name of Blackboard's with another beginning may be of a user whose name has a `_` in it.
-    """
-    if name == "gradescope":
-        return any(entry.parts == (METADATA,) for entry in entries)
-    if name == "blackboard":
-        return len({match["title"] for match in fits}) == 1
-    if name != "canvas":
-        return True
-    of = {match["file"]: set() for match in fits}
-    for match in fits:
-        of[match["file"]].add((match["id"], numbered(stem_of(match["rest"] or ""), ())[0]))
-    return all(len(owners) == 1 for owners in of.values())
-
-
-def _several(fits):
-    return len(fits) == 1 or len({match["id"] for match in fits}) > 1
-
-
-def _which_system(name, fits, tops):
-    other = listed(tops - {match[0] for match in fits})
-    held = f", and these do not: {other}" if other else ", all of one student"
-    names = listed(match[0] for match in fits)
-    return Question(
-        f"{len(fits)} of {len(tops)} hand-ins are named as {name.title()} names them: {names}"
-        f"{held}. Say --layout {name} to take the student out of such names and the others as "
-        "they are, or --layout files to take each file's or folder's whole name for a student. "
+        f"folders for the one student; or, where a name holds more than the student's, {SAY_WHO}. "
         "Nothing was graded"
     )
 
 
-def owned(entries, source, layout, around):
+def _system(entries, layout):
+    """Return the pattern that names are of, None for no system."""
+    if isinstance(layout, re.Pattern):
+        return layout if any(layout.fullmatch(entry.path) for entry in entries) else None
+    tops = _tops(entries)
+    for name, pattern in SYSTEMS.items():
+        fits = [match for match in map(pattern.fullmatch, tops) if match]
+        if fits and layout is None:
+            if len(fits) < len(tops) or not _is_sure(name, fits, entries):
+                raise _which_system(name, fits, tops)
+            return pattern
+        if fits and layout == name:
+            return pattern
+    return None
+
+
+def _is_sure(name, fits, entries):
+    """Whether all is as a system gives it out: Canvas numbers each file, and several students."""
+    if name == "canvas":
+        numbers = [match["number"] for match in fits if match["number"]]
+        several = len(fits) == 1 or len({match["id"] for match in fits}) > 1
+        return several and len(numbers) == len({*numbers})
+    return name == "moodle" or any(entry.parts == (METADATA,) for entry in entries)
+
+
+def _which_system(name, fits, tops):
+    other = listed(tops - {match[0] for match in fits})
+    held = f", and these do not: {other}" if other else ""
+    names = listed(match[0] for match in fits)
+    return Question(
+        f"{len(fits)} of {len(tops)} hand-ins have names of the form that {name.title()} gives: "
+        f"{names}{held}. Say --layout {name} to take the student out of such names and the others "
+        "as they are, or --layout files to take each file's or folder's whole name for a student. "
+        "Nothing was graded"
+    )
+
+
+def owned(entries, source, layout):
     """Yield the hand-ins with the names of their students, ordered by nothing."""
-    held, system = {}, _system(entries, layout, around)
+    held, system = {}, _system(entries, layout)
     if layout not in (None, "files", "folders") and not system:
-        named = f"as {layout.title()} names it" if layout in LAYOUTS else "as --who says"
-        raise HandinsError(f"{source} holds nothing that is named {named}")
-    owners = _owners(entries, source, layout, system, around)
+        how = f"as {layout.title()} names it" if layout in LAYOUTS else "as --who says"
+        given = listed([entry.path for entry in entries if not entry.folder], 2)
+        raise HandinsError(f"{source} holds nothing that is named {how}, but {given}")
+    owners = _owners(entries, source, layout, system)
     for entry in entries:
-        match = _match(system, entry, around) if system else None
-        told = _told(entry, match)
+        match = system.fullmatch(entry.path) if system else None
+        handin = _handin(entry, source, match)
         for owner in owners(entry, match):
-            held.setdefault(owner, []).append(told)
+            held.setdefault(owner, []).append((entry, handin))
     names = labels(held)
-    for owner, own in held.items():
-        for handin in _of_student(own, source):
-            yield replace(handin, student=names[owner], identifier=owner[1])
+    for owner, pairs in held.items():
+        mail = owner[1] if "@" in owner[1] else ""
+        for handin in _of_student(pairs, source):
+            yield replace(handin, student=names[owner], identifier=owner[1], address=mail)
 
 
-def _told(entry, match):
-    """Return an entry with what its name says besides its student."""
-    said = match.groupdict() if match else {}
-    own = said.get("file") or said.get("rest") if match and match.re not in TOPS.values() else None
-    depth = max(len(entry.parts) - 2, 0) if own is None else own.count("/")
-    attempt = _in_time(said.get("attempt") or "")
-    return replace(entry, attempt=attempt, depth=depth, late=bool(said.get("late")))
+def _handin(entry, source, match):
+    """Return an entry as a hand-in, with what its name says besides its student."""
+    name = match.groupdict() if match else {}
+    own = name.get("file") or "/".join(entry.parts[1:]) or entry.parts[0]
+    more = {"attempt": _in_time(name.get("attempt") or ""), "late": bool(name.get("late"))}
+    return Handin("", entry.name, entry.when, source, own=own, back=_back(entry, match), **more)
+
+
+def _back(entry, match):
+    """Return the name under which a system takes the report on a file back, "" for none.
+
+    Canvas knows a file by its numbers and shows it under the name of what was handed in, so it can
+    be a notebook or a zip file alone; Moodle knows the folder, or the beginning of a name.
+    """
+    if match and match.re is CANVAS and entry.ends(".ipynb", ".zip"):
+        return last_part(entry.name)
+    if match and match.re is MOODLE:
+        return entry.path[: match.start("file")] + "report.html"
+    return ""
 
 
 def _in_time(text):
@@ -274,63 +223,56 @@ def labels(owners):
     return {owner: f"{owner[0]} ({owner[1]})" for owner in owners}
 
 
-def _of_student(entries, source):
-    """Return the notebooks of one student, of each attempt."""
-    entries = sorted(entries, key=lambda entry: entry.attempt)
-    attempts = [[*own] for _, own in groupby(entries, lambda entry: entry.attempt)]
-    if found := [handin for own in attempts for handin in _of_attempt(own, source)]:
+def _of_student(pairs, source):
+    """Return the notebooks of one student; of each attempt those in zip files if it has no others.
+
+    A notebook with another ending behind its own counts where there is none without.
+    """
+    found = []
+    for attempt in {handin.attempt for _, handin in pairs}:
+        own = [(entry, handin) for entry, handin in pairs if handin.attempt == attempt]
+        books = [handin for entry, handin in own if entry.ends(".ipynb")]
+        zips = [handin for entry, handin in own if entry.ends(".zip")]
+        found += [book for book in books if book.name.lower().endswith(".ipynb")] or books
+        found += [] if books else [each for packed in zips for each in _in_students_zip(packed)]
+    if found:
         return found
-    others = [quoted(last_part(e.name)) for e in entries if not e.folder]
+    others = [quoted(last_part(entry.name)) for entry, _ in pairs if not entry.folder]
     problem = f"there is no .ipynb file, but {listed(others, 3)}" if others else ""
-    return [Handin("", "", 0.0, source, problem=problem)]
+    back = next((handin.back for _, handin in pairs if handin.back), "")
+    return [Handin("", "", 0.0, source, problem=problem, back=back)]
 
 
-def _of_attempt(entries, source):
-    """Yield the notebooks of an attempt, those in zip files where there are no others."""
-    books = [e for e in entries if e.ends(".ipynb")]
-    for book in [b for b in books if b.name.lower().endswith(".ipynb")] or books:
-        yield _handin(book, source)
-    for entry in [] if books else entries:
-        if entry.ends(".zip"):
-            yield from _in_students_zip(entry, source)
-
-
-def _handin(entry, source):
-    more = {"attempt": entry.attempt, "depth": entry.depth, "late": entry.late}
-    return Handin("", entry.name, entry.when, source, **more)
-
-
-def _in_students_zip(entry, source):
+def _in_students_zip(packed):
     """Yield the notebooks in a zip file of a student's, or why there are none."""
-    lying, name = _handin(entry, source), quoted(last_part(entry.name))
+    name = quoted(last_part(packed.name))
     try:
-        content = small_zip(content_of(source, entry.name))
+        content = small_zip(content_of(packed.source, packed.name))
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             found = [e for e in in_zip(archive) if e.ends(".ipynb") and visible(e)]
     except Unreadable as error:
-        yield replace(lying, problem=f"{name}: {error}")
+        yield replace(packed, problem=f"{name}: {error}")
     except DAMAGED:
-        yield replace(lying, problem=f"{name} is not a zip file that can be read")
+        yield replace(packed, problem=f"{name} is not a zip file that can be read")
     else:
         for book in found:
-            place, depth = f"{entry.name}/{book.name}", entry.depth + len(book.parts) - 1
-            yield replace(lying, name=place, zipped=entry.name, depth=depth)
+            place, own = f"{packed.name}/{book.name}", f"{packed.own}/{book.path}"
+            yield replace(packed, name=place, zipped=packed.name, own=own)
         if not found:
-            yield replace(lying, problem=f"{name} holds no .ipynb file")
+            yield replace(packed, problem=f"{name} holds no .ipynb file")
 
 
-def _owners(entries, source, layout, system, around):
+def _owners(entries, source, layout, system):
     """Return the function that tells whose an entry with a match is: [(name, identifier), …]."""
     stems = {stem_of(e.parts[0]) for e in entries if len(e.parts) == 1 and e.ends(".ipynb")}
-    people = _submitters(entries, source) if system == "gradescope" else {}
+    people = _submitters(entries, source) if system is GRADESCOPE else {}
 
     def owners(entry, match):
         top = entry.parts[0]
         if match:
-            said = match.groupdict()
-            name, identifier = said.get("name") or "", said.get("id") or ""
+            name, identifier = (match.groupdict().get(part) or "" for part in ("name", "id"))
             return people.get(top) or [(name or identifier or top, identifier)]
-        if system and system not in TOPS:
+        if system and system not in SYSTEMS.values():
             return []
         if len(entry.parts) > 1 or entry.folder:
             return [(top, "")]
@@ -338,7 +280,8 @@ def _owners(entries, source, layout, system, around):
             return [(_student(stem_of(top), stems) or top, "")]
         if entry.ends(".zip") and (layout == "files" or entry.ends(".ipynb.zip")):
             return [(stem_of(top), "")]
-        if entry.ends(".zip") and any(h.zipped for h in _in_students_zip(entry, source)):
+        packed = _handin(entry, source, None)
+        if entry.ends(".zip") and any(handin.zipped for handin in _in_students_zip(packed)):
             raise _whose_zip(top)
         return []
 
@@ -375,16 +318,6 @@ def numbered(stem, known):
     if match := COPY.fullmatch(stem):
         return match["base"], int(match["number"][:9])
     return stem, 0
-
-
-def place_of(name):
-    """Return the folder and the stem of a notebook, as its student named them."""
-    parts = list(composed(name.replace("\\", "/").split("/")))
-    for pattern in (MOODLE, BLACKBOARD, BRIGHTSPACE, CANVAS):
-        if (match := pattern.fullmatch(parts[0])) and match["rest"]:
-            parts[0] = match["rest"]
-            break
-    return tuple(parts[:-1]), stem_of(parts[-1])
 
 
 def _submitters(entries, source):

@@ -44,9 +44,9 @@ def make_folder(path, mode=FOLDER_MODE):
         ) from None
 
 
-def put(path, text):
-    """Write a file for its owner alone: all of it, or nothing and the old one stays."""
-    content = text.encode()
+def put(path, content):
+    """Write text or bytes for their owner alone: all of it, or nothing and the old file stays."""
+    content = content.encode() if isinstance(content, str) else content
     with contextlib.suppress(OSError):
         if path.read_bytes() == content:
             path.chmod(FILE_MODE)

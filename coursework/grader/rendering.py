@@ -1,48 +1,36 @@
-"""A report as Markdown and as HTML: (kind, content) pairs, in which a student's words are words.
+"""A report as HTML: (kind, content) pairs, in which a student's words are words.
 
 Kinds are "title", "heading", "text" and "table", which are ours; "note", an instructor's or ours;
 "code", a pair of our words and a student's.
 """
 
 import html
+import json
 
-from coursework.grader.inert import as_code, in_markdown, shown
+from coursework.grader.inert import shown
 
 STYLE = """body { margin: 2rem auto; max-width: 46rem; padding: 0 1rem; font: 1rem/1.5 sans-serif }
 table { border-collapse: collapse; width: 100% } td, th { border-bottom: 1px solid #8888;
 padding: .3rem .6rem; text-align: left } td:nth-child(2), th:nth-child(2) { white-space: nowrap }
 :root { color-scheme: light dark } code { overflow-wrap: anywhere }"""
+SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "$\\`*_[]~:"}  # of mark-up, formulas and links
 
 
-def markdown(parts):
-    """Return a report as Markdown."""
-    lines = []
-    for kind, content in parts:
-        if kind == "table":
-            lines += ["| test | points | what happened |", "|---|---|---|"]
-            lines += ["| " + " | ".join(_in_row(cell) for cell in row) + " |" for row in content]
-            lines.append("")
-        elif kind == "code":
-            label, text = content
-            lines += [f"{label}: {as_code(text)}" if text else label, ""]
-        else:
-            sign = {"title": "# ", "heading": "## "}.get(kind, "")
-            lines += [sign + (in_markdown(content) if kind == "note" else content), ""]
-    return "\n".join(lines)
-
-
-def _in_row(text):
-    return text.replace("|", "\\|")
-
-
-def html_page(parts):
-    """Return a report as a page of HTML."""
+def page_of(parts):
+    """Return a report as a page."""
     title, body = html.escape(parts[0][1]), "".join(_element(*part) for part in parts)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{STYLE}</style></head><body>{body}</body></html>\n"
     )
+
+
+def notebook_of(parts):
+    """Return a report as a notebook of one cell of text, which is HTML on one line."""
+    text = "".join(_element(*part) for part in parts).translate(SIGNS)
+    cell = {"cell_type": "markdown", "id": "report", "metadata": {}, "source": text}
+    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
 def _element(kind, content):

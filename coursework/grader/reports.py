@@ -11,21 +11,23 @@ from coursework.grader.assignment import read_assignment
 from coursework.grader.corrections import NAME as CORRECTIONS
 from coursework.grader.corrections import make_corrections, read_corrections
 from coursework.grader.entries import record_of
+from coursework.grader.feedback import TABLE, emails_of, write_feedback
 from coursework.grader.inert import in_table, listed, quoted
 from coursework.grader.judge import SAID
 from coursework.grader.records import FILE_MODE, make_folder, put, put_json
-from coursework.grader.rendering import html_page, markdown
+from coursework.grader.rendering import page_of
 
 MARK = {True: "✓", False: "✗"}
 VOID = "this test does not count"
+MOST_SAME = 5  # identical files that are told
 TOO_MANY = 3  # remarks, and reasons of a function, in a line of `grades.csv`
 
 
-def write_reports(batch, out, *, say=lambda sentence: None, parts=()):
+def write_reports(batch, out, *, say=lambda sentence: None):
     """Write what a batch comes to, with what its instructor has corrected.
 
-    `grades.csv`, `items.csv` with `items.svg`, and in `reports/STUDENT/` a `report.md`, the same as
-    `report.html`, and `results.json` for Gradescope.
+    `grades.csv`, `items.csv` with `items.svg`, in `reports/STUDENT/` a `report.html`, and
+    `results.json` for Gradescope; `feedback.zip` and `email.csv` bring the reports to students.
 
     Parameters
     ----------
@@ -33,7 +35,6 @@ def write_reports(batch, out, *, say=lambda sentence: None, parts=()):
         `grades.csv`, who was `reported` with which record, and for which one was `corrected`
     out : folder of the results, with `records/`
     say : called with each sentence for the instructor: whom to look at
-    parts : folders of the shards that were merged, which may have corrections of their own
 
     Returns
     -------
@@ -47,23 +48,43 @@ def write_reports(batch, out, *, say=lambda sentence: None, parts=()):
     tasks = {task.function: task for task in read_assignment(batch["assignment"]).tasks}
     records = {entry["id"]: _without_void(record_of(out, entry)) for entry in batch["handins"]}
     made = _made(records, tasks.values())
-    corrections = read_corrections([out, *parts], batch["handins"], list(batch["points"]), made)
+    corrections = read_corrections(out, batch["handins"], list(batch["points"]), made)
     told = [_Told(batch, e, records[e["id"]], corrections, tasks) for e in batch["handins"]]
     make_folder(out / "reports")
     make_corrections(out)
-    for each in told:
-        _write_report(out / "reports" / each.entry["id"], each)
+    changed = [*_since_last(batch, told), _write_back(out, told)]
     rows = [each.row() for each in told]
-    if any(entry.get("late") for entry in batch["handins"]):
-        rows = [row | {"late": "late" * each.late} for row, each in zip(rows, told, strict=True)]
-    changed = [*_since_last(batch, told)]
     _write_grades(batch, out, rows, say)
     items = _items([each.record for each in told])
     put(out / "items.csv", _csv(items))
     _plot(items, len(told), out / "items.svg")
-    for line in [*_whom_to_look_at(told), *changed]:
+    for line in filter(None, [*_whom_to_look_at(told), *_identical(told), *changed]):
         say(line)
     return rows
+
+
+def _write_back(out, told):
+    """Write the report of each student, and what brings it there to all who were graded."""
+    for each in told:
+        folder = out / "reports" / each.entry["id"]
+        make_folder(folder)
+        put(folder / "report.html", page_of(_parts(each)))
+        put_json(folder / "results.json", _gradescope(each))
+    graded = [each for each in told if not each.held]
+    rows, entries = [each.row() for each in graded], [each.entry for each in graded]
+    put(out / TABLE, _csv(emails_of(rows, entries)))
+    return write_feedback(out, [(each.entry, _parts(each)) for each in graded])
+
+
+def _identical(told):
+    """Yield who has handed in the same file as others, of five such files."""
+    same = {}
+    for each in told:
+        same.setdefault(each.entry.get("record"), []).append(each.entry["student"])
+    same = [listed(names) for key, names in same.items() if key and len(names) > 1]
+    yield from (f"The same file, to the byte: {names}" for names in same[:MOST_SAME])
+    if len(same) > MOST_SAME:
+        yield f"and {len(same) - MOST_SAME} more files that several have handed in"
 
 
 def _without_void(record):
@@ -95,7 +116,10 @@ class _Told:
         self.hand = {f: c.points for f, c in self.given.items() if c.points is not None}
         self.points = {name: self.hand.get(name, own) for name, own in self.graded.items()}
         self.total = self.hand.get("", sum(self.points.values()))
-        self.late = bool(entry.get("late"))
+        self.late, self.any_late = (
+            bool(entry.get("late")),
+            any(e.get("late") for e in batch["handins"]),
+        )
         self.held = bool(entry.get("held")) and not self.hand
         self.out_of = sum(self.most.values())
 
@@ -149,6 +173,7 @@ class _Told:
         if "identifier" in self.entry:
             row["identifier"] = self.entry["identifier"]
         row |= {"points": self.total, "of": self.out_of, **self.points}
+        row |= {"late": "late" * self.late} if self.any_late else {}
         if self.held:
             row |= dict.fromkeys(("points", *self.points), "")
         notes = [*map(_joined, self.notes()), *self.reasons()]
@@ -243,15 +268,6 @@ KINDS = {
     "with 0 points because their function returns None": _nothing_because(SAID["nothing"]),
     "with 0 points because their function raised an error": _nothing_because("it raised"),
 }
-
-
-def _write_report(folder, told):
-    """Write the three files of one student."""
-    make_folder(folder)
-    parts = _parts(told)
-    put(folder / "report.md", markdown(parts))
-    put(folder / "report.html", html_page(parts))
-    put_json(folder / "results.json", _gradescope(told))
 
 
 def _named(results, task):

@@ -53,6 +53,7 @@ class Student:
     line : its number in the file, from 1
     keys : what a hand-in of the student can be called
     numbers : what a system can give as the student's number
+    address : of e-mail, "" for none
     late : whether it says so
     """
 
@@ -61,7 +62,8 @@ class Student:
     line: int
     keys: frozenset
     numbers: frozenset
-    late: bool = False
+    address: str
+    late: bool
 
 
 @dataclass(frozen=True)
@@ -104,11 +106,11 @@ def read_roster(path):
     students = []
     for line, row in enumerate(table[1:], 2):
         name = plain(" ".join(row[i] for i in named[0])).strip()
-        cells = [plain(row[i]).strip() for i in ids]
+        cells = [cell for i in ids if (cell := plain(row[i]).strip())]
         canvas = set(header) >= CANVAS and name.casefold() in NOBODY
-        if (name or cells[0]) and not canvas:
+        if (name or cells) and not canvas:
             late = status is not None and bool(LATE.search(row[status]))
-            students.append(replace(_student(name or cells[0], cells, line), late=late))
+            students.append(_student(name or cells[0], cells, line, late))
     return Roster(path, table, _distinct(path, students))
 
 
@@ -145,15 +147,15 @@ def _text(content):
         return content.decode("cp1252", "replace")
 
 
-def _student(name, cells, line):
-    """Return the student of a line; the first of the cells that is not empty is the id."""
-    cells = [cell for cell in cells if cell]
-    identifier = cells[0] if cells else ""
+def _student(name, cells, line, late):
+    """Return the student of a line; the first of the cells is the id."""
     keys = {_key(cell) for cell in cells} | _turned(name)
     keys |= {_key(cell.partition("@")[0]) for cell in cells if "@" in cell}
     numbers = {cell.casefold() for cell in cells}
     numbers |= {match[1] for cell in cells if (match := re.fullmatch(r"[^\d@]+(\d+)", cell))}
-    return Student(name, identifier, line, frozenset(keys - {""}), frozenset(numbers))
+    address = next((cell for cell in cells if "@" in cell), "")
+    own = (*cells, "")[0], line, frozenset(keys - {""}), frozenset(numbers), address, late
+    return Student(name, *own)
 
 
 def _words(text):
@@ -211,6 +213,7 @@ def enrol(roster, handins, *, keep_unknown=False):
         if handin.student not in unknown:
             [student] = fits[handin.student]
             own = {"student": student.name, "identifier": student.identifier}
+            own |= {"address": student.address or handin.address}
             named.append(replace(handin, **own, late=handin.late or student.late))
         else:
             name = handin.student
@@ -218,8 +221,10 @@ def enrol(roster, handins, *, keep_unknown=False):
             named.append(replace(handin, student=name, identifier=""))
     came = {handin.student for handin in named}
     absent = [s for s in roster.students if s.name not in came]
-    why = "nothing was handed in"
-    return named + [Handin(s.name, "", 0.0, roster.path, s.identifier, "", why) for s in absent]
+    why = {"problem": "nothing was handed in"}
+    return named + [
+        Handin(s.name, "", 0.0, roster.path, s.identifier, s.address, **why) for s in absent
+    ]
 
 
 def _fits(roster, handins):
@@ -263,8 +268,8 @@ def _who(roster, unknown, handins):
             said.append(f"the number {plain(number)} of {plain(name)} is that of {student.name}")
     return Question(
         f"Not every hand-in is of one student in {roster.path}. {'; '.join(said)}. Correct the "
-        "roster or the names, or say --keep-unknown to grade them under the names that they have, "
-        "without an id. Nothing was graded"
+        "roster or the names, say with --who how names are built, or say --keep-unknown to grade "
+        "them under the names that they have, without an id. Nothing was graded"
     )
 
 

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import sys
 import time
+from html.parser import HTMLParser
 from pathlib import Path
 
 from coursework.grader import batch
@@ -49,6 +50,27 @@ def table(out):
 def grades(out):
     """The points of each student in grades.csv."""
     return {student: float(row["points"]) for student, row in table(out).items()}
+
+
+class Seen(HTMLParser):
+    """What a browser takes a page to hold."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.text = [], ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, tuple(attrs)))
+        self.text += " | " * (tag == "td")
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def text_of(out, folder):
+    """What a browser shows of a student's report, by its folder's name."""
+    return Seen((out / "reports" / folder / "report.html").read_text("utf-8")).text
 
 
 def counting(monkeypatch):

@@ -30,7 +30,7 @@ HEAD = "student,function,points,remark\n"
 
 def read(folder, text, encoding="utf-8"):
     (folder / "corrections.csv").write_bytes(text.encode(encoding))
-    return read_corrections([folder], ENTRIES, ["f", "g"])
+    return read_corrections(folder, ENTRIES, ["f", "g"])
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_points_and_remarks_by_hand_are_in_everything_and_outlive_every_run(
         assert grades(out) == {"anna": 10, "ben": 2.5, "cem": 7}
         assert table(out)["ben"][FUNCTION] == "2.5"
         assert "By hand: 7 of 10 points, 10 by the grader: handed in late" in str(table(out))
-        for name in ("report.md", "report.html", "results.json"):
+        for name in ("report.html", "results.json"):
             told = (out / "reports" / "ben" / name).read_text("utf-8").replace("\\", "")
             assert f"By hand: 2.5 of 10 points for {FUNCTION}, 0 by the grader: the idea" in told
         assert json.loads((out / "reports" / "cem" / "results.json").read_text())["score"] == 7
@@ -75,7 +75,7 @@ def test_a_remark_without_points_leaves_the_graders_points(graded, out, capsys):
     assert grades(out) == {"anna": 10, "ben": 0, "cem": 10}
     assert "points by hand" not in capsys.readouterr().out
     assert table(out)["anna"]["notes"] == f"By hand for {FUNCTION}: see me"
-    assert "By hand: well done" in (out / "reports" / "cem" / "report.md").read_text()
+    assert "By hand: well done" in (out / "reports" / "cem" / "report.html").read_text()
 
 
 @pytest.mark.usefixtures("bubblewrap")
@@ -146,7 +146,7 @@ def test_a_line_for_everyone_who_made_a_mistake_yields_to_a_line_of_their_own(tm
     text = f"{HEAD}every late_root,f,5,the idea is right\nevery no_root,f,1,\nevery no_root,,2,\n"
     text += "every never,g,3,\nanna,f,6,seen\n"
     (tmp_path / "corrections.csv").write_text(text)
-    assert read_corrections([tmp_path], ENTRIES, ["f", "g"], made) == {
+    assert read_corrections(tmp_path, ENTRIES, ["f", "g"], made) == {
         "anna": {"f": Correction(6, "seen"), "": Correction(2, "")},
         "_1_1-aaaaaaaa": {"f": Correction(5, "the idea is right")},
     }
@@ -154,14 +154,14 @@ def test_a_line_for_everyone_who_made_a_mistake_yields_to_a_line_of_their_own(tm
     with pytest.raises(
         CorrectionsError, match="line 2: there is no known mistake 'every late_root'"
     ):
-        read_corrections([tmp_path], ENTRIES, ["f", "g"], {"no_root": set(), "never": set()})
+        read_corrections(tmp_path, ENTRIES, ["f", "g"], {"no_root": set(), "never": set()})
 
 
 def test_a_hand_in_with_the_name_of_a_line_for_many_stops_no_correction(tmp_path):
     entries = [*ENTRIES, {"student": "every late_root", "id": "every late_root"}]
     (tmp_path / "corrections.csv").write_text(f"{HEAD}every late_root,f,5,\n")
     for made, found in ((None, set()), ({"late_root": {"anna"}}, {"anna"})):
-        assert read_corrections([tmp_path], entries, ["f"], made).keys() == found
+        assert read_corrections(tmp_path, entries, ["f"], made).keys() == found
 
 
 def test_a_name_with_invisible_letters_makes_no_other_name_unclear(tmp_path):
@@ -171,12 +171,12 @@ def test_a_name_with_invisible_letters_makes_no_other_name_unclear(tmp_path):
     ]
     for folder in ("anna", "anna-aaaaaaaa"):
         (tmp_path / "corrections.csv").write_text(f"{HEAD}{folder},f,5,\n")
-        assert read_corrections([tmp_path], entries, ["f"]).keys() == {folder}
+        assert read_corrections(tmp_path, entries, ["f"]).keys() == {folder}
     entries[0] |= {"identifier": "7"}
     entries.append({"student": "7", "mark": digest_of("7"), "id": "7"})
     (tmp_path / "corrections.csv").write_text(f"{HEAD}7,f,5,\n")
     with pytest.raises(CorrectionsError, match="'7' may be 7 or anna: give the folder's name"):
-        read_corrections([tmp_path], entries, ["f"])
+        read_corrections(tmp_path, entries, ["f"])
 
 
 FAULTS = [
@@ -236,7 +236,7 @@ def test_a_table_that_was_changed_by_hand_is_kept_and_told(graded, out, capsys):
 
 @pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.long
-def test_another_class_shard_or_seed_into_the_same_place_writes_nothing(
+def test_another_class_or_seed_into_the_same_place_writes_nothing(
     graded, out, seed, tmp_path, capsys, folder
 ):
     other = tmp_path / "monday" / "class"
@@ -245,7 +245,6 @@ def test_another_class_shard_or_seed_into_the_same_place_writes_nothing(
     before = files(out)
     calls = {
         f"class {folder} there, {other} now": ["grade", NAME, str(other), *graded[3:]],
-        "shard 1/1 there, 1/2 now": [*graded, "--shard", "1/2"],
         "a different seed": [*graded[:3], *seed(2), *graded[5:]],
         "seconds None there, 3.0 now": [*graded, "--seconds", "3"],
     }

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from coursework.__main__ import main
-from coursework.grader import records, shards
+from coursework.grader import records
+from coursework.grader.entries import record_of
 from coursework.grader.records import (
     ALONE,
     Damaged,
@@ -128,7 +129,7 @@ def test_an_empty_or_cut_record_is_named_and_graded_again(folder, out, seed, cap
     path = out / "records" / f"{entry['record']}.json"
     path.write_bytes(b"")
     with pytest.raises(Damaged, match=r"It is the record of cem: repeat the command"):
-        shards.merge([out], out.parent / "merged")
+        record_of(out, entry)
     assert main([*given, "--only", "anna"]) == 1
     assert f"the command that made {out}, without --only" in capsys.readouterr().err
     again = counting(monkeypatch)

@@ -1,18 +1,19 @@
-"""A report says what the grader knows, and shows a student's words as words."""
+"""A report says what the grader knows, shows a student's words as words, and finds its way back."""
 
 import csv
-import html
+import io
 import json
 import re
 import unicodedata
-from html.parser import HTMLParser
+import zipfile
 
+import nbformat
 import pytest
 
 from coursework.grader import reports
 from coursework.grader.entries import kept_of
-from coursework.grader.inert import digest_of, folders, in_markdown, in_table, listed, plain, shown
-from tests.coursework.classes import FUNCTION, NAME, TASK
+from coursework.grader.inert import digest_of, folders, in_table, listed, plain, shown
+from tests.coursework.classes import FUNCTION, NAME, TASK, Seen, table, text_of
 
 HOSTILE = "<script>x</script> [a](b) | *c* `d` & \\"
 ESC = "\x1b]0;owned\x07\x1b[2J\x1b[1;31m"
@@ -37,11 +38,8 @@ WORDS = [
     "\udcff\ufeff\x00",
 ]
 SIGNS = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
-
-
-def batch_of(*entries, trusted=False):
-    head = {"assignment": NAME, "points": {FUNCTION: 3}, "trusted": trusted}
-    return head | kept_of({}) | {"handins": list(entries)}
+OURS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "code", "table"}
+OURS |= {"thead", "tbody", "tr", "th", "td"}
 
 
 def result_of(said="right", earned=0, mistake="", points=3):
@@ -49,139 +47,76 @@ def result_of(said="right", earned=0, mistake="", points=3):
     return result | {"said": said, "mistake": mistake}
 
 
-def entry_of(student, **more):
-    own = {"student": student, "mark": digest_of(student), "id": folders([(student, "")])[0]}
-    return own | {"file": "a.ipynb", "of": 1, "record": own["mark"]} | more
-
-
-def report(out, *records, say=lambda sentence: None, **more):
-    """Write the reports of students a, b, … with these records; return the lines of the table."""
-    (out / "records").mkdir(exist_ok=True)
-    entries = [entry_of(chr(ord("a") + i), **more) for i in range(len(records))]
-    for entry, record in zip(entries, records, strict=True):
-        entry["id"] = entry["student"]
-        (out / "records" / f"{entry['record']}.json").write_text(json.dumps(record))
-    return reports.write_reports(batch_of(*entries), out, say=say)
-
-
 def record_of(*results, remarks=(), problem=""):
     return {"problem": problem, "remarks": list(remarks), "results": list(results)}
 
 
-@pytest.fixture
-def written(tmp_path):
-    """The reports of one student, whose every own word is hostile."""
-    result = result_of("the largest difference is 4", mistake=TASK.mistakes[0].name)
-    record = record_of(result, remarks=[["Code cell 3 raised an error", HOSTILE]])
-    (tmp_path / "records").mkdir()
-    (tmp_path / "records" / "k.json").write_text(json.dumps(record))
-    entry = entry_of(HOSTILE, file=HOSTILE, id="x", of=2, record="k")
-    rows = reports.write_reports(batch_of(entry, trusted=True), tmp_path)
-    texts = {p.name: p.read_text(encoding="utf-8") for p in (tmp_path / "reports" / "x").iterdir()}
-    return rows, texts, TASK.mistakes[0]
+def report(out, *records, say=lambda sentence: None, each=(), **more):
+    """Write the reports of students a, b, … with these records; return the lines of the table.
+
+    `each` : for each student what an entry has besides `more`
+    """
+    (out / "records").mkdir(exist_ok=True)
+    entries = []
+    for i, record in enumerate(records):
+        student = chr(ord("a") + i)
+        entry = {"student": student, "id": student, "mark": digest_of(student), "record": student}
+        entries.append(entry | {"file": "a.ipynb", "of": 1} | more | ({**each[i]} if each else {}))
+        path = out / "records" / f"{entries[-1]['record']}.json"
+        path.write_text(json.dumps(record), encoding="utf-8")
+    head = {"assignment": NAME, "points": {FUNCTION: 3}, "trusted": more.get("trusted", False)}
+    batch = head | kept_of({}) | {"handins": entries}
+    return reports.write_reports(batch, out, say=say)
 
 
-def test_mistake_is_named_and_mended_in_all_three(written):
-    _, texts, mistake = written
-    assert set(texts) == {"report.md", "report.html", "results.json"}
-    assert all(mistake.mend in text for text in texts.values())
-
-
-def test_what_the_instructor_chose_and_what_counts_is_told(written):
-    rows, texts, _ = written
-    assert "without a sandbox" in texts["report.md"]
-    assert "There were 2 hand-ins" in texts["report.html"]
-    assert (rows[0]["points"], rows[0]["of"]) == (0, 3)
-
-
-def test_results_for_gradescope_have_its_fields(written):
-    _, texts, _ = written
-    found = json.loads(texts["results.json"])
-    assert found["score"] == 0
-    assert f"Code cell 3 raised an error: “{HOSTILE}”" in found["output"].splitlines()
-    assert found["tests"][0] | {"output": ""} == {
-        "name": f"{FUNCTION}: a case",
-        "score": 0,
-        "max_score": 3,
-        "status": "failed",
-        "output": "",
-    }
-
-
-def test_an_empty_shard_has_reports_too(tmp_path):
-    assert reports.write_reports(batch_of(), tmp_path) == []
-    assert (tmp_path / "items.svg").exists()
-
-
-class Seen(HTMLParser):
-    """What a browser takes a page to hold."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.text = [], ""
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, tuple(attrs)))
-
-    def handle_data(self, data):
-        self.text += data
+def packed(out):
+    """The files in feedback.zip."""
+    with zipfile.ZipFile(out / "feedback.zip") as archive:
+        return {info.filename: archive.read(info) for info in archive.infolist()}
 
 
 @pytest.mark.parametrize("words", WORDS)
 def test_a_students_words_are_no_tags_no_markup_no_link_and_no_formula(tmp_path, words):
     words = plain(words)
     record = record_of(result_of(), remarks=[["Code cell 3 raised an error", words]])
-    (tmp_path / "records").mkdir()
-    (tmp_path / "records" / "k.json").write_text(json.dumps(record))
-    entry = entry_of(words, file=words, id="x", of=2, record="k", identifier=words)
-    reports.write_reports(batch_of(entry), tmp_path)
-    page = Seen((tmp_path / "reports" / "x" / "report.html").read_text(encoding="utf-8"))
-    ours = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "code", "table"}
-    assert {tag for tag, _ in page.tags} <= ours | {"thead", "tbody", "tr", "th", "td"}
+    (tmp_path / "corrections.csv").write_text("student,function,points,remark\n")
+    own = {"student": words, "file": words, "id": "x", "of": 2, "identifier": words}
+    report(tmp_path, record, **own, back="a_1_2_x.ipynb")
+    page = Seen((tmp_path / "reports" / "x" / "report.html").read_text("utf-8"))
+    assert {tag for tag, _ in page.tags} <= OURS
     assert page.text.count(shown(words)) >= 3
-    for line in (tmp_path / "reports" / "x" / "report.md").read_text("utf-8").splitlines():
-        if shown(words).replace("`", "'") in line and line.startswith(
-            ("Student", "File", "Code cell")
-        ):
-            assert re.fullmatch(r"[^`]*: `[^`]*`", line), line
-    with (tmp_path / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
-        text = file.read()
-    for separator in ",;\t|:":
-        cells = [cell for row in csv.reader(text.splitlines(), delimiter=separator) for cell in row]
-        assert not [cell for cell in cells if cell.strip().startswith(SIGNS)], separator
+    [cell] = json.loads(packed(tmp_path)["a_1_2_x.ipynb"])["cells"]
+    seen = Seen(cell["source"])
+    assert {tag for tag, _ in seen.tags} <= OURS
+    assert seen.text.count(shown(words)) >= 3
+    assert not re.search(r"[$\\`*_\[\]~\n]|://", cell["source"]), "Markdown has nothing to read"
+    for name in ("grades.csv", "email.csv"):
+        text = (tmp_path / name).read_text("utf-8-sig")
+        for separator in ",;\t|:":
+            rows = csv.reader(text.splitlines(), delimiter=separator)
+            cells = [cell for row in rows for cell in row]
+            assert not [c for c in cells if c.strip().startswith(SIGNS)], separator
 
 
 @pytest.mark.parametrize("words", WORDS)
 def test_what_is_shown_is_one_line_that_a_terminal_prints_as_it_is(words):
-    for text in (shown(words), in_table(words), in_markdown(words), listed([words])):
+    for text in (shown(words), in_table(words), listed([words])):
         assert text.isprintable()
         text.encode()
 
 
-@pytest.mark.parametrize("words", WORDS)
-def test_markdown_of_a_note_has_no_link_no_html_and_no_code(words):
-    line = in_markdown(words)
-    bare = re.sub(r"\\[!-/:-@\[-`{-~]", "", line)
-    assert not re.search(r"[`*_\[\]|<>~$@]|://|www\.", bare), line
-    assert html.unescape(re.sub(r"\\(?=[!-/:-@\[-`{-~])", "", line)) == shown(words)
-
-
-def test_a_list_of_names_ends_where_nobody_reads_on():
+def test_lists_end_where_nobody_reads_on_and_numbers_and_ordinary_names_stay():
     assert listed(list("abc")) == "a, b, c"
     assert listed(["x"] * 15).endswith("x, and 5 more")
     assert listed(["Doe, Jane", "Ann Roe"]) == "Ann Roe; Doe, Jane"
-
-
-def test_numbers_of_a_table_stay_numbers_and_ordinary_names_as_they_are():
-    assert in_table(-3) == -3
-    for name in (
+    for value in (
+        -3,
         "Müller-Lüdenscheidt, Jürgen",
         "anna (1) - copy",
-        "04_multi_head_attention.ipynb",
+        "04_heads.ipynb",
         "O'Neill",
     ):
-        assert in_table(name) == name
+        assert in_table(value) == value
 
 
 MADE = result_of("a known mistake", mistake=TASK.mistakes[0].name)
@@ -205,10 +140,7 @@ REASONS = [
         "Code cell 3 is not Python: “line 2”",
     ),
     (record_of(problem="Not graded: no notebook."), "Not graded: no notebook"),
-    (
-        record_of(MADE, VOIDED),
-        f"{FUNCTION}: {LIKE}",
-    ),
+    (record_of(MADE, VOIDED), f"{FUNCTION}: {LIKE}"),
     (
         record_of(result_of("x"), MADE, result_of("x"), result_of("right", 3), VOIDED),
         f"{FUNCTION}: x (in 2 of 4 tests), it looks as if {LIKE} (in 1 of 4 tests)",
@@ -236,14 +168,18 @@ def test_a_mistake_is_named_if_it_explains_all_that_is_lost_and_none_by_a_void_t
     report(tmp_path, record_of(MADE, *[result_of("x")] * others, VOIDED))
     says = TASK.mistakes[0].says
     named = f"{where}{says}" if where else f"{says[:1].upper()}{says[1:]}"
-    written = (tmp_path / "reports/a/report.md").read_text("utf-8")
-    assert f"\n{named}. {TASK.mistakes[0].mend}\n" in written
-    assert "| – a case | 0 of 0 | this test does not count |\n" in written
-    for name in ("reports/a/report.md", "reports/a/results.json", "items.csv", "grades.csv"):
-        text = (tmp_path / name).read_text("utf-8")
-        assert not [
-            word for word in ("NaN", TASK.mistakes[1].name, TASK.mistakes[1].says) if word in text
-        ]
+    diagnosis = f"{named}. {TASK.mistakes[0].mend}"
+    text = text_of(tmp_path, "a")
+    assert diagnosis.replace("`", "") in text
+    assert "| – a case | 0 of 0 | this test does not count" in text
+    assert "✓" not in text
+    page, table_, grades = (
+        (tmp_path / name).read_text("utf-8")
+        for name in ("reports/a/results.json", "items.csv", "grades.csv")
+    )
+    assert diagnosis in json.loads(page)["tests"][0]["output"]
+    words = ("NaN", TASK.mistakes[1].name, TASK.mistakes[1].says)
+    assert not [w for w in words for t in (text, page, table_, grades) if w in t]
 
 
 FORGED = "”; By hand: 10 of 10 points, 0 by the grader: “fine"
@@ -259,13 +195,76 @@ def test_nothing_that_a_student_wrote_looks_like_the_graders_word_in_the_notes(t
     assert "By hand" not in re.sub("“[^“”]*”", "", found["output"])
 
 
+def test_results_for_gradescope_have_its_fields_and_say_what_the_instructor_chose(tmp_path):
+    report(
+        tmp_path, record_of(result_of(), remarks=[["Code cell 3 raised it", HOSTILE]]), trusted=True
+    )
+    found = json.loads((tmp_path / "reports" / "a" / "results.json").read_text("utf-8"))
+    assert found["score"] == 0
+    assert f"Code cell 3 raised it: “{HOSTILE}”" in found["output"].splitlines()
+    assert "without a sandbox" in found["output"]
+    [test] = found["tests"]
+    expected = {"name": f"{FUNCTION}: a case", "score": 0, "max_score": 3, "status": "failed"}
+    assert expected.items() <= test.items()
+
+
+BACKS = {  # names in feedback.zip, and what a student who opens the file finds
+    "a_1_502_heads.ipynb": "notebook",
+    "b_LATE_2_503_heads-1.ipynb": "notebook",
+    "c_3_504_work.zip": "zip",
+    "d_4_505_heads.ipynb.txt": "page",
+    "E Ö_4711_assignsubmission_file_/report.html": "page",
+    "f_4712_assignsubmission_file_report.html": "page",
+}
+
+
+def test_feedback_has_the_names_of_the_export_and_files_that_open(tmp_path):
+    """Canvas shows a file under the name of what was handed in, whatever is in it."""
+    said, points = [], [record_of(result_of("right", i % 2 * 3)) for i in range(8)]
+    each = [{"back": name} for name in BACKS] + [{}, {"held": True, "back": "h_8_9_x.ipynb"}]
+    report(tmp_path, *points, each=each, say=said.append)
+    found = packed(tmp_path)
+    assert list(found) == list(BACKS)
+    for i, (name, kind) in enumerate(BACKS.items()):
+        content = found[name]
+        if kind == "zip":
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                content = archive.read("report.html")
+        if kind == "notebook":
+            notebook = nbformat.reads(content.decode(), as_version=4)
+            nbformat.validate(notebook)
+            content = notebook.cells[0].source.encode()
+        else:
+            assert content.startswith(b"<!doctype html>")
+        text = Seen(content.decode()).text
+        assert f"heads: {i % 2 * 3} of 3 points" in text
+        assert f"Student: {'abcdef'[i]}" in text
+    assert said[-1].startswith(
+        "feedback.zip has no report for 1, whose hand-in has no name in it: g."
+    )
+    before = (tmp_path / "feedback.zip").read_bytes()
+    report(tmp_path, *points, each=each)
+    assert (tmp_path / "feedback.zip").read_bytes() == before
+
+
+def test_without_a_system_each_student_has_a_folder_and_all_have_a_line_for_an_email(tmp_path):
+    each = [{"address": "a@uni.example"}, {"id": "b-1"}, {"held": True}]
+    report(tmp_path, *[record_of(result_of("right", 3))] * 3, each=each)
+    assert list(packed(tmp_path)) == ["a/report.html", "b-1/report.html"]
+    with (tmp_path / "email.csv").open(encoding="utf-8-sig", newline="") as file:
+        a, b = csv.DictReader(file)
+    assert (a["student"], a["address"]) == ("a", "a@uni.example")
+    assert (b["address"], b["points"], b["of"]) == ("", "3", "3")
+    assert all((tmp_path / line["report"]).exists() for line in (a, b))
+
+
 def test_who_is_held_has_no_points_until_there_is_an_answer_or_points_by_hand(tmp_path):
     said, record = [], record_of(result_of("not run"), problem="Not graded: which one?")
     [row] = report(tmp_path, record, say=said.append, held=True, of=2)
     assert (row["points"], row[FUNCTION], row["of"]) == ("", "", 3)
     assert row["notes"] == "Not graded: which one?"
     assert "1 held with a question: a" in said
-    assert (tmp_path / "reports/a/report.md").read_text().startswith("# heads: not graded yet\n")
+    assert "heads: not graded yet" in text_of(tmp_path, "a")
     (tmp_path / "corrections.csv").write_text("student,function,points,remark\na,,2,\n")
     [row] = report(tmp_path, record, held=True)
     assert row["points"] == 2
@@ -284,57 +283,57 @@ def test_points_by_hand_for_a_known_mistake_reach_everyone_who_made_it(tmp_path)
 def test_who_came_late_is_in_the_table_where_anybody_did(tmp_path):
     record = record_of(result_of())
     assert "late" not in report(tmp_path, record)[0]
-    assert report(tmp_path, record, late=True)[0]["late"] == "late"
-    with (tmp_path / "grades.csv").open(encoding="utf-8-sig") as file:
-        assert next(csv.DictReader(file))["late"] == "late"
+    report(tmp_path, record, record, each=[{"late": True}, {}])
+    assert [row["late"] for row in table(tmp_path).values()] == ["late", ""]
 
 
 def test_of_a_hand_in_that_could_not_be_read_no_tests_are_told(tmp_path):
     said = "not run: the hand-in had used up its time, or could not be read"
     report(tmp_path, record_of(result_of(said), problem="Not graded: its JSON cannot be read."))
-    text = (tmp_path / "reports" / "a" / "report.md").read_text(encoding="utf-8")
-    assert "its JSON cannot be read" in text
-    assert "not run" not in text
+    assert "its JSON cannot be read" in text_of(tmp_path, "a")
+    assert "not run" not in text_of(tmp_path, "a")
     found = json.loads((tmp_path / "reports" / "a" / "results.json").read_text("utf-8"))
     assert (found["score"], found["tests"]) == (0, [])
     assert found["output"] == "Not graded: its JSON cannot be read."
 
 
-def test_whom_to_look_at_is_told_by_kind_and_by_name(tmp_path):
-    missing = record_of(result_of("there is no function `f`"))
-    broken, right = record_of(problem="Not graded: x."), record_of(result_of(earned=3))
-    said = []
-    report(tmp_path, right, missing, broken, missing, say=said.append)
+def test_whom_to_look_at_and_who_has_the_same_file_is_told_by_name(tmp_path):
+    missing, right = (
+        record_of(result_of("there is no function `f`")),
+        record_of(result_of(earned=3)),
+    )
+    broken, said = record_of(problem="Not graded: x."), []
+    (tmp_path / "corrections.csv").write_text("student,function,points,remark\ne,,3,on paper\n")
+    each = [{}, {"record": "same"}, {}, {"record": "same"}, {}]
+    report(tmp_path, right, missing, broken, missing, broken, each=each, say=said.append)
     assert said == [
         "3 graded",
+        "1 with points by hand: e",
         "1 that could not be read or run: c",
         "2 with 0 points because their function was not found: b, d",
         "The reasons are in the notes of grades.csv",
+        "The same file, to the byte: b, d",
     ]
 
 
-def test_points_by_hand_do_not_make_a_hand_in_one_that_was_graded(tmp_path):
-    (tmp_path / "corrections.csv").write_text("student,function,points,remark\na,,3,on paper\n")
-    said = []
-    report(tmp_path, record_of(problem="Not graded: x."), say=said.append, file="")
-    assert said[:2] == ["0 graded", "1 with points by hand: a"]
+def test_a_class_of_nobody_has_results_too(tmp_path):
+    assert report(tmp_path) == []
+    assert (tmp_path / "items.svg").exists()
 
 
 def test_a_report_that_cannot_be_written_leaves_the_old_one_whole(tmp_path, monkeypatch):
-    report(tmp_path, record_of(result_of()))
-    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    def kept():
+        return {p: p.read_bytes() for p in tmp_path.rglob("*.*") if p.parent.name != "records"}
 
     def no_room(number):
         raise OSError(28, "No space left on device")
 
+    report(tmp_path, record_of(result_of()))
+    before = kept()
     monkeypatch.setattr("os.fsync", no_room)
     with pytest.raises(OSError, match="No space left"):
         report(tmp_path, record_of(result_of("right", 3)))
-    left = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
-    assert {p: left[p] for p in before if p.parent.name != "records"} == {
-        p: content for p, content in before.items() if p.parent.name != "records"
-    }
-    assert set(left) == set(before)
+    assert kept() == before
 
 
 def folders_of(*students):

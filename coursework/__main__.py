@@ -13,7 +13,6 @@ RESULTS/corrections.csv is yours: points and remarks by hand, which every run re
 """
 
 import argparse
-import math
 import os
 import signal
 import sys
@@ -49,92 +48,83 @@ ERRORS = (
 )
 
 
+def _typed(read, expected):
+    """Return what reads an argument, and says what was expected where it cannot."""
+
+    def typed(text):
+        try:
+            return read(text)
+        except (ValueError, SeedError) as error:
+            why = f"{shown(text)!r} is not {expected.format(error)}"
+            raise argparse.ArgumentTypeError(why) from None
+
+    return typed
+
+
+def _jobs(text):
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:5]) <= 9999):
+        raise ValueError
+    return int(text)
+
+
+def _seconds(text):
+    if not 0 < (seconds := float(text)) <= MOST_SECONDS:
+        raise ValueError
+    return seconds
+
+
 def _parser():
     described = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("coursework", description=__doc__, formatter_class=described)
     commands = parser.add_subparsers(dest="command", required=True)
     given = {name: commands.add_parser(name, allow_abbrev=False) for name in COMMANDS}
-    assignments = f"one of {', '.join(assignment.names())}"
-    for name in ("release", "check", "grade"):
-        given[name].add_argument("name", help=assignments)
-    given["student"].add_argument("name", help="a chapter, such as 04_multi_head_attention")
-    _add_places(given)
-    given["check"].add_argument("--seed", type=_seed, default=1)
+    names = {name: f"one of {', '.join(assignment.names())}" for name in given}
+    for name, known in (names | {"student": "a chapter, such as 04_multi_head_attention"}).items():
+        given[name].add_argument("name", help=known)
+    place = "folder for what is written, made where there is none"
+    for name in ("release", "grade"):
+        given[name].add_argument("--out", required=True, type=Path, help=place)
+    given["student"].add_argument("--out", type=Path, default=Path("student"), help=place)
+    seed = _typed(number_of, "a seed: {}")
+    given["check"].add_argument("--seed", type=seed, default=1)
     _add_options(given["grade"])
-    who = "a CSV file with names and ids: Canvas's gradebook, Moodle's worksheet or your own"
-    given["grade"].add_argument("--roster", type=Path, help=who)
+    _add_readings(given["grade"])
     for name in ("check", "grade"):
         trusted = "without bubblewrap: for hand-ins that you trust"
         given[name].add_argument("--trusted", action="store_true", help=trusted)
     return parser
 
 
-def _add_places(given):
-    """Add where each command reads and writes."""
-    held = "a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student"
-    given["grade"].add_argument("handins", type=Path, metavar="HANDINS", help=held)
-    place = "folder for what is written, made where there is none"
-    given["student"].add_argument("--out", type=Path, default=Path("student"), help=place)
-    for name in ("release", "grade"):
-        given[name].add_argument("--out", required=True, type=Path, help=place)
-
-
 def _add_options(grade):
+    held = "a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student"
     limit = f"limit of one test: {SECONDS}, with torch {TORCH_SECONDS}"
     seed = "file with the seed; without it the command asks for the seed at the terminal"
     only = "grade this student anew, and leave all others as they are; may be repeated"
+    seconds = _typed(_seconds, f"a limit: expected seconds, above 0 and up to {MOST_SECONDS}")
+    jobs = _typed(_jobs, "a number of hand-ins: expected 1 to 9999")
+    grade.add_argument("handins", type=Path, metavar="HANDINS", help=held)
     grade.add_argument("--seed-file", type=Path, help=seed)
     grade.add_argument("--only", action="append", metavar="NAME", help=only)
-    grade.add_argument("--jobs", type=_jobs, default=batch.JOBS, help="hand-ins at a time")
-    grade.add_argument("--seconds", type=_seconds, help=limit)
-    _add_readings(grade)
+    grade.add_argument("--jobs", type=jobs, default=batch.JOBS, help="hand-ins at a time")
+    grade.add_argument("--seconds", type=seconds, help=limit)
 
 
 def _add_readings(grade):
     """Add what says whose a hand-in is and which counts, where names and times do not."""
+    who = "a CSV file with names and ids: Canvas's gradebook, Moodle's worksheet or your own"
+    grade.add_argument("--roster", type=Path, help=who)
     on = "grade hand-ins that the roster does not name, too"
     grade.add_argument("--keep-unknown", action="store_true", help=on)
     ways = grade.add_mutually_exclusive_group()
     ways.add_argument("--layout", choices=LAYOUTS, help="how students' names are given")
     named = "the same as a pattern of {name}, {id}, {attempt} and {file}, with * for anything"
-    ways.add_argument("--who", dest="layout", type=_pattern, metavar="PATTERN", help=named)
+    pattern = {"type": _typed(pattern_of, "a pattern: {}"), "metavar": "PATTERN"}
+    ways.add_argument("--who", dest="layout", help=named, **pattern)
     held = "where neither names nor times tell which notebook counts, those with TEXT in their "
     held += "name or folder do; may be repeated"
     grade.add_argument("--notebook", action="append", metavar="TEXT", default=[], help=held)
     close = "of several notebooks the newest counts, however close the times of the files"
     grade.add_argument("--believe-times", action="store_true", help=close)
-
-
-def _seed(text):
-    try:
-        return number_of(text)
-    except SeedError as error:
-        raise argparse.ArgumentTypeError(f"{shown(text)!r}: {error}") from None
-
-
-def _jobs(text):
-    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 4 and int(text)):
-        raise argparse.ArgumentTypeError(f"{shown(text)!r} is not a number of hand-ins: 1 to 9999")
-    return int(text)
-
-
-def _seconds(text):
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= MOST_SECONDS:
-        raise argparse.ArgumentTypeError(
-            f"{shown(text)!r} is not a limit: expected seconds, above 0 and up to {MOST_SECONDS}"
-        )
-    return seconds
-
-
-def _pattern(text):
-    try:
-        return pattern_of(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{shown(text)!r} is no pattern: {error}") from None
 
 
 def _release(given):

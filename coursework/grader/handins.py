@@ -80,7 +80,7 @@ def find_handins(source, **options):
 
 
 def _require_people(by_student, title):
-    """Ask whose hand-ins are if half of the names or more are not of people, or are of files."""
+    """Ask whose hand-ins are if more than half of the names are no names of people."""
     odd = [name for name, (handin, *_) in by_student.items() if not handin.identifier]
     odd = [
         name
@@ -88,7 +88,7 @@ def _require_people(by_student, title):
         if NO_PERSON.search(name)
         or (title and title.casefold() in name.casefold() and _of_a_file(by_student[name][0]))
     ]
-    if odd and 2 * len(odd) >= len(by_student):
+    if 2 * len(odd) > len(by_student):
         raise Question(
             f"Whose are these: {listed(odd, 3)}? They do not look like names of people. {SAY_WHO}. "
             "If each is a student's, say --layout files. Nothing was graded"

@@ -333,21 +333,16 @@ def _submitters(entries, source):
             f"{METADATA} cannot be read ({error}), so no hand-in has a name. --layout folders "
             "takes the names of the folders"
         ) from None
-    people, own, inside = {}, [], False
-    for line in text.splitlines():
-        if match := re.fullmatch(r"(\S[^:]*):\s*", line):
-            own = people.setdefault(match[1], [])
-        elif re.match(r"  :", line):
-            inside = line.startswith("  :submitters:")
-        elif inside and (match := re.fullmatch(r"  (- |  ):(name|email|sid): (.*)", line)):
-            own += [{}] if match[1] == "- " or not own else []
-            own[-1][match[2]] = _scalar(match[3])
-    return {folder: [_person(person) for person in group] for folder, group in people.items()}
-
-
-def _person(person):
-    identifier = person.get("sid") or person.get("email") or ""
-    return unicodedata.normalize("NFC", person.get("name") or identifier), identifier
+    people = {}
+    for block in re.split(r"(?m)^(?=\S)", text):
+        inside = re.search(r"(?m)^  :submitters:\n((?:  [- ] :(?:name|email|sid): .*\n?)*)", block)
+        for person in re.split(r"(?m)^  - ", inside[1])[1:] if inside else []:
+            own = dict(re.findall(r"(?m)^ *:(name|email|sid): (.*)", person))
+            own = {key: _scalar(value) for key, value in own.items()}
+            identifier = own.get("sid") or own.get("email") or ""
+            name = unicodedata.normalize("NFC", own.get("name") or identifier)
+            people.setdefault(block.partition(":")[0], []).append((name, identifier))
+    return people
 
 
 def _scalar(text):

@@ -116,10 +116,8 @@ class _Told:
         self.hand = {f: c.points for f, c in self.given.items() if c.points is not None}
         self.points = {name: self.hand.get(name, own) for name, own in self.graded.items()}
         self.total = self.hand.get("", sum(self.points.values()))
-        self.late, self.any_late = (
-            bool(entry.get("late")),
-            any(e.get("late") for e in batch["handins"]),
-        )
+        self.late = bool(entry.get("late"))
+        self.any_late = any(each.get("late") for each in batch["handins"])
         self.held = bool(entry.get("held")) and not self.hand
         self.out_of = sum(self.most.values())
 
@@ -147,9 +145,7 @@ class _Told:
         if seconds := self.record.get("seconds"):
             notes.append((f"Each test had up to {seconds:g} seconds here", ""))
         if self.trusted:
-            notes.append(
-                ("Run in a limited process without a sandbox, as the instructor chose.", "")
-            )
+            notes.append(("Run without a sandbox, as the instructor chose", ""))
         return notes
 
     def tables(self):
@@ -169,9 +165,7 @@ class _Told:
 
     def row(self):
         """Return the line of `grades.csv`."""
-        row = {"student": self.entry["student"]}
-        if "identifier" in self.entry:
-            row["identifier"] = self.entry["identifier"]
+        row = {name: self.entry[name] for name in ("student", "identifier") if name in self.entry}
         row |= {"points": self.total, "of": self.out_of, **self.points}
         row |= {"late": "late" * self.late} if self.any_late else {}
         if self.held:
@@ -319,17 +313,16 @@ def _gradescope(told):
     for function, results in told.tables().items():
         named = _named(results, told.tasks[function])
         texts = {name: [_diagnosis(*pair)] for name, pair in named.items()}
-        for r in filter(itemgetter("points"), results):
-            right = r["earned"] == r["points"]
-            tests.append(
-                {
-                    "name": f"{function}: {r['label']}",
-                    "score": r["earned"],
-                    "max_score": r["points"],
-                    "status": "passed" if right else "failed",
-                    "output": "\n".join([r["said"], *texts.get(r["mistake"], ())]),
-                }
-            )
+        tests += [
+            {
+                "name": f"{function}: {r['label']}",
+                "score": r["earned"],
+                "max_score": r["points"],
+                "status": "passed" if r["earned"] == r["points"] else "failed",
+                "output": "\n".join([r["said"], *texts.get(r["mistake"], ())]),
+            }
+            for r in filter(itemgetter("points"), results)
+        ]
     notes = "\n".join(map(_joined, [*told.notes(), *told.record["remarks"]]))
     whole = {"score": told.total, "output": notes, "output_format": "text", "tests": tests}
     return whole | {"visibility": "after_published"}
@@ -362,24 +355,14 @@ def _items(records):
     found = {}
     for record in records:
         for r in filter(itemgetter("points"), record["results"]):
-            key = (r["function"], r["label"])
-            item = found.setdefault(
-                key, {"points": r["points"], "solved": 0, "mistakes": Counter()}
-            )
-            item["solved"] += r["earned"] == r["points"]
-            if r["mistake"]:
-                item["mistakes"][r["mistake"]] += 1
-    return [
-        {
-            "function": function,
-            "test": label,
-            "points": item["points"],
-            "solved": item["solved"],
-            "of": len(records),
-            "mistakes": "; ".join(f"{name} {n}" for name, n in item["mistakes"].most_common()),
-        }
-        for (function, label), item in found.items()
-    ]
+            found.setdefault((r["function"], r["label"]), []).append(r)
+    rows = []
+    for (function, label), results in found.items():
+        made = Counter(r["mistake"] for r in results if r["mistake"]).most_common()
+        row = {"function": function, "test": label, "points": results[0]["points"]}
+        row |= {"solved": sum(r["earned"] == r["points"] for r in results), "of": len(records)}
+        rows.append(row | {"mistakes": "; ".join(f"{name} {n}" for name, n in made)})
+    return rows
 
 
 def _csv(rows):

@@ -23,17 +23,16 @@ FIRST = ("first name", "given name", "vorname")
 LAST = ("last name", "surname", "family name", "nachname")
 IDS = ("id", "identifier", "student id", "sid", "student number", "id number", "id-nummer")
 IDS += ("matriculation number", "matrikelnummer", "orgdefinedid")
-LOGINS = ("sis user id", "sis login id", "login id", "login", "username", "anmeldename")
-LOGINS += ("github_username", "email", "email address", "e-mail", "e-mail-adresse")
-LOGINS += ("integration id",)
+IDS += ("sis user id", "sis login id", "login id", "login", "username", "anmeldename")  # logins
+IDS += ("github_username", "email", "email address", "e-mail", "e-mail-adresse", "integration id")
 CANVAS = {"student", "id", "section"}
+CANVAS_OWN = (*CANVAS, "sis user id", "sis login id", "integration id", "root account")
+NOBODY = ("points possible", "student, test", "test student")  # lines of Canvas's own
 MOODLES = (  # its columns of ids, of grades and of comments, in English and German
     ("identifier", "grade", "feedback comments"),
     ("id", "bewertung", "feedback als kommentar"),
 )
 TOLD = ("points", "notes")  # what grades and comments are in `grades.csv`
-CANVAS_OWN = (*CANVAS, "sis user id", "sis login id", "integration id", "root account")
-NOBODY = ("points possible", "student, test", "test student")  # lines of Canvas's own
 OUTSIDE = "not in the roster"
 LATE = re.compile(r" - [^-]* late(?: - |$)")  # in a Moodle worksheet's status
 
@@ -49,21 +48,37 @@ class Student:
     Parameters
     ----------
     name : as reports have it; namesakes have the id beside it
-    identifier : text of the column of ids
     line : its number in the file, from 1
-    keys : what a hand-in of the student can be called
-    numbers : what a system can give as the student's number
-    address : of e-mail, "" for none
+    cells : of ids, logins and addresses, those that are not empty; the first is the id
     late : whether it says so
     """
 
     name: str
-    identifier: str
     line: int
-    keys: frozenset
-    numbers: frozenset
-    address: str
-    late: bool
+    cells: tuple
+    late: bool = False
+
+    @property
+    def identifier(self):
+        """The id, "" for none."""
+        return self.cells[0] if self.cells else ""
+
+    @property
+    def address(self):
+        """The e-mail, "" for none."""
+        return next((cell for cell in self.cells if "@" in cell), "")
+
+    def names(self):
+        """Return what a hand-in of the student can be called: Doe, Jane is Jane Doe and doejane."""
+        words = _words(self.name.removesuffix(f" ({self.identifier})"))
+        turned = {"".join(words[i:] + words[:i]) for i in range(len(words))}
+        logins = {cell.partition("@")[0] for cell in self.cells}
+        return (turned | {"".join(_words(cell)) for cell in (*self.cells, *logins)}) - {""}
+
+    def numbers(self):
+        """Return what a system can give as the student's number."""
+        found = [re.fullmatch(r"[^\d@]+(\d+)", cell) for cell in self.cells]
+        return {cell.casefold() for cell in self.cells} | {match[1] for match in found if match}
 
 
 @dataclass(frozen=True)
@@ -81,6 +96,11 @@ class Roster:
     table: list
     students: list
 
+    @property
+    def header(self):
+        """The names of the columns, in small letters."""
+        return [" ".join(cell.casefold().split()) for cell in self.table[0]]
+
 
 def read_roster(path):
     """Return the roster that stands in a CSV file.
@@ -89,73 +109,50 @@ def read_roster(path):
     ------
     RosterError : no columns of names and ids, nobody in it, or a student twice
     """
-    path = Path(path)
-    table = _table(path)
-    header = [_column(cell) for cell in table[0]]
+    roster = Roster(Path(path), _table(Path(path)), [])
+    header = roster.header
     named = [[header.index(c)] for c in NAMES if c in header]
     named += [
         [header.index(f), header.index(n)] for f in FIRST for n in LAST if {f, n} <= {*header}
     ]
-    ids = [header.index(c) for c in (*IDS, *LOGINS) if c in header]
-    status = header.index("status") if "status" in header else None
+    ids = [header.index(c) for c in IDS if c in header]
     if not (named and ids):
         raise RosterError(
-            f"{path} has the columns {listed(table[0]) or 'none'}. A roster has a line of column "
-            f"names with one of {', '.join(NAMES)} and one of {', '.join((*IDS, *LOGINS))}"
+            f"{path} has the columns {listed(roster.table[0]) or 'none'}. A roster has a line of "
+            f"column names with one of {', '.join(NAMES)} and one of {', '.join(IDS)}"
         )
-    students = []
-    for line, row in enumerate(table[1:], 2):
+    for line, row in enumerate(roster.table[1:], 2):
         name = plain(" ".join(row[i] for i in named[0])).strip()
-        cells = [cell for i in ids if (cell := plain(row[i]).strip())]
-        canvas = set(header) >= CANVAS and name.casefold() in NOBODY
-        if (name or cells) and not canvas:
-            late = status is not None and bool(LATE.search(row[status]))
-            students.append(_student(name or cells[0], cells, line, late))
-    return Roster(path, table, _distinct(path, students))
-
-
-def _column(cell):
-    return " ".join(cell.casefold().split())
+        cells = tuple(cell for i in ids if (cell := plain(row[i]).strip()))
+        if (name or cells) and not (set(header) >= CANVAS and name.casefold() in NOBODY):
+            late = "status" in header and bool(LATE.search(row[header.index("status")]))
+            roster.students.append(Student(name or cells[0], line, cells, late))
+    return replace(roster, students=_distinct(path, roster.students))
 
 
 def _table(path):
     """Return the cells of a file, each row as long as the header."""
     try:
-        content = path.read_bytes()
+        text = _text(path.read_bytes()).lstrip("\r\n")
     except OSError as error:
         raise RosterError(f"{path} cannot be read: {error.strerror}") from None
-    text = _text(content)
-    first = text.lstrip("\r\n").partition("\n")[0]
-    sign = max(",;\t", key=first.count)
+    sign = max(",;\t", key=text.partition("\n")[0].count)
     try:
-        rows = list(csv.reader(io.StringIO(text.lstrip("\r\n"), newline=""), delimiter=sign))
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=sign))
     except csv.Error as error:
         raise RosterError(f"{path} is not a CSV file: {error}") from None
     if not rows:
         raise RosterError(f"{path} is empty: a roster has a line of column names, and students")
-    width = len(rows[0])
-    return [[*row, *[""] * (width - len(row))] for row in rows]
+    return [[*row, *[""] * (len(rows[0]) - len(row))] for row in rows]
 
 
 def _text(content):
-    for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
-        if content.startswith(mark):
-            return content.decode(encoding, "replace")
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", "replace")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:  # Excel's "CSV" in western Europe
         return content.decode("cp1252", "replace")
-
-
-def _student(name, cells, line, late):
-    """Return the student of a line; the first of the cells is the id."""
-    keys = {_key(cell) for cell in cells} | _turned(name)
-    keys |= {_key(cell.partition("@")[0]) for cell in cells if "@" in cell}
-    numbers = {cell.casefold() for cell in cells}
-    numbers |= {match[1] for cell in cells if (match := re.fullmatch(r"[^\d@]+(\d+)", cell))}
-    address = next((cell for cell in cells if "@" in cell), "")
-    own = (*cells, "")[0], line, frozenset(keys - {""}), frozenset(numbers), address, late
-    return Student(name, *own)
 
 
 def _words(text):
@@ -163,16 +160,6 @@ def _words(text):
     text = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", text).casefold())
     kept = (c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in text)
     return "".join(kept).split()
-
-
-def _key(text):
-    return "".join(_words(text))
-
-
-def _turned(name):
-    """Return a name's words joined, from each word on: Doe, Jane is Jane Doe and doejane."""
-    words = _words(name)
-    return {"".join(words[i:] + words[:i]) for i in range(len(words))}
 
 
 def _distinct(path, students):
@@ -216,15 +203,12 @@ def enrol(roster, handins, *, keep_unknown=False):
             own |= {"address": student.address or handin.address}
             named.append(replace(handin, **own, late=handin.late or student.late))
         else:
-            name = handin.student
-            name = f"{name} ({OUTSIDE})" if name in taken else name
-            named.append(replace(handin, student=name, identifier=""))
-    came = {handin.student for handin in named}
-    absent = [s for s in roster.students if s.name not in came]
-    why = {"problem": "nothing was handed in"}
-    return named + [
-        Handin(s.name, "", 0.0, roster.path, s.identifier, s.address, **why) for s in absent
-    ]
+            more = f" ({OUTSIDE})" * (handin.student in taken)
+            named.append(replace(handin, student=handin.student + more, identifier=""))
+    came, why = {handin.student for handin in named}, {"problem": "nothing was handed in"}
+    absent = [student for student in roster.students if student.name not in came]
+    named += [Handin(s.name, "", 0.0, roster.path, s.identifier, s.address, **why) for s in absent]
+    return named
 
 
 def _fits(roster, handins):
@@ -235,36 +219,29 @@ def _fits(roster, handins):
     """
     by_key = {}
     for student in roster.students:
-        for key in student.keys:
+        for key in student.names():
             by_key.setdefault(key, []).append(student)
     fits, exact = {}, {}
     for handin in handins:
-        own = by_key.get(_key(_bare(handin)), []) or by_key.get(
-            _key(f"{_bare(handin)} {handin.identifier}"), []
-        )
-        fits[handin.student] = own
+        bare = handin.student.removesuffix(f" ({handin.identifier})")  # as namesakes have it
+        keys = ("".join(_words(name)) for name in (bare, f"{bare} {handin.identifier}"))
+        own = fits[handin.student] = next((by_key[key] for key in keys if key in by_key), [])
         if handin.identifier:
             number = handin.identifier.casefold()
-            exact[handin.student] = [s for s in own if number in s.numbers]
+            exact[handin.student] = [s for s in own if number in s.numbers()]
     shared = 2 * sum(map(bool, exact.values())) > len(exact)
     return fits | {name: found for name, found in exact.items() if found or shared}
 
 
-def _bare(handin):
-    """Return a student's name without the number that tells namesakes apart."""
-    return handin.student.removesuffix(f" ({handin.identifier})")
-
-
 def _who(roster, unknown, handins):
     nobody = [name for name, students in unknown.items() if not students]
-    several = [name for name, students in unknown.items() if students]
     said = [f"{len(nobody)} fit no line: {listed(nobody)}"] if nobody else []
-    for name in sorted(several)[:3]:
+    for name in sorted({*unknown} - {*nobody})[:3]:
         lines = ", ".join(str(student.line) for student in unknown[name])
         said.append(f"{plain(name)} fits the lines {lines}")
     numbers = {h.student: h.identifier for h in handins if h.student in nobody and h.identifier}
     for name, number in sorted(numbers.items()):
-        for student in [s for s in roster.students if number.casefold() in s.numbers][:1]:
+        for student in [s for s in roster.students if number.casefold() in s.numbers()][:1]:
             said.append(f"the number {plain(number)} of {plain(name)} is that of {student.name}")
     return Question(
         f"Not every hand-in is of one student in {roster.path}. {'; '.join(said)}. Correct the "
@@ -298,49 +275,44 @@ def write_back(roster, rows, out, title="points"):
     ------
     RosterError : a student of the roster is in no row; the roster itself would be replaced
     """
-    header = [_column(cell) for cell in roster.table[0]]
+    header = roster.header
     moodle = next((columns for columns in MOODLES if {*columns[:2]} <= {*header}), None)
     if not (moodle or set(header) >= CANVAS):
         return None
-    students = {student.line: student.identifier for student in roster.students}
     graded = {row["identifier"]: row for row in rows if row.get("identifier")}
     if missing := [s.name for s in roster.students if s.identifier not in graded]:
         raise RosterError(
             f"{len(missing)} of the roster are not in the results: {listed(missing)}. Grade with "
             "--roster and the same file first"
         )
-    if moodle:
-        told = dict(zip(moodle[1:], TOLD, strict=True))
-        places = {header.index(column): told[column] for column in told if column in header}
-        table, name = _for_moodle(roster.table, places, students, graded), "moodle.csv"
-    else:
-        table, name = _for_canvas(roster.table, header, students, graded, title), "canvas.csv"
-    path, text = Path(out) / name, io.StringIO(newline="")
+    path, text = Path(out) / ("moodle.csv" if moodle else "canvas.csv"), io.StringIO(newline="")
     if path.resolve() == roster.path.resolve():
         raise RosterError(f"{path} is the roster, and would be replaced: move it out of {out}")
-    csv.writer(text).writerows(table)
+    lines = [(s.line - 1, graded[s.identifier]) for s in roster.students]
+    filled = _for_moodle(roster, lines, moodle) if moodle else _for_canvas(roster, lines, title)
+    csv.writer(text).writerows(filled)
     put(path, text.getvalue())
     return path
 
 
-def _for_moodle(table, places, students, graded):
+def _for_moodle(roster, lines, columns):
     """Return a worksheet with its grades and comments filled in, all else as it was."""
-    filled = [list(row) for row in table]
-    for line, identifier in students.items():
-        for place, key in places.items():
-            filled[line - 1][place] = in_table(graded[identifier][key])
+    filled = [list(row) for row in roster.table]
+    for line, row in lines:
+        for column, key in zip(columns[1:], TOLD, strict=True):
+            if column in roster.header:
+                filled[line][roster.header.index(column)] = in_table(row[key])
     return filled
 
 
-def _for_canvas(table, header, students, graded, title):
+def _for_canvas(roster, lines, title):
     """Return the columns that tell Canvas whose a line is, and one of points."""
-    kept = [i for i, column in enumerate(header) if column in CANVAS_OWN]
-    of = max((row["of"] or 0 for row in graded.values()), default=0)
-    possible = ["    Points Possible", *[""] * (len(kept) - 1), of]
-    lines = [
-        [*(table[line - 1][i] for i in kept), graded[identifier]["points"]]
-        for line, identifier in students.items()
+    kept = [i for i, column in enumerate(roster.header) if column in CANVAS_OWN]
+    names = roster.table[0]
+    own = [cell for cell in names if re.fullmatch(rf"{re.escape(title)} \(\d+\)", cell, re.I)]
+    of = max((row["of"] or 0 for _, row in lines), default=0)
+    return [
+        [*(names[i] for i in kept), own[0] if len(own) == 1 else title],
+        ["    Points Possible", *[""] * (len(kept) - 1), of],
+        *([*(roster.table[n][i] for i in kept), row["points"]] for n, row in lines),
     ]
-    own = [cell for cell in table[0] if re.fullmatch(rf"{re.escape(title)} \(\d+\)", cell, re.I)]
-    column = own[0] if len(own) == 1 else title
-    return [[*(table[0][i] for i in kept), column], possible, *lines]

@@ -112,22 +112,6 @@ def test_what_time_has_taken_is_tried_again_alone_and_once(folder, out, monkeypa
     assert len(asked) == 10, "the second time the reference and the untouched notebook alone"
 
 
-@pytest.mark.long
-def test_another_class_in_the_same_place_replaces_nothing(folder, out, capsys, seed):
-    given = ["grade", NAME, str(folder), *seed(1), "--out", str(out)]
-    assert main(given) == 0
-    before = (out / "grades.csv").read_bytes()
-    for path in folder.iterdir():
-        path.unlink()
-    hand_in(folder, "uma")
-    assert main(given) == 1
-    assert "none of the 3 students of these results is in the class" in capsys.readouterr().err
-    assert (out / "grades.csv").read_bytes() == before
-    hand_in(folder, "ben")
-    assert main(given) == 0
-    assert grades(out) == {"ben": 10, "uma": 10}
-
-
 def test_a_reference_without_all_points_stops_the_batch(folder, out, monkeypatch):
     exam = set_exam(NAME, 1)
     wrong = without_solutions(read_notebook(NAME))

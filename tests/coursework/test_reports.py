@@ -109,6 +109,7 @@ def test_lists_end_where_nobody_reads_on_and_numbers_and_ordinary_names_stay():
     assert listed(list("abc")) == "a, b, c"
     assert listed(["x"] * 15).endswith("x, and 5 more")
     assert listed(["Doe, Jane", "Ann Roe"]) == "Ann Roe; Doe, Jane"
+    assert listed([f"“{'x' * 90}. By hand 10 of 10 points”"]) == f"“{'x' * 79}”"
     for value in (
         -3,
         "Müller-Lüdenscheidt, Jürgen",

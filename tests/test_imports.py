@@ -40,6 +40,8 @@ MODELS = (*FAST, "variants", "models")
 LIBRARY = (*MODELS, "practice", "checks", "figures", "elements", "pytorch", "__init__")
 TORCH = ("numpy", "torch")
 BUILD = ("docutils", "sphinx", "myst_nb", "fontTools", "math_core", "tinycss2")
+# The worker runs where nothing of ours is installed: its parts lie beside it.
+WORKER = ("IPython", "worker_cells", "worker_shell", "worker_silence")
 NOTEBOOKS, PRINTED = (
     ("nbformat", "nbclient", "jupyter_client", "ipykernel"),
     ("playwright", "pypdf"),
@@ -61,8 +63,7 @@ TABLE = {
     "elements.exhibits": Row((*MODELS, "elements")),
     "pytorch": Row((*FAST, "variants"), (*TORCH, "triton")),
     "__init__": Row(FAST),
-    # `needed` lies beside the worker, which runs where nothing of ours is installed.
-    "coursework": Row((*LIBRARY, "tools"), ("nbformat", "needed", *TORCH), ("matplotlib",)),
+    "coursework": Row((*LIBRARY, "tools"), ("nbformat", *WORKER, *TORCH), ("matplotlib",)),
     "tools": Row(
         ("book", "records"),
         ("jupyter_book", "numpy", "yaml", "pytest", "threadpoolctl", *NOTEBOOKS, *PRINTED),

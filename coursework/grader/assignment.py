@@ -23,7 +23,6 @@ import nbformat
 import numpy as np
 
 import tutorial_lib
-from coursework.grader.needed import statements_for
 from tutorial_lib.practice.mistake import Mistake, read_mistakes
 
 FOLDER = Path(__file__).resolve().parents[1] / "assignments"
@@ -161,10 +160,15 @@ def read_notebook(name):
     return nbformat.read(folder_of(name) / "assignment.ipynb", as_version=4)
 
 
+def is_solution(cell):
+    """Whether a cell of a notebook is kept from students."""
+    return "solution" in cell.metadata.get("tags", [])
+
+
 def without_solutions(notebook):
     """Return a copy of a notebook without its `solution` cells, the others numbered anew."""
     notebook = copy.deepcopy(notebook)
-    notebook.cells = [c for c in notebook.cells if "solution" not in c.metadata.get("tags", [])]
+    notebook.cells = [cell for cell in notebook.cells if not is_solution(cell)]
     code = (cell for cell in notebook.cells if cell.cell_type == "code")
     for count, cell in enumerate(code, start=1):
         for numbered in (cell, *cell.outputs):
@@ -227,15 +231,35 @@ def _solve(name, functions):
         raise AssignmentError(f"{path}, a solution{_where(error, '')}") from error
     if missing := [function for function in functions if function not in space]:
         raise AssignmentError(
-            f"{path} defines no {', '.join(missing)}, which grading.py names: give both one name"
+            f"{path}: no cell with the tag `solution` defines {', '.join(missing)}, which "
+            "grading.py names: give both one name"
         )
     return {function: space[function] for function in functions}
 
 
 def solution_source(name, functions):
-    """Return the source of an assignment's solution: the functions and what they need."""
-    cells = [cell.source for cell in read_notebook(name).cells if cell.cell_type == "code"]
-    return "\n\n\n".join(map(ast.unparse, statements_for(cells, functions))) + "\n"
+    """Return the source of an assignment's solution: the functions and what they need.
+
+    These are functions of its `solution` cells, each below those that it calls, and imports.
+    """
+    imports, solved = [], []
+    for cell in read_notebook(name).cells:
+        body = ast.parse(cell.source).body if cell.cell_type == "code" else ()
+        imports += [s for s in body if isinstance(s, ast.Import | ast.ImportFrom)]
+        solved += [s for s in body if isinstance(s, ast.FunctionDef) and is_solution(cell)]
+    wanted, chosen = {*functions}, []
+    for statement in reversed(imports + solved):
+        if wanted & _names(statement):
+            wanted |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+            chosen.insert(0, statement)
+    return "\n\n\n".join(map(ast.unparse, chosen)) + "\n"
+
+
+def _names(statement):
+    """Return the names that a definition or an import binds."""
+    aliases = getattr(statement, "names", ())
+    bound = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+    return bound or {statement.name}
 
 
 def _value(function, case, *, torch):

@@ -20,7 +20,7 @@ from coursework.grader.corrections import read_corrections
 from coursework.grader.entries import CORRECTED, head_of, kept_of, places_of, require_same_batch
 from coursework.grader.files import Unreadable
 from coursework.grader.inert import listed
-from coursework.grader.judge import RIGHT, grade, is_late, lost_by_time, points
+from coursework.grader.judge import RIGHT, grade, points
 from coursework.grader.records import (
     ALONE,
     BESIDE,
@@ -58,18 +58,17 @@ class Bench:
     exam: Exam
     open_sandbox: Callable
 
-    def grade(self, content, tests=(), *, patient=True):
+    def grade(self, content, tests=()):
         """Grade the bytes of a notebook; a machine that fails is tried again before it is told.
 
         Parameters
         ----------
         tests : some of the exam's, by default all; each result has the digest of its own
-        patient : see `judge.grade`
         """
         exam = replace(self.exam, tests=tuple(tests) or self.exam.tests)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                record = grade(exam, content, self.open_sandbox, patient=patient)
+                record = grade(exam, content, self.open_sandbox)
                 break
             except SandboxError:
                 if attempt == ATTEMPTS:
@@ -253,19 +252,6 @@ class _Reader:
             if entry["id"] not in chosen and entry.get("record") in self.fresh:
                 self.say(f"{entry['student']} has the same file, and so the new record too")
 
-    def repeat(self, place):
-        """Try again alone, once, a hand-in that lost a test by time; only such tests change."""
-        entry, handin = place
-        if "record" in entry:
-            path = self.records / f"{entry['record']}.json"
-            record = read_record(path)
-            if lost_by_time(record) and "alone" not in record:
-                bench = self.bench.with_limit(record.get("seconds"))
-                again = bench.grade(handin.read(), patient=False)["results"]
-                pairs = zip(record["results"], again, strict=True)
-                results = [new if is_late(old) and not is_late(new) else old for old, new in pairs]
-                put_json(path, record | {"results": results, "alone": True})
-
     def _known(self, key, student):
         try:
             return {} if self.again else read_record(self.records / f"{key}.json")
@@ -283,15 +269,13 @@ def _today(result, case):
 
 
 def _grade_all(reader, places, jobs, told):
-    """Grade side by side; then each alone what a grader that went down has left, or time took."""
+    """Grade side by side; then each alone what a grader that went down has left."""
     waiting = places
     if not reader.again:
         graded = _in_parallel(reader.grade, places, jobs, told)
         waiting = [place for place, done in zip(places, graded, strict=True) if not done]
     for place in waiting:
         reader.grade(place, ALONE)
-    for place in places:
-        reader.repeat(place)
 
 
 def _in_parallel(work, items, jobs, told):

@@ -9,7 +9,6 @@ hold inputs.
 import math
 import re
 import sys
-import time
 import unicodedata
 from dataclasses import asdict, dataclass
 from itertools import permutations
@@ -19,7 +18,7 @@ import numpy as np
 from coursework.grader.assignment import handed_out
 from coursework.grader.inert import plain
 from coursework.grader.kinds import clauses, kind_of_difference
-from coursework.grader.sandbox import ENDED, WAITING, Lost
+from coursework.grader.sandbox import ENDED, Lost
 
 RAISED = (  # what students' code does raise; of any other exception the name could be a message
     *("AssertionError", "AttributeError", "AxisError", "FloatingPointError", "ImportError"),
@@ -29,24 +28,25 @@ RAISED = (  # what students' code does raise; of any other exception the name co
 )
 WITHHELD = "NotImplementedError"
 EXHAUSTED = ("MemoryError", "SystemError")  # what follows may fail, too
-WORDS = ("remarks", "defined", "in_text")  # of an account, as the student's code chooses them
 MOST_REMARKS = 20
 MOST_CELLS = 9999
 LAST_PLACE = 99  # of cells and of lines that a report names
-MOST_S = 120  # of processor time for all tests behind a run of cells; WAITING times by the clock
-IDLE = 50  # a hand-in whose time by the clock is so many times its processor time only waits
+MOST_LEFT_OUT = 3  # cells that end the process or never end
+MOST_S = 120  # behind so much time, as sandboxes count it, no test begins
 UNREADABLE = {
     "json": "Not graded: it is not a notebook, its JSON cannot be read.",
     "cells": "Not graded: it is not a notebook, it has no list of cells.",
     "kernel": "Not graded: its kernel is for a language other than Python.",
 }
+PYTHON = sys.version_info[:2]
 REMARKS = {
-    "syntax": "is not Python {}.{}, which grades here, so it did not run".format(*sys.version_info),
+    "syntax": "is not Python {}.{}, which grades here, so it did not run".format(*PYTHON),
     "raised": "raised an error",
     "package": "imports a package that the grader does not offer",
     "again": "has the definition that counts, the last of several that were run",
-    "magic": "has lines that only IPython reads; commands and most magics do nothing here",
+    "magic": "has a command or a magic that does nothing here",
 }
+LEFT_OUT = "Code cell {} was left out: {}"
 PYTHONS = "The notebook ran on Python 3.{}, and this grader is Python {}.{}"
 SAID = {
     "missing": "missing",
@@ -93,19 +93,16 @@ class Result:
     mistake: str = ""
 
 
-def grade(exam, content, open_sandbox, *, patient=True):
-    """Grade a hand-in after all its cells, and ask again where a test has got no answer there.
+def grade(exam, content, open_sandbox):
+    """Run the cells of a hand-in once, then call its functions.
 
-    Cells that do not end or do not come back are no reason to lose what the function has right, so
-    the second time only those that it seems to need are run. An answer is never asked for again,
-    right or wrong: a file that answers differently then cannot have the better of two.
+    A call that ends or exhausts its sandbox loses its test, and the others are asked in a new one.
 
     Parameters
     ----------
     exam : Exam
     content : the bytes of its notebook
     open_sandbox : function that starts a fresh `Sandbox`
-    patient : go on where a test is lost by time
 
     Returns
     -------
@@ -115,15 +112,9 @@ def grade(exam, content, open_sandbox, *, patient=True):
     ------
     SandboxError : the machine fails; nothing is known of the hand-in then
     """
-    caller = _Caller(exam, content, open_sandbox, patient=patient)
+    caller = _Caller(exam, content, open_sandbox)
     try:
-        every = range(len(exam.tests))
-        replies = caller.replies(every, all_cells=True)
-        left = [i for i in every if _is_open(*replies.get(i, ("missing", None)))]
-        if left and not caller.account["whole"]:
-            again = caller.replies(left, all_cells=False)
-            replies = again | {i: r for i, r in replies.items() if not _is_answer(again.get(i))}
-        return caller.record(replies)
+        return caller.record(caller.replies())
     finally:
         caller.close()
 
@@ -133,17 +124,6 @@ def points(record):
     return sum(result["earned"] for result in record["results"])
 
 
-def is_late(result):
-    """Whether a test was lost by time, or was not begun."""
-    return result["said"].startswith((LOST[0], "not run"))
-
-
-def lost_by_time(record):
-    """Whether a test of a record was lost by time, and not by waiting alone."""
-    late = any(map(is_late, record["results"]))
-    return late and not record["problem"] and not record.get("idle")
-
-
 def not_graded(exam, problem):
     """Return the record of a hand-in of which no test could be run, for a reason told once."""
     tests = [(test.task.function, test.case) for test in exam.tests]
@@ -151,89 +131,73 @@ def not_graded(exam, problem):
     return {"problem": problem, "remarks": [], "results": [asdict(result) for result in results]}
 
 
-def _is_answer(reply):
-    return reply is not None and reply[0] == "value"
-
-
-def _is_open(kind, value):
-    """Whether other cells may bring an answer, as they do not where the time is used up."""
-    late = kind == "not run" or str(value).startswith(LOST[0])
-    return kind != "value" and not late
-
-
 class _Caller:
     """Calls functions of a hand-in; where a call ends or exhausts the sandbox, opens a new one."""
 
-    def __init__(self, exam, content, open_sandbox, *, patient):
+    def __init__(self, exam, content, open_sandbox):
         self.exam, self.content, self.open_sandbox = exam, content, open_sandbox
-        self.patient, self.start, self.ended_s = patient, time.monotonic(), 0.0
-        self.sandbox, self.used, self.words, self.lost = None, False, {}, ""
+        self.sandbox, self.ended_s, self.used = None, 0.0, False
+        self.words, self.left_out = {}, {}  # of the first run of the cells; cells that ended one
 
-    def replies(self, places, *, all_cells):
-        """Call hidden cases after all cells, or those that seem to matter; {} if none were run."""
-        self.close()
-        self.all_cells, self.account = all_cells, None
-        begun, before = time.monotonic(), self.used_s
-        found, unasked = {}, ("not run", None)
-        for i in places:
-            spent = max(self.used_s - before, (time.monotonic() - begun) / WAITING)
-            if spent > MOST_S:
+    def replies(self):
+        """Call all hidden cases."""
+        found, unasked = [], ("not run", None)
+        for test in self.exam.tests:
+            if self.used_s > MOST_S:
                 break
             if not self.ready():  # its cells may have come back the first time alone
-                if self.lost and not self.lost.startswith(LOST[0]):  # which is no matter of time
-                    unasked = "lost", self.lost
+                if not self.problem.startswith(LOST[0]):  # which is no matter of time
+                    unasked = "lost", self.problem
                 break
-            found[i] = self.reply(self.exam.tests[i])
-            if not self.patient and str(found[i][1]).startswith(LOST[0]):
-                break
-        if self.account["problem"]:
-            return {}
-        self.words = self.words or self.account
-        return dict.fromkeys(places, unasked) | found
+            found.append(self.reply(test))
+        return found + [unasked] * (len(self.exam.tests) - len(found))
 
     def record(self, replies):
         """Return the record of what all hidden cases have come to."""
         if not self.words:
-            return not_graded(self.exam, self.account["problem"])
-        account = self.words | ({} if self.patient else dict.fromkeys(WORDS, ()))
-        replies = [replies[i] for i in range(len(self.exam.tests))]
-        results = [asdict(result) for result in _results(self.exam, replies, account)]
-        record = {"problem": "", "remarks": account["remarks"], "results": results}
-        if points(record) < self.exam.out_of and account["python"] not in (0, sys.version_info[1]):
-            told = PYTHONS.format(account["python"], *sys.version_info)
-            record["remarks"] = [[told, ""], *record["remarks"]]
-        return record | ({"idle": True} if lost_by_time(record) and self.is_idle() else {})
-
-    def is_idle(self):
-        """Whether the hand-in has slept most of its time: alone it would be as late."""
-        return IDLE * self.used_s < time.monotonic() - self.start
+            return not_graded(self.exam, self.problem)
+        results = [asdict(result) for result in _results(self.exam, replies, self.words)]
+        left_out = [[LEFT_OUT.format(number, why), ""] for number, why in self.left_out.items()]
+        remarks = [*left_out, *self.words["remarks"]]
+        record = {"problem": "", "remarks": remarks, "results": results}
+        if points(record) < self.exam.out_of and self.words["python"] not in (0, PYTHON[1]):
+            record["remarks"] = [[PYTHONS.format(self.words["python"], *PYTHON), ""], *remarks]
+        return record
 
     @property
     def used_s(self):
-        """Return the processor time of all its sandboxes."""
+        """Return the time that all its sandboxes have counted."""
         return self.ended_s + (self.sandbox.used_s if self.sandbox else 0.0)
 
     def ready(self):
         """Have a sandbox in which the cells were run, and return whether they could be."""
         if self.sandbox is not None:
             return True
-        self.sandbox = self.open_sandbox()
-        loaded = self.load()
-        self.account = self.account or loaded
-        if loaded["problem"]:
+        self.account = self.load()
+        self.problem = self.account["problem"]
+        if self.problem:
             self.close()
-        return not loaded["problem"]
+        else:
+            self.words = self.words or self.account
+        return not self.problem
 
     def load(self):
-        """Run the cells; return the account of it."""
-        functions, how = self.exam.functions, {"handed_out": handed_out(self.exam.name)}
-        self.lost = ""  # why the cells did not come back
-        try:
-            raw = self.sandbox.load(functions, self.content, every=self.all_cells, **how)
-            return read_account(raw, functions)
-        except Lost as lost:
-            self.lost = str(lost)
-            return read_account({}, functions) | {"problem": f"Its cells were run, and {lost}."}
+        """Run the cells; return the account of it. One that ends its sandbox is left out.
+
+        That is so before the first call alone: behind it, all calls have the same cells.
+        """
+        functions = self.exam.functions
+        how = {"handed_out": handed_out(self.exam.name), "left_out": self.left_out}
+        while True:
+            self.sandbox = self.open_sandbox()
+            try:
+                return read_account(self.sandbox.load(functions, self.content, **how), functions)
+            except Lost as lost:
+                if self.words or not lost.cell or len(self.left_out) == MOST_LEFT_OUT:
+                    problem = f"Its cells were run, and {lost}." if not self.words else str(lost)
+                    return read_account({}, functions) | {"problem": problem}
+                self.left_out[lost.cell] = str(lost)
+                self.close()
 
     def reply(self, test):
         """Call a case; again in a new sandbox where an earlier call may have broken this one."""
@@ -270,8 +234,7 @@ def read_account(raw, functions):
     Returns
     -------
     account : dict with `problem` (text or ""), `remarks` ((our words, the student's) pairs),
-        `missing`, `defined`, `in_text`, `cells` (how many there are), `python` (the n of 3.n),
-        `whole` (whether there are no others to run)
+        `missing`, `defined`, `in_text`, `cells` (how many there are), `python` (the n of 3.n)
     """
     raw = raw if isinstance(raw, dict) else {}
 
@@ -295,7 +258,6 @@ def read_account(raw, functions):
         "in_text": texts("in_text"),
         "cells": cells if _is_count(cells) else 0,
         "python": python if _is_count(python, LAST_PLACE) else 0,
-        "whole": raw.get("whole") is True or bool(problem),
     }
 
 

@@ -100,7 +100,7 @@ def _edited_source(name, task, mistake):
     """Return the solution with the edits of a mistake."""
     pieces, lines = pieces_of(mistake.edits, task.function), []
     statements = ast.parse(solution_source(name, [task.function])).body
-    for statement in reversed(statements):  # the last definition counts; the first is the stub
+    for statement in reversed(statements):
         text, own = ast.unparse(statement), getattr(statement, "name", "").lstrip("_")
         lines.insert(0, replaced(text, pieces.pop(own), own) if own in pieces else text)
     if pieces:

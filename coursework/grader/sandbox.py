@@ -34,7 +34,6 @@ from pathlib import Path
 
 import numpy as np
 
-from coursework.grader.needed import ipython_files
 from coursework.grader.seccomp import seccomp_filter
 
 HERE = Path(__file__).resolve().parent
@@ -42,16 +41,16 @@ MIB = 2**20
 MOST_REPLY_MIB = 33
 FILE_MIB = 64  # of all files that a hand-in writes
 START_S = 120
-SECONDS, TORCH_SECONDS = 5, 20  # of one request
-LOADING = 4  # so many times as long for a hand-in to load
+SECONDS, TORCH_SECONDS = 5, 20  # of one call
+LOADING = 8  # so many times as long for all cells, and for one of them half of what is left
 WAITING = 4  # so many times as long by the clock, whatever else the machine does meanwhile
 MEMORY_GIB, TORCH_MEMORY_GIB = 2, 16  # of addresses: torch reserves more than it uses
 SYSTEM = ("/lib", "/lib64", "/usr/lib64", "/usr/local/lib")
 LINKER = ("/etc/ld.so.cache", "/etc/alternatives")
 GRADER, LIBRARY = "/grader", "/library"  # where the worker and `tutorial_lib` are inside
 FILES = "/tmp"  # where a hand-in may write
-WORKER = {name: HERE / name for name in ("worker.py", "needed.py")}  # name inside: file
-WORKER |= ipython_files()
+WORKER = ("worker.py", "worker_cells.py", "worker_shell.py", "worker_silence.py")
+PACKAGES = ("numpy", "scipy", "einops", "ipython")  # with what they require; torch where it is used
 # Set here and not by `-I`, which would ignore them all.
 ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
@@ -97,7 +96,12 @@ class SandboxError(Exception):
 
 
 class Lost(Exception):
-    """A hand-in ended its sandbox, or had it ended; the message says how, for the report."""
+    """A hand-in ended its sandbox, or had it ended; the message says how, for the report.
+
+    `cell` : number of the cell that did, 0 where it was none
+    """
+
+    cell = 0
 
 
 def _parents(*paths):
@@ -191,7 +195,7 @@ def bubblewrap(library, places):
     """
     python = os.path.realpath(sys._base_executable)
     shown = (*_libraries()[0], *LINKER, python)
-    files = {f"{GRADER}/{name}": str(path) for name, path in WORKER.items()}
+    files = {f"{GRADER}/{name}": str(HERE / name) for name in WORKER}
     files[LIBRARY] = str(library)
     # Root cannot be limited in processes, so the worker becomes nobody before it reads a hand-in.
     as_root = ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
@@ -233,7 +237,8 @@ class Sandbox:
         if not trusted and shutil.which("bwrap") is None:
             raise SandboxError(f"bubblewrap (bwrap) is not installed. {HOW_TO_GET}")
         self.folder = tempfile.TemporaryDirectory() if trusted else None
-        self.worker, self.used_s = None, 0.0  # processor time of all requests
+        self.worker, self.used_s = None, 0.0  # by `_spent_s` of all requests
+        self.last = 0.0, 0.0  # what the worker had of a processor, and how long it waited for one
         self.process = self._start(library, torch=torch, trusted=trusted)
         os.set_blocking(self.process.stdin.fileno(), False)
         try:
@@ -261,7 +266,7 @@ class Sandbox:
             own = dict.fromkeys(("HOME", "TMPDIR"), self.folder.name)
             settings |= {"cwd": self.folder.name, "env": ENVIRONMENT | own}
         else:
-            places = installed("numpy", *["torch"] * torch)
+            places = installed(*PACKAGES, *["torch"] * torch)
             paths = os.pathsep.join(dict.fromkeys([LIBRARY, *(folder for folder, _ in places)]))
             worker = [*bubblewrap(library, places), f"{GRADER}/worker.py", paths, *options]
             worker += ["nobody"] * (os.geteuid() == 0)
@@ -283,15 +288,15 @@ class Sandbox:
         if self.folder:
             self.folder.cleanup()
 
-    def load(self, functions, content, *, every=False, handed_out=()):
-        """Run what some functions of a notebook need.
+    def load(self, functions, content, *, handed_out=(), left_out=()):
+        """Run the cells of a notebook, each once.
 
         Parameters
         ----------
-        functions : their names
+        functions : the names of those that are graded
         content : the bytes of the notebook
-        every : run all cells
         handed_out : the sources of cells that are not the student's own
+        left_out : numbers of cells that are not run
 
         Returns
         -------
@@ -301,13 +306,31 @@ class Sandbox:
         ------
         Lost : it did not come back
         """
-        asked = {"functions": list(functions), "every": every, "handed_out": list(handed_out)}
-        self._exchange(b"\0" + json.dumps(asked).encode(), self.seconds)
-        _, payload = self._exchange(content, LOADING * self.seconds)
+        asked = {"functions": list(functions), "handed_out": list(handed_out)}
+        begun = self._ask(asked, self.seconds, content)
+        left = LOADING * self.seconds
+        for number in _numbers(begun):
+            if number not in left_out:
+                left -= self._run(number, left / 2)
+        return begun if "unreadable" in begun else self._ask({}, self.seconds)
+
+    def _run(self, number, seconds):
+        """Run a cell; return the seconds that it has taken, most of what it was given."""
+        before = self.used_s
         try:
-            return json.loads(payload[:100_000])
-        except (ValueError, RecursionError):
-            return None
+            self._ask({"cell": number, "seconds": seconds}, seconds + self.seconds)
+        except Lost as lost:
+            lost.cell = number
+            raise
+        return min(self.used_s - before, 1.5 * seconds)
+
+    def _ask(self, asked, seconds, content=b""):
+        """Ask something of the cells; return the dict of the reply, {} where it is none."""
+        _, payload = self._exchange(b"\0" + json.dumps(asked).encode() + b"\0" + content, seconds)
+        try:
+            return dict(json.loads(payload[:100_000]))
+        except (ValueError, TypeError, RecursionError):
+            return {}
 
     def call(self, function, arguments):
         """Call a function with arrays and numbers.
@@ -334,15 +357,14 @@ class Sandbox:
         return kinds[kind], None
 
     def _exchange(self, payload, seconds):
-        """Send a request, wait for its reply: so many seconds of the worker's processor time."""
-        begun = self._processor_s()
+        """Send a request, wait for its reply: so long as `_spent_s` counts no more seconds."""
+        before, self.begun = self.used_s, self._clocks()
         try:
-            return self._answer(payload, seconds, begun)
+            return self._answer(payload, seconds)
         finally:
-            self.used_s += max(self._processor_s() - begun, 0.0)  # 0 where it has ended
+            self.used_s = before + self._spent_s()
 
-    def _answer(self, payload, seconds, begun):
-        start = time.monotonic()
+    def _answer(self, payload, seconds):
         token = os.urandom(16)
         rest = memoryview(struct.pack(">16sQ", token, len(payload)) + payload)
         received = bytearray()
@@ -352,10 +374,9 @@ class Sandbox:
             waiting.register(out_of, select.POLLIN)
             if rest:
                 waiting.register(into, select.POLLOUT)
-            clock = WAITING * seconds - (time.monotonic() - start)
-            left = min(clock, seconds - (self._processor_s() - begun))
+            left = seconds - self._spent_s()
             if left <= 0:
-                raise Lost(f"it did not come back within {seconds} seconds")
+                raise Lost(f"it did not come back within {seconds:.3g} seconds")
             events = dict(waiting.poll(1000 * left + 1))
             if into in events:
                 rest = rest[self._write(into, rest) :]
@@ -367,13 +388,25 @@ class Sandbox:
                 if reply := _reply(received, token):
                     return reply
 
-    def _processor_s(self):
-        """Return the processor time of the worker, or the clock as long as there is none."""
+    def _spent_s(self):
+        """Return the seconds of a request: of the processor, or of waiting a part of the clock's.
+
+        A worker that waits for a processor is not to blame, and spends nothing.
+        """
+        (processor, clock), (processor_then, clock_then) = self._clocks(), self.begun
+        return max(processor - processor_then, (clock - clock_then) / WAITING)
+
+    def _clocks(self):
+        """Return the worker's processor time, and the time in which it could have had one."""
+        now = time.monotonic()
         if self.worker is None:
-            return time.monotonic()
-        with contextlib.suppress(OSError):  # it has ended
-            return time.clock_gettime(~self.worker << 3 | 2)  # as clock_getcpuclockid(3) does
-        return 0.0
+            return now, now
+        with contextlib.suppress(OSError):  # it has ended, or the system does not count this
+            processor = time.clock_gettime(~self.worker << 3 | 2)  # as clock_getcpuclockid(3) does
+            self.last = processor, self.last[1]
+            queued = Path(f"/proc/{self.worker}/schedstat").read_text().split()[1]
+            self.last = processor, int(queued) / 1e9
+        return self.last[0], now - self.last[1]
 
     def _write(self, into, rest):
         try:
@@ -382,6 +415,12 @@ class Sandbox:
             return 0
         except BrokenPipeError:
             raise Lost(ENDED) from None
+
+
+def _numbers(begun):
+    """Return the numbers of cells that a hand-in says it has, in the order of their runs."""
+    cells = begun.get("cells")
+    return [n for n in cells if type(n) is int] if isinstance(cells, list) else []
 
 
 def _last_child(pid):

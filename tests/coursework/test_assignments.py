@@ -4,7 +4,6 @@
 untouched notebook go through the sandbox, and each mistake through the judge.
 """
 
-import ast
 import re
 import shutil
 import tempfile
@@ -28,7 +27,6 @@ from coursework.grader.assignment import (
 )
 from coursework.grader.batch import as_bytes, prove, set_bench
 from coursework.grader.judge import judge
-from coursework.grader.needed import statements_for
 from coursework.grader.release import check, release
 from coursework.grader.release import wrong_handin as hand_in_mistake
 from tests.chapters.pages import code_cells, printed, read, tags
@@ -202,12 +200,12 @@ def test_public_cells_show_what_is_stored_and_solutions_come_last(exam):
 
 def test_public_cells_answer_once_the_solution_stands_in_the_stubs_place(exam):
     cells = code_cells(read_notebook(exam.name))
-    solved = statements_for([cell.source for cell in cells], exam.functions)
+    solved = assignment.solution_source(exam.name, exam.functions)
     public = [cell.source for cell in cells if "solution" not in tags(cell)]
     stub = next(i for i, source in enumerate(public) if "return None" in source)
     tried = [source for source in public[stub:] if "return None" not in source]
     shown, names = [], {"__name__": "__main__"}
-    for source in (*public[:stub], *map(ast.unparse, solved), *tried):
+    for source in (*public[:stub], solved, *tried):
         assert run_cell(source, "cell", names, lambda *pair: shown.append(pair)), shown
     assert tried
     assert not [text for _, text in shown if "not done yet" in text]

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from coursework.__main__ import main
-from coursework.grader import assignment, batch, judge
+from coursework.grader import assignment, batch
 from coursework.grader.assignment import read_notebook, set_exam, without_solutions
 from coursework.grader.batch import ProofFailed, grade_batch, prove
 from coursework.grader.handins import find_handins
-from coursework.grader.records import read_record
 from coursework.grader.sandbox import SandboxError
 from tests.coursework.classes import (
     ENDLESS,
@@ -87,29 +86,6 @@ def test_a_grader_that_is_killed_leaves_no_sandbox_behind(folder, out, tmp_path,
     run.kill()
     run.wait()
     wait_until(lambda: str(own) not in processes(), "the end of the sandbox")
-
-
-def test_what_time_has_taken_is_tried_again_alone_and_once(folder, out, monkeypatch, seed):
-    asked = []
-
-    def grade(exam, content, open_sandbox, *, patient=True):
-        record = judge.grade(exam, content, open_sandbox)
-        asked.append(patient)
-        record["remarks"] = [[f"Remark {len(asked)}", ""]]
-        if 2 < len(asked) <= 5:  # behind the reference and the untouched notebook
-            said = "it did not come back within 5 seconds"
-            lost = zip(record["results"], (said, "wrong"), strict=False)
-            record["results"][:2] = [r | {"earned": 0, "said": said} for r, said in lost]
-        return record
-
-    monkeypatch.setattr(batch, "grade", grade)
-    for _ in range(2):
-        assert main(["grade", NAME, str(folder), *seed(1), "--out", str(out)]) == 0
-        assert grades(out) == {"anna": 8, "ben": 0, "cem": 8}, "what was wrong stays wrong"
-    assert asked[:8] == [True] * 5 + [False] * 3
-    remarks = {read_record(path)["remarks"][0][0] for path in out.glob("records/*.json")}
-    assert remarks == {"Remark 3", "Remark 4", "Remark 5"}, "of the first time"
-    assert len(asked) == 10, "the second time the reference and the untouched notebook alone"
 
 
 def test_a_reference_without_all_points_stops_the_batch(folder, out, monkeypatch):

@@ -2,8 +2,6 @@
 
 import inspect
 import re
-from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,13 +18,12 @@ from coursework.grader.judge import (
     bits,
     grade,
     judge,
-    lost_by_time,
     outcomes,
     points,
     read_account,
 )
 from coursework.grader.kinds import TOO_FALSE, TOO_TRUE, UPSIDE_DOWN
-from coursework.grader.sandbox import ENDED, WAITING, Lost
+from coursework.grader.sandbox import ENDED, Lost
 
 EXPECTED = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
@@ -41,194 +38,119 @@ def a_test(expected):
     return HiddenTest(task, Case("a case", (expected,)), expected, np.negative)
 
 
-class Breaking:
-    """A stand-in for a sandbox that breaks in its second call, and where it is opened again."""
-
-    def __init__(self, opened):
-        self.calls, self.closed, self.opened, self.used_s = 0, False, opened, 1.0
-        opened.append(self)
-
-    def load(self, functions, content, **how):
-        """Load once, but for the first."""
-        if len(self.opened) > 1:
-            raise Lost("it did not come back within 20 seconds")
-        return {}
-
-    def call(self, function, arguments):
-        """Return nothing, then break."""
-        assert len(self.opened) == 1, "its cells have not come back"
-        self.calls += 1
-        if self.calls > 1:
-            raise Lost(ENDED)
-        return "nothing", None
-
-    def close(self):
-        """End."""
-        self.closed = True
-
-
-def test_a_sandbox_whose_cells_did_not_come_back_is_not_called():
-    opened = []
-    record = grade(set_exam("heads", 1), b"", lambda: Breaking(opened))
-    said = [result["said"] for result in record["results"]]
-    assert said[:2] == [SAID["nothing"], ENDED]
-    assert set(said[2:]) == {SAID["not run"]}
-    assert all(each.closed for each in opened)
-
-
 def late(value):
     raise Lost("it did not come back within 5 seconds")
 
 
+def ended(value):
+    raise Lost(ENDED)
+
+
 WAYS = {  # in which a right value is replied to
     "right": lambda value: ("value", value),
-    "wrong": lambda value: ("value", 0 * value),
     "none": lambda value: ("nothing", None),
+    "exhausted": lambda value: ("raised", "MemoryError 1 1"),
     "late": late,
-    "none or wrong": lambda value: ("value", 0 * value) if value.ndim > 3 else ("nothing", None),
+    "ended": ended,
 }
 
 
 class Trying:
-    """A stand-in for a sandbox that replies in one way after every cell, and in one after some.
+    """A stand-in for a sandbox of a right hand-in whose cells or calls go wrong in a way.
 
     Parameters
     ----------
     exam : Exam
-    tried : gets a word for each time that cells are run
-    account : what it says of them
-    ways : of WAYS, by these words
+    opened : gets each of these, with the cells that it has left out
+    account : for each opening what it says of the cells
+    lost : for each opening the number of the cell that ends it, 0 where none does
+    ways : of WAYS, for each call; the last for all others
     """
 
     used_s = 1.0
 
-    def __init__(self, exam, tried, account, **ways):
+    def __init__(self, exam, opened, *ways, account=(), lost=()):
         self.right = {id(test.case.arguments): test.expected for test in exam.tests}
-        self.tried, self.account, self.ways = tried, account, ways
+        self.opened, self.ways, self.account = opened, ways or ("right",), account
+        self.lost, self.calls = dict(enumerate(lost)).get(len(opened), 0), 0
+        opened.append(self)
 
-    def load(self, functions, content, *, every, handed_out):
-        """Note what was run."""
-        self.tried.append("every" if every else "some")
-        if self.ways.get(self.tried[-1]) == "not loaded":
-            late(None)
-        return self.account
+    def load(self, functions, content, *, handed_out, left_out):
+        """Note what was left out, and end where it is to end."""
+        self.left_out = [*left_out]
+        if self.lost != 0:
+            lost = Lost(ENDED)
+            lost.cell = self.lost or 0
+            raise lost
+        return self.account[len(self.opened) - 1] if self.account else {}
 
     def call(self, function, arguments):
         """Reply."""
-        return WAYS[self.ways.get(self.tried[-1], "right")](self.right[id(arguments)])
+        self.calls += 1
+        done = sum(each.calls for each in self.opened)
+        return WAYS[self.ways[min(done, len(self.ways)) - 1]](self.right[id(arguments)])
 
     def close(self):
         """End."""
 
 
+def graded(*ways, name="heads", **how):
+    """The record of such a hand-in, and the sandboxes that it took."""
+    exam, opened = set_exam(name, 1), []
+    return grade(exam, b"", lambda: Trying(exam, opened, *ways, **how)), opened
+
+
 @pytest.mark.parametrize(
-    ("every", "some", "account", "runs", "earned"),
+    ("ways", "calls", "earned"),
     [
-        ("right", "wrong", {}, ["every"], 10),
-        ("wrong", "right", {}, ["every"], 0),
-        ("none", "right", {}, ["every", "some"], 10),
-        ("none", "right", {"whole": True}, ["every"], 0),
-        ("none or wrong", "right", {}, ["every", "some"], 6),
-        ("not loaded", "right", {}, ["every", "some"], 10),
-        ("not loaded", "right", {"unreadable": "json"}, ["every", "some"], 0),
-        ("none", "none", {}, ["every", "some"], 0),
-        ("late", "right", {}, ["every"] * 6, 0),
+        (["right"], [6], 10),
+        (["none"], [6], 0),
+        (["late", "right"], [1, 5], 7),
+        (["exhausted", "right"], [1, 5], 7),
+        (["ended", "right"], [1, 5], 7),
+        (["right", "ended", "right"], [2, 5], 10),
+        (["right", "ended", "ended", "right"], [2, 1, 4], 8),
     ],
 )
-def test_what_got_no_answer_is_asked_again(every, some, account, runs, earned):
-    exam, tried, ways = set_exam("heads", 1), [], {"every": every, "some": some}
-    record = grade(exam, b"", lambda: Trying(exam, tried, account, **ways))
-    assert (tried, points(record)) == (runs, earned)
+def test_a_call_that_ends_its_sandbox_loses_its_test_alone(ways, calls, earned):
+    record, opened = graded(*ways)
+    assert ([each.calls for each in opened], points(record)) == (calls, earned)
+
+
+@pytest.mark.parametrize(
+    ("lost", "left_out", "earned"),
+    [([7], [7], 10), ([7, 8, 9], [7, 8, 9], 10), ([7, 8, 9, 2], [7, 8, 9], 0), ([None], [], 0)],
+)
+def test_a_cell_that_ends_the_process_is_left_out_and_that_is_told(lost, left_out, earned):
+    record, opened = graded(lost=lost)
+    assert (opened[-1].left_out, points(record)) == (left_out, earned)
+    if earned:
+        said = [f"Code cell {number} was left out: {ENDED}" for number in left_out]
+        assert record["remarks"] == [[line, ""] for line in said]
+    else:
+        assert record["problem"] == f"Its cells were run, and {ENDED}."
+
+
+def test_behind_the_first_call_no_other_cells_are_run():
+    record, opened = graded("ended", lost=[0, 7])
+    assert [each.calls for each in opened] == [1, 0]
+    assert {result["said"] for result in record["results"]} == {ENDED}
 
 
 def test_words_of_a_hand_in_are_of_its_first_load_alone():
     """A later one could have read inputs from a clock or a cache."""
-    exam, tried = set_exam("whole_layer", 1), []
-    missing = exam.functions[-1]
-
-    class Naming(Trying):
-        def load(self, functions, content, **how):
-            super().load(functions, content, **how)
-            return {"missing": [missing], "defined": [f"name_{len(self.tried)}"]}
-
-    for patient, found in ((True, "; found: `name_1`"), (False, "")):
-        tried.clear()
-        record = grade(exam, b"", lambda: Naming(exam, tried, {}), patient=patient)
-        told = next(r["said"] for r in record["results"] if r["function"] == missing)
-        assert (points(record) > 0, told) == (True, f"there is no function `{missing}`{found}")
+    accounts = [{"missing": ["layer"], "defined": [f"name_{i}"]} for i in range(9)]
+    record, opened = graded("ended", name="whole_layer", account=accounts)
+    told = next(r["said"] for r in record["results"] if r["function"] == "layer")
+    assert len(opened) > 1
+    assert told == "there is no function `layer`; found: `name_0`"
 
 
-def test_a_hand_in_that_is_repeated_ends_with_the_first_test_that_time_takes():
-    exam, calls = set_exam("heads", 1), []
-
-    class Slow(Trying):
-        def call(self, function, arguments):
-            calls.append(function)
-            raise Lost("it did not come back within 5 seconds")
-
-    for patient, number in ((True, len(exam.tests)), (False, 1)):
-        calls.clear()
-        open_slow = partial(Slow, exam, [], {"whole": True})
-        assert lost_by_time(grade(exam, b"", open_slow, patient=patient))
-        assert len(calls) == number
-
-
-def clock(monkeypatch):
-    """A list with the time by the clock, which a test puts forward."""
-    now = [0]
-    monkeypatch.setattr("coursework.grader.judge.time", SimpleNamespace(monotonic=lambda: now[0]))
-    return now
-
-
-@pytest.mark.parametrize(("used_s", "repeated"), [(0.1, False), (100.0, True)])
-def test_a_hand_in_that_only_waits_is_not_repeated(monkeypatch, used_s, repeated):
-    """Each test takes half of the time by the clock that all of a try may take."""
-    exam, tried, now = set_exam("heads", 1), [], clock(monkeypatch)
-
-    class Waiting(Trying):
-        def call(self, function, arguments):
-            now[0] += MOST_S * WAITING / 2
-            return "nothing", None
-
-    Waiting.used_s = used_s
-    record = grade(exam, b"", lambda: Waiting(exam, tried, {}))
-    assert record["results"][-1]["said"] == SAID["not run"]
-    assert (tried, now[0], lost_by_time(record)) == (
-        ["every", "some"],
-        3 * MOST_S * WAITING,
-        repeated,
-    )
-
-
-def test_a_right_hand_in_has_its_points_where_others_keep_the_machine_busy(monkeypatch):
-    exam, tried, now = set_exam("heads", 1), [], clock(monkeypatch)
-
-    class Busy(Trying):
-        def call(self, function, arguments):
-            now[0] += MOST_S / 2
-            return super().call(function, arguments)
-
-    record = grade(exam, b"", lambda: Busy(exam, tried, {}))
-    assert now[0] > MOST_S
-    assert points(record) == exam.out_of
-
-
-def test_cells_that_come_back_only_once_are_no_matter_of_time():
-    """Those that write replies of their own are read, or not, by a race."""
-    exam, tried = set_exam("heads", 1), []
-    forged = "it wrote into the grader's channel"
-
-    class Forging(Trying):
-        def load(self, functions, content, **how):
-            if tried:
-                raise Lost(forged)
-            return super().load(functions, content, **how)
-
-        def call(self, function, arguments):
-            raise Lost(forged)
-
-    record = grade(exam, b"", lambda: Forging(exam, tried, {"whole": True}))
-    assert {result["said"] for result in record["results"]} == {forged}
+def test_behind_two_minutes_no_test_begins(monkeypatch):
+    monkeypatch.setattr(Trying, "used_s", MOST_S / 2 + 1)
+    record, _ = graded("right", "ended", "ended", "right")
+    said = [result["said"] for result in record["results"]]
+    assert said == ["right", ENDED, *[SAID["not run"]] * 4]
 
 
 def reply(value, expected=EXPECTED):
@@ -417,7 +339,7 @@ def test_a_whole_report_carries_less_than_seven_bits_a_test_and_fourteen_a_funct
 )
 def test_an_account_of_no_form_says_nothing(raw):
     empty = {"problem": "", "remarks": [], "missing": [], "defined": [], "in_text": []}
-    empty |= {"cells": 0, "python": 0, "whole": False}
+    empty |= {"cells": 0, "python": 0}
     assert read_account(raw, ["f"]) == empty
 
 

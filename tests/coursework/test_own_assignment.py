@@ -68,11 +68,16 @@ FAULTS = [
     ("grading.py", "rows_at_one_scale", "rows_at_a_scale", "has mistakes of rows_at_one_scale"),
     ("mistakes.txt", "- .mean(", "- .median(", "mistake .*: .* is not in rows_at_one_scale"),
     ("mistakes.txt", "    + .sum(", "    .sum(", "mistake not_averaged: unmatched"),
-    ("assignment.ipynb", "rows_at_one_scale", "rows_at_a_scale", "defines no rows_at_one_scale"),
+    (
+        "assignment.ipynb",
+        "rows_at_one_scale",
+        "rows_at_a_scale",
+        "` defines rows_at_one_scale",
+    ),
     ("grading.py", "ASSIGNMENT =", "ASSIGNMENT = =", r"grading.py, line \d+: SyntaxError"),
     ("grading.py", "ASSIGNMENT =", "1 / 0\nASSIGNMENT =", r", line \d+: ZeroDivisionError: div"),
     ("assignment.ipynb", "def rows_at_one_scale", "def rows at", "a solution.*: SyntaxError"),
-    ("assignment.ipynb", '"solution"', '"mine"', "lacks the tag `solution`"),
+    ("assignment.ipynb", '"solution"', '"mine"', "no cell with the tag `solution`"),
 ]
 
 

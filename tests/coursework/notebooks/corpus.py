@@ -20,9 +20,8 @@ from textwrap import indent
 import numpy as np
 from jupyter_client.manager import KernelManager
 
-from coursework.grader.assignment import read_notebook, set_exam
+from coursework.grader.assignment import set_exam, solution_source
 from coursework.grader.judge import judge
-from coursework.grader.needed import statements_for
 from tests.coursework.classes import MOST_S
 
 HERE = Path(__file__).parent
@@ -86,11 +85,9 @@ def kinds():
 def _words():
     """Return what IMPORTS, SOLUTION, RIGHT and ANSWER stand for."""
     [answer] = exam().functions
-    cells = [cell.source for cell in read_notebook(NAME).cells if cell.cell_type == "code"]
-    chosen = statements_for(cells, [answer])
+    chosen = ast.parse(solution_source(NAME, [answer])).body
     imports = [ast.unparse(s) for s in chosen if isinstance(s, IMPORTS)]
-    _stub, *own = [ast.unparse(s) for s in chosen if not isinstance(s, IMPORTS)]
-    solution = "\n\n".join(own)
+    solution = "\n\n".join(ast.unparse(s) for s in chosen if not isinstance(s, IMPORTS))
     texts = {"IMPORTS": "\n".join(imports), "SOLUTION": solution, "ANSWER": answer}
     looks_alike = answer.replace("e", "\N{CYRILLIC SMALL LETTER IE}")
     return texts | {"RIGHT": solution.replace(answer, "right"), "ANSWЕR": looks_alike}

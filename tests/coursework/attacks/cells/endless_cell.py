@@ -1,7 +1,7 @@
 """A cell that the function needs never ends.
 
 Earns: 0
-Says: Its cells were run, and it did not come back within
+Says: Code cell 4 was left out: it did not come back within
 """
 
 import itertools

@@ -1,7 +1,7 @@
 """Ends the process while the cells run.
 
 Earns: 0
-Says: Its cells were run, and it ended the process
+Says: Code cell 4 was left out: it ended the process
 """
 
 import os

@@ -6,10 +6,15 @@ Says: it raised an exception of its own
 
 import sys
 
-frame = sys._getframe()
-while frame.f_back:
-    frame = frame.f_back
-worker = frame.f_globals
+
+def outermost():
+    frame = sys._getframe()
+    while frame.f_back:
+        frame = frame.f_back
+    return frame
+
+
+worker = outermost().f_globals
 honest = worker["call"]
 
 

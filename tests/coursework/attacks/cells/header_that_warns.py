@@ -6,9 +6,14 @@ Says: it sent something that is not an array of numbers
 
 import sys
 
-frame = sys._getframe()
-while frame.f_back:
-    frame = frame.f_back
+
+def outermost():
+    frame = sys._getframe()
+    while frame.f_back:
+        frame = frame.f_back
+    return frame
+
+
 DEEP = "-" * 600 + "1"
 HEADERS = (
     r"{'descr': '\d<f8', 'fortran_order': False, 'shape': (1,), }",
@@ -25,7 +30,7 @@ def answer(function, arguments):
     return b"v", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(8)
 
 
-worker = frame.f_globals
+worker = outermost().f_globals
 worker["call"] = answer
 
 

@@ -15,8 +15,14 @@ def reply(function, arguments):
     return b"v", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(64)
 
 
-frame = sys._getframe()
-worker = [frame := frame.f_back for _ in range(50) if frame][-2].f_globals
+def outermost():
+    frame = sys._getframe()
+    while frame.f_back:
+        frame = frame.f_back
+    return frame
+
+
+worker = outermost().f_globals
 worker["call"] = reply
 
 

@@ -6,10 +6,15 @@ Says: it sent something that is not an array of numbers
 
 import sys
 
-frame = sys._getframe()
-while frame.f_back:
-    frame = frame.f_back
-worker = frame.f_globals
+
+def outermost():
+    frame = sys._getframe()
+    while frame.f_back:
+        frame = frame.f_back
+    return frame
+
+
+worker = outermost().f_globals
 worker["call"] = lambda function, arguments: (b"v", b"10 of 10 points")
 
 

@@ -1,0 +1,277 @@
+"""A hand-in's cells, run once in IPython's own shell: no history, no kernel, no thread.
+
+A cell that raises loses itself, and where only the sandbox is to blame a single statement.
+"""
+
+import ast
+import asyncio
+import dis
+import os
+import re
+import signal
+import threading
+import time
+import types
+from collections import defaultdict
+
+from IPython.core.compilerop import CachingCompiler
+from IPython.core.history import HistoryManager
+from IPython.core.interactiveshell import InteractiveShell
+from worker_silence import Silence, Silencer
+
+OWN = re.compile(r"cell \d{1,4}")  # the file of a cell's code
+PYLAB = "import numpy, numpy as np, matplotlib.pyplot as plt\nfrom pylab import *"
+NOTHING = ("matplotlib", "config", "gui")  # magics that do nothing here, as do those of a program:
+NOTHING += ("bash", "perl", "pypy", "python", "python2", "python3", "ruby", "script", "sh")
+AGAIN_S = 1  # a cell that takes the end of its time for an error of its own is ended again
+
+
+class OutOfTime(KeyboardInterrupt):
+    """What ends a cell that takes too long, as its student would end it."""
+
+
+class Compiler(CachingCompiler):
+    """Names a cell's file after its number, so that `inspect` and a report find its lines."""
+
+    number = 0
+
+    def get_code_name(self, raw_code, transformed_code, number):
+        """Return the name of the cell's file."""
+        return f"cell {Compiler.number}"
+
+
+class Shell(InteractiveShell):
+    """IPython's shell, in which commands and errors show nothing.
+
+    Parameters
+    ----------
+    functions : names that are graded: a definition that does nothing never replaces one of them
+    """
+
+    def __init__(self, functions=(), **options):
+        super().__init__(compiler_class=Compiler, **options)
+        self.loop_runner = run_until_complete
+        self.functions, self.definitions, self.remarks = functions, defaultdict(list), []
+        self.timeit = self.find_line_magic("timeit")
+        for magics in self.magics_manager.magics.values():
+            magics.update(dict.fromkeys(NOTHING, self.nothing), timeit=self.time_once)
+
+    def init_history(self):
+        """Keep no history, which would be a database and a thread."""
+        self.history_manager = HistoryManager(shell=self, parent=self, enabled=False)
+
+    def run_numbered(self, number, source, seconds):
+        """Run a cell, and remark on what it raises.
+
+        Parameters
+        ----------
+        seconds : of processor time; then the cell is ended
+        """
+        Compiler.number, error = number, None
+        try:
+            signal.signal(signal.SIGPROF, end_the_cell)
+            signal.setitimer(signal.ITIMER_PROF, seconds, AGAIN_S)
+            try:
+                result = self.run_cell(source, store_history=True)
+            finally:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+            before, error = result.error_before_exec, result.error_in_exec
+            if before is not None:
+                self.remark("syntax" if is_syntax(before) else "raised", told(before))
+        except BaseException as raised:  # the time may end behind the cell, too
+            error = raised
+        if error is not None:
+            self.remark("raised", told(error))
+
+    def remark(self, kind, words=""):
+        """Note something of the cell that runs, once."""
+        remark = (Compiler.number, kind, words)
+        self.remarks += [remark] if remark not in self.remarks else []
+
+    async def run_code(self, code_obj, result=None, *, async_=False):
+        """Run a statement; go on behind it where only the sandbox is to blame for its error."""
+        failed = await super().run_code(code_obj, result, async_=async_)
+        error = result.error_in_exec if failed and result is not None else None
+        if error is None or not is_ours(error):
+            return failed
+        result.error_in_exec = None
+        if package := missing_package(error):
+            Silencer.absent.add(package)
+            self.remark("package", package)
+            return await self.run_code(code_obj, result, async_=async_)
+        self.remark("raised", told(error))
+        for line in dis.get_instructions(code_obj):
+            if line.opname in ("STORE_NAME", "STORE_GLOBAL"):
+                self.user_ns.setdefault(line.argval, Silence())
+        return False
+
+    def transform_ast(self, node):
+        """Take out definitions that do nothing where there is one; note where they all stand."""
+        node = super().transform_ast(node)
+        node.body = [statement for statement in node.body if not self.is_idle(statement)]
+        return node
+
+    def is_idle(self, statement):
+        """Whether a statement would replace a graded function by one that does nothing."""
+        name = getattr(statement, "name", None)
+        if name not in self.functions:
+            return False
+        idle = name in self.user_ns and does_nothing(statement)
+        self.definitions[name].insert(0 if idle else len(self.definitions[name]), Compiler.number)
+        return idle
+
+    def redefined(self):
+        """Return remarks on functions that are defined more than once, of which the last counts."""
+        remarks = []
+        for name, numbers in self.definitions.items():
+            others = sorted({*numbers} - {numbers[-1]})
+            where = f"code cell {', '.join(map(str, others))}" if others else "the same cell"
+            if len(numbers) > 1:
+                remarks.append((numbers[-1], "again", f"{name}; also in {where}"))
+        return remarks
+
+    def nothing(self, *words, **options):
+        """Do nothing, as a magic or a command for which the sandbox has no use."""
+        self.remark("magic")
+        return Silence()
+
+    def _find_with_lazy_load(self, kind, name):
+        return super()._find_with_lazy_load(kind, name) or self.nothing
+
+    def time_once(self, line, cell=None, local_ns=None):
+        """Run what `%timeit` is given once, or as often as it says."""
+        once = "" if re.search(r"(^|\s)-[nr]", line) else "-n1 -r1 "
+        return self.timeit(once + line, cell, local_ns)
+
+    time_once.needs_local_scope = True
+
+    def system(self, line):
+        """Make folders; of the system's commands there is nothing else."""
+        command, *words = line.split() or [""]
+        for word in words if command == "mkdir" else ():
+            if not word.startswith("-"):
+                os.makedirs(word.strip("'\""), exist_ok=True)
+        return self.nothing()
+
+    getoutput = nothing
+    system_raw = system_piped = system
+
+    def enable_pylab(self, gui=None, import_all=True, welcome_message=False):
+        """Give the names of pylab, which draw nothing."""
+        exec(PYLAB, self.user_ns)
+        return None, "inline", []
+
+    def ask_exit(self):
+        """Stay: a kernel ends behind the cells that run."""
+
+    def showtraceback(self, *words, **options):
+        """Show nothing: what is shown here nobody sees, and it would take time."""
+
+    showsyntaxerror = showindentationerror = showtraceback
+
+    def _format_exception_for_storage(self, *words, **options):
+        return {}
+
+
+def end_the_cell(number, frame):
+    """End a cell."""
+    raise OutOfTime("its time was used up")
+
+
+def run_until_complete(coroutine):
+    """Run what a cell awaits, in an event loop that needs no socket."""
+
+    class Loop(asyncio.BaseEventLoop):
+        _selector = types.SimpleNamespace(select=lambda wait: time.sleep(wait or 0) or ())
+
+        def _process_events(self, events):
+            pass
+
+        def _write_to_self(self):
+            pass
+
+    loop = Loop()
+    asyncio.set_event_loop(loop)
+    return loop.run_until_complete(coroutine)
+
+
+def does_nothing(statement):
+    """Whether a definition is a stub, such as that of the hand-out."""
+    if not isinstance(statement, ast.FunctionDef) or statement.decorator_list:
+        return False
+    return all(is_nothing(line) for line in statement.body)
+
+
+def is_nothing(line):
+    """Whether a line of a function does no more than to say that it is not done yet."""
+    match line:
+        case ast.Pass() | ast.Expr(ast.Constant()) | ast.Return(None | ast.Constant(None)):
+            return True
+        case ast.Raise(ast.Name("NotImplementedError") | ast.Call(ast.Name("NotImplementedError"))):
+            return True
+    return False
+
+
+def is_syntax(error):
+    """Whether an error says that a cell cannot be read."""
+    return issubclass(type(error), SyntaxError | ValueError | RecursionError | MemoryError)
+
+
+def is_ours(error):
+    """Whether a statement ends early for what is missing here and is there on a student's machine.
+
+    That is a package, a file, an answer to a question, memory, a thread or a withheld function.
+    """
+    kind = type(error)  # `isinstance` asks an error of the hand-in's own what it is
+    file = [code.co_filename for code, _ in frames(error)][-1]
+    if issubclass(kind, NotImplementedError):
+        return f"{os.sep}tutorial_lib{os.sep}" in file
+    if issubclass(kind, RuntimeError):
+        return file == threading.__file__
+    return issubclass(kind, ImportError | OSError | EOFError | MemoryError)
+
+
+def missing_package(error):
+    """Return the package that an import of a cell did not find, "" where another error has come."""
+    kind, way = type(error), [code.co_name for code, _ in frames(error) if is_own(code)]
+    if not issubclass(kind, ModuleNotFoundError) or way[-1:] != ["<module>"]:
+        return ""
+    package = said(ImportError.name, error, str).partition(".")[0]
+    return "" if package in Silencer.absent else package
+
+
+def said(part, error, kind):
+    """Return a part of an error if it is of a kind, else the empty one; its class may lie."""
+    value = part.__get__(error)
+    return value if type(value) is kind else kind()
+
+
+def frames(error):
+    """Yield (code, line) of an error's way, the innermost last."""
+    step = BaseException.__traceback__.__get__(error)
+    while step is not None:
+        yield step.tb_frame.f_code, step.tb_lineno
+        step = step.tb_next
+
+
+def is_own(code):
+    """Whether code stands in a cell."""
+    return OWN.fullmatch(code.co_filename) is not None
+
+
+def place(error):
+    """Return (number of the cell, line) of the innermost line of a hand-in, zeros where none is."""
+    is_syntax = issubclass(type(error), SyntaxError)
+    at = [(0, said(SyntaxError.lineno, error, int) if is_syntax else 0)]
+    at += [(int(code.co_filename[5:]), line) for code, line in frames(error) if is_own(code)]
+    return at[-1]
+
+
+def told(error):
+    """Return what Python says of an error, and in which line of the cell, in 200 characters."""
+    line = place(error)[1]
+    where = f"line {line}: " if line else ""
+    try:
+        return f"{where}{type(error).__name__}: {getattr(error, 'msg', None) or error}"[:200]
+    except BaseException:  # what a hand-in's own error does when it is asked for its text
+        return f"{where}an error without a text"

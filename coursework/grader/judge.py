@@ -32,7 +32,7 @@ MOST_REMARKS = 20
 MOST_CELLS = 9999
 LAST_PLACE = 99  # of cells and of lines that a report names
 MOST_LEFT_OUT = 3  # cells that end the process or never end
-MOST_S = 120  # behind so much time, as sandboxes count it, no test begins
+MOST_S = 120  # for all tests, as sandboxes count it; behind it none begins
 UNREADABLE = {
     "json": "Not graded: it is not a notebook, its JSON cannot be read.",
     "cells": "Not graded: it is not a notebook, it has no list of cells.",
@@ -136,14 +136,15 @@ class _Caller:
 
     def __init__(self, exam, content, open_sandbox):
         self.exam, self.content, self.open_sandbox = exam, content, open_sandbox
-        self.sandbox, self.ended_s, self.used = None, 0.0, False
+        self.sandbox, self.used = None, False
+        self.begun_s = self.ended_s = 0.0  # when tests began; what closed sandboxes have used
         self.words, self.left_out = {}, {}  # of the first run of the cells; cells that ended one
 
     def replies(self):
         """Call all hidden cases."""
         found, unasked = [], ("not run", None)
         for test in self.exam.tests:
-            if self.used_s > MOST_S:
+            if self.used_s - self.begun_s > MOST_S:
                 break
             if not self.ready():  # its cells may have come back the first time alone
                 if not self.problem.startswith(LOST[0]):  # which is no matter of time
@@ -177,8 +178,8 @@ class _Caller:
         self.problem = self.account["problem"]
         if self.problem:
             self.close()
-        else:
-            self.words = self.words or self.account
+        elif not self.words:
+            self.words, self.begun_s = self.account, self.used_s
         return not self.problem
 
     def load(self):

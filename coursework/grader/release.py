@@ -19,13 +19,12 @@ from tools.chapters import page
 from tutorial_lib.practice.mistake import pieces_of, replaced
 
 HOW = """Write your code where this notebook says so, in as many cells as you like, and hand in \
-this file. The grader runs the cells in the order in which you ran them. An error ends only its \
-own cell, and a trial that takes long or never ends costs nothing if your code does not need its \
-cell. Then the grader calls {functions} with inputs that you have not seen, and compares results. \
-Beside Python's own library it has {packages}, but no other package, no threads and no network; \
-plots are not drawn, and a file is there only if a cell has written it. Save before you hand in, \
-and do not rename a function. Warnings of NumPy cost nothing, and numbers need to be right to \
-{digits} digits."""
+this file. The grader runs all cells once, in the order in which you ran them. An error ends only \
+its own cell, and a cell that takes too long is ended, too. Then the grader calls {functions} with \
+inputs that you have not seen, and compares results. Beside Python's own library it has \
+{packages}, but no other package, no threads and no network; plots are not drawn, and a file is \
+there only if a cell has written it. Save before you hand in, and do not rename a function. \
+Warnings of NumPy cost nothing, and numbers need to be right to {digits} digits."""
 
 
 def student_version(chapter):
@@ -85,7 +84,7 @@ def _how(assignment):
     """Return what students have to know of the grader."""
     functions = ", ".join(f"`{task.function}`" for task in assignment.tasks)
     digits = round(-math.log10(min(task.rtol for task in assignment.tasks)))
-    packages = f"{'PyTorch, ' * assignment.torch}NumPy and `tutorial_lib`"
+    packages = f"{'PyTorch, ' * assignment.torch}NumPy, SciPy, einops and `tutorial_lib`"
     return HOW.format(functions=functions, packages=packages, digits=digits)
 
 

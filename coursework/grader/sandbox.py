@@ -7,7 +7,7 @@ small, new in each sandbox, and ends with it. Of empty files it can hold as many
 it, about an eighth of the memory; they end with the sandbox, which is the first to die.
 
 The first request brings the filter of system calls, which the worker lays over itself; the next
-ones bring the hand-in and what its functions are called with.
+ones bring the hand-in, name the cells to run one by one, and call its functions.
 
 A request is a token of 16 random bytes, the length of its payload in 8, and the payload. The reply
 repeats the token, then come a byte for its kind, the length and the payload. A reply with another
@@ -83,6 +83,7 @@ ARRAY = re.compile(
     rb"'shape': \((?P<shape>(?:\d{1,18}, ?){0,64}(?:\d{1,18})?)\), \} *\n)",
     re.DOTALL,
 )
+NOT_HERE = "hand-ins need packages that are not installed here:"
 HOW_TO_GET = (
     "Students' code runs behind bubblewrap (0.7 or newer), and nothing was graded without it. "
     "Debian, Ubuntu: apt-get install bubblewrap. Where the system forbids it, or on macOS and "
@@ -234,6 +235,8 @@ class Sandbox:
 
     def __init__(self, library, *, torch=False, trusted=False, seconds=SECONDS):
         self.seconds = seconds
+        if missing := [name for name in PACKAGES if not installed(name)]:
+            raise SandboxError(f"{NOT_HERE} pip install {' '.join(missing)}")
         if not trusted and shutil.which("bwrap") is None:
             raise SandboxError(f"bubblewrap (bwrap) is not installed. {HOW_TO_GET}")
         self.folder = tempfile.TemporaryDirectory() if trusted else None

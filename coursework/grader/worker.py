@@ -44,7 +44,7 @@ def limit(memory_mib):
     """Set the limits that no later code can raise again; give up being root."""
     limits = {
         "AS": memory_mib * MIB,
-        "CPU": 240,
+        "CPU": 600,
         "FSIZE": FILE_MIB * MIB,
         "NOFILE": 32,
         "NPROC": 0,
@@ -209,7 +209,7 @@ def tame():
     if "torch" in sys.argv:
         tame_torch()
     else:
-        Silencer.hidden.add("torch")
+        Silencer.hidden = ("torch",)
 
 
 def answer(hand_in, asked, content):

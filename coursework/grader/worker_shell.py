@@ -17,11 +17,11 @@ from collections import defaultdict
 from IPython.core.compilerop import CachingCompiler
 from IPython.core.history import HistoryManager
 from IPython.core.interactiveshell import InteractiveShell
-from worker_silence import Silence, Silencer
+from worker_silence import Silence
 
 OWN = re.compile(r"cell \d{1,4}")  # the file of a cell's code
 PYLAB = "import numpy, numpy as np, matplotlib.pyplot as plt\nfrom pylab import *"
-NOTHING = ("matplotlib", "config", "gui")  # magics that do nothing here, as do those of a program:
+NOTHING = ("config", "conda", "gui", "mamba", "matplotlib", "pip", "uv")  # magics that do nothing
 NOTHING += ("bash", "perl", "pypy", "python", "python2", "python3", "ruby", "script", "sh")
 AGAIN_S = 1  # a cell that takes the end of its time for an error of its own is ended again
 
@@ -31,12 +31,12 @@ class OutOfTime(KeyboardInterrupt):
 
 
 class Compiler(CachingCompiler):
-    """Names a cell's file after its number, so that `inspect` and a report find its lines."""
+    """Names the file of a cell after its number, so that `inspect` and a report find its lines."""
 
     number = 0
 
-    def get_code_name(self, raw_code, transformed_code, number):
-        """Return the name of the cell's file."""
+    def get_code_name(self, *texts):
+        """Return the name."""
         return f"cell {Compiler.number}"
 
 
@@ -61,27 +61,19 @@ class Shell(InteractiveShell):
         self.history_manager = HistoryManager(shell=self, parent=self, enabled=False)
 
     def run_numbered(self, number, source, seconds):
-        """Run a cell, and remark on what it raises.
-
-        Parameters
-        ----------
-        seconds : of processor time; then the cell is ended
-        """
-        Compiler.number, error = number, None
+        """Run a cell, for so many seconds of processor time; remark on what it raises."""
+        Compiler.number = number
+        signal.signal(signal.SIGPROF, end_the_cell)
+        signal.setitimer(signal.ITIMER_PROF, seconds, AGAIN_S)
         try:
-            signal.signal(signal.SIGPROF, end_the_cell)
-            signal.setitimer(signal.ITIMER_PROF, seconds, AGAIN_S)
-            try:
-                result = self.run_cell(source, store_history=True)
-            finally:
-                signal.setitimer(signal.ITIMER_PROF, 0)
-            before, error = result.error_before_exec, result.error_in_exec
-            if before is not None:
-                self.remark("syntax" if is_syntax(before) else "raised", told(before))
-        except BaseException as raised:  # the time may end behind the cell, too
-            error = raised
-        if error is not None:
-            self.remark("raised", told(error))
+            result = self.run_cell(source, store_history=True)
+            found = ("syntax", result.error_before_exec), ("raised", result.error_in_exec)
+        except BaseException as error:  # time may end behind the cell, too
+            found = (("raised", error),)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        for kind, error in found:
+            if error is not None:
+                self.remark(kind, told(error))
 
     def remark(self, kind, words=""):
         """Note something of the cell that runs, once."""
@@ -89,17 +81,16 @@ class Shell(InteractiveShell):
         self.remarks += [remark] if remark not in self.remarks else []
 
     async def run_code(self, code_obj, result=None, *, async_=False):
-        """Run a statement; go on behind it where only the sandbox is to blame for its error."""
+        """Run a statement; where only the sandbox is to blame for its error, go on behind it.
+
+        The names that it would have bound stand for things that do nothing, as far as they are new.
+        """
         failed = await super().run_code(code_obj, result, async_=async_)
         error = result.error_in_exec if failed and result is not None else None
         if error is None or not is_ours(error):
             return failed
         result.error_in_exec = None
-        if package := missing_package(error):
-            Silencer.absent.add(package)
-            self.remark("package", package)
-            return await self.run_code(code_obj, result, async_=async_)
-        self.remark("raised", told(error))
+        self.remark(*missing_package(error) or ("raised", told(error)))
         for line in dis.get_instructions(code_obj):
             if line.opname in ("STORE_NAME", "STORE_GLOBAL"):
                 self.user_ns.setdefault(line.argval, Silence())
@@ -122,13 +113,11 @@ class Shell(InteractiveShell):
 
     def redefined(self):
         """Return remarks on functions that are defined more than once, of which the last counts."""
-        remarks = []
-        for name, numbers in self.definitions.items():
-            others = sorted({*numbers} - {numbers[-1]})
-            where = f"code cell {', '.join(map(str, others))}" if others else "the same cell"
-            if len(numbers) > 1:
-                remarks.append((numbers[-1], "again", f"{name}; also in {where}"))
-        return remarks
+        return [
+            (last, "again", f"{name}; also in {cells_of(others, last)}")
+            for name, (*others, last) in self.definitions.items()
+            if others
+        ]
 
     def nothing(self, *words, **options):
         """Do nothing, as a magic or a command for which the sandbox has no use."""
@@ -154,18 +143,14 @@ class Shell(InteractiveShell):
         return self.nothing()
 
     getoutput = nothing
-    system_raw = system_piped = system
 
-    def enable_pylab(self, gui=None, import_all=True, welcome_message=False):
+    def enable_pylab(self, *words, **options):
         """Give the names of pylab, which draw nothing."""
         exec(PYLAB, self.user_ns)
         return None, "inline", []
 
-    def ask_exit(self):
-        """Stay: a kernel ends behind the cells that run."""
-
     def showtraceback(self, *words, **options):
-        """Show nothing: what is shown here nobody sees, and it would take time."""
+        """Show nothing: nobody sees it, and it would take time."""
 
     showsyntaxerror = showindentationerror = showtraceback
 
@@ -195,6 +180,12 @@ def run_until_complete(coroutine):
     return loop.run_until_complete(coroutine)
 
 
+def cells_of(numbers, last):
+    """Return the words for the cells of these numbers, or for that of the last alone."""
+    others = sorted({*numbers} - {last})
+    return f"code cell {', '.join(map(str, others))}" if others else "the same cell"
+
+
 def does_nothing(statement):
     """Whether a definition is a stub, such as that of the hand-out."""
     if not isinstance(statement, ast.FunctionDef) or statement.decorator_list:
@@ -212,11 +203,6 @@ def is_nothing(line):
     return False
 
 
-def is_syntax(error):
-    """Whether an error says that a cell cannot be read."""
-    return issubclass(type(error), SyntaxError | ValueError | RecursionError | MemoryError)
-
-
 def is_ours(error):
     """Whether a statement ends early for what is missing here and is there on a student's machine.
 
@@ -232,12 +218,10 @@ def is_ours(error):
 
 
 def missing_package(error):
-    """Return the package that an import of a cell did not find, "" where another error has come."""
-    kind, way = type(error), [code.co_name for code, _ in frames(error) if is_own(code)]
-    if not issubclass(kind, ModuleNotFoundError) or way[-1:] != ["<module>"]:
-        return ""
-    package = said(ImportError.name, error, str).partition(".")[0]
-    return "" if package in Silencer.absent else package
+    """Return a remark on the package that an import did not find, () for another error."""
+    if issubclass(type(error), ModuleNotFoundError):
+        return "package", said(ImportError.name, error, str).partition(".")[0]
+    return ()
 
 
 def said(part, error, kind):

@@ -105,17 +105,15 @@ class PassOn(Silence):
 class Silencer:
     """Finds the modules that are silent here, any module below them, and those that are written.
 
-    absent : packages that a cell has imported in vain, which are silent from then on
     hidden : packages that are not to be found, wherever this machine has them
     """
 
-    absent, hidden = set(), set()
+    hidden = ()
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         """Return the spec of a silent module, or None."""
-        silent = (*DRAW, *PRINT, *PASS_ON, *cls.absent)
-        if f"{name}.".startswith(tuple(f"{known}." for known in silent)):
+        if f"{name}.".startswith(tuple(f"{known}." for known in DRAW + PRINT + PASS_ON)):
             return importlib.machinery.ModuleSpec(name, cls, is_package=True)
         if name.partition(".")[0] in cls.hidden:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)

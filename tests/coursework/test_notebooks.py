@@ -25,7 +25,7 @@ KERNEL = json.loads(corpus.POINTS.read_text(encoding="utf-8"))
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory, bubblewrap):
     """An exam and its sandbox."""
-    return set_bench(corpus.exam(), tmp_path_factory.mktemp("library"), seconds=60)
+    return set_bench(corpus.exam(), tmp_path_factory.mktemp("library"), seconds=10)
 
 
 @pytest.fixture(scope="module")

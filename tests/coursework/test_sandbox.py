@@ -36,6 +36,7 @@ def notebook(source):
 def opened(folder, name="heads"):
     """A sandbox for an assignment."""
     assignment = read_assignment(name)
+    folder.mkdir(exist_ok=True)
     offer_library(folder, assignment)
     return Sandbox(folder, torch=assignment.torch, seconds=60)
 
@@ -311,7 +312,6 @@ def f():
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_hand_in_finds_what_it_has_written_and_begins_with_nothing(tmp_path):
     for name in ("first", "second"):
-        (tmp_path / name).mkdir()
         kind, found = asked(tmp_path / name, WRITES)
         assert (kind, found.tolist()) == ("value", [0, 3, 4])
 
@@ -458,6 +458,16 @@ def test_of_a_cell_that_does_not_come_back_the_number_is_told(tmp_path):
         with pytest.raises(Lost, match=r"within 2\.5 seconds") as lost:
             inside.load(["f"], notebook(f"{SLEEPS}\nf()"))
     assert lost.value.cell == 1
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_of_cells_that_were_handed_out_nothing_is_remarked(tmp_path):
+    source = "%pip install tutorial-lib\n\ndef f():\n    return 3\n\n1 / 0"
+    for handed_out, kinds in ((), ["magic", "raised"]), ([source], []):
+        with opened(tmp_path / str(len(kinds))) as inside:
+            account = inside.load(["f"], notebook(source), handed_out=handed_out)
+            assert inside.call("f", ())[1] == 3
+        assert [kind for _, kind, _ in account["remarks"]] == kinds
 
 
 ENDLESS = """

@@ -107,8 +107,9 @@ class Shell(InteractiveShell):
         name = getattr(statement, "name", None)
         if name not in self.functions:
             return False
-        idle = name in self.user_ns and does_nothing(statement)
-        self.definitions[name].insert(0 if idle else len(self.definitions[name]), Compiler.number)
+        numbers = self.definitions[name]
+        idle = does_nothing(statement) and (name in self.user_ns or bool(numbers))
+        numbers.insert(0 if idle else len(numbers), Compiler.number)
         return idle
 
     def redefined(self):

@@ -460,6 +460,19 @@ def test_of_a_cell_that_does_not_come_back_the_number_is_told(tmp_path):
     assert lost.value.cell == 1
 
 
+STUBS = ("pass", "...", "return", "'text'\n    return None", "raise NotImplementedError('f')")
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_definition_that_does_nothing_does_not_undo_one_that_does_something(tmp_path):
+    bodies = ("pass", "return 3", *STUBS)
+    with opened(tmp_path) as inside:
+        source = "\n\n".join(f"def f():\n    {body}" for body in bodies)
+        account = inside.load(["f"], notebook(source))
+        assert inside.call("f", ())[1] == 3
+    assert account["remarks"] == [[1, "again", "f; also in the same cell"]]
+
+
 @pytest.mark.usefixtures("bubblewrap")
 def test_of_cells_that_were_handed_out_nothing_is_remarked(tmp_path):
     source = "%pip install tutorial-lib\n\ndef f():\n    return 3\n\n1 / 0"
@@ -608,6 +621,12 @@ def test_a_reply_is_read_when_all_of_it_is_there():
 def test_a_forged_reply_is_turned_down(received):
     with pytest.raises(Lost):
         _reply(bytearray(received), TOKEN)
+
+
+def test_without_a_package_that_the_handout_promises_nothing_starts(monkeypatch, tmp_path):
+    monkeypatch.setattr(sandbox, "installed", lambda name: name != "scipy")
+    with pytest.raises(sandbox.SandboxError, match="not installed here: pip install scipy"):
+        sandbox.Sandbox(tmp_path)
 
 
 def test_without_bubblewrap_nothing_starts_and_the_way_to_it_is_told(monkeypatch, tmp_path):

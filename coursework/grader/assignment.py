@@ -42,11 +42,13 @@ class Case:
     label : what sets the case apart, in words that give no value of it away
     arguments : arrays and numbers, in the order of the function's parameters
     points : for a right value
+    idea : whether it asks what is new in the assignment
     """
 
     label: str
     arguments: tuple
     points: int = 1
+    idea: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,9 @@ class Task:
     cases : makes the hidden cases from a random generator
     mistakes : edits of the solution, which stand in `mistakes.txt`
     rtol, atol : how close a value is right
+    chapter : what the chapter has already, as it would be handed in unchanged; takes the arguments
+    axes : nouns for the last axes of the result, such as ("head", "query", ""), of which reports
+        say which parts are right; "": say nothing of this axis
     """
 
     function: str
@@ -66,6 +71,8 @@ class Task:
     mistakes: tuple[Mistake, ...] = ()
     rtol: float = 1e-7
     atol: float = 1e-10
+    chapter: Callable | None = None
+    axes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ class HiddenTest:
         Computed when a value is not right: with all mistakes, a long case takes seconds.
         """
         functions = [mistake.of(self.right) for mistake in self.task.mistakes]
-        return tuple(_value_or_none(f, self.case, torch=self.torch) for f in functions)
+        return tuple(value_or_none(f, self.case, torch=self.torch) for f in functions)
 
 
 @dataclass(frozen=True)
@@ -275,7 +282,8 @@ def _value(function, case, *, torch):
         return np.asarray(function(*arguments))
 
 
-def _value_or_none(function, case, *, torch):
+def value_or_none(function, case, *, torch):
+    """Return the value of a function of ours for a case; None: it raises."""
     try:
         return _value(function, case, torch=torch)
     except Exception:
@@ -303,7 +311,8 @@ def set_exam(name, seed):
                 raise AssignmentError(f"{name}, {case.label}: the right value is not finite")
             digest = _digest(assignment, task, case, source)
             tests.append(HiddenTest(task, case, expected, right[task.function], torch, digest))
-    told = [(test.digest, test.case.label, test.case.points) for test in tests]
+    told = [(t.digest, t.case.label, t.case.points, t.case.idea) for t in tests]
+    told += [(m.name, m.keeps) for task in assignment.tasks for m in task.mistakes]
     return Exam(name, seed, assignment, tuple(tests), _sha256(told))
 
 
@@ -320,7 +329,7 @@ def _digest(assignment, task, case, source):
     arrays = [a if isinstance(a, np.ndarray) else repr(a) for a in case.arguments]
     inputs = [(a.dtype.str, a.shape, a.tobytes()) if hasattr(a, "shape") else a for a in arrays]
     mistakes = [(m.name, m.edits) for m in task.mistakes]
-    judged = task.function, task.rtol, task.atol, mistakes, source
+    judged = task.function, task.rtol, task.atol, task.axes, mistakes, source
     return _sha256([inputs, judged, assignment.withheld, assignment.torch])
 
 

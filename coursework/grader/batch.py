@@ -20,7 +20,7 @@ from coursework.grader.corrections import read_corrections
 from coursework.grader.entries import CORRECTED, head_of, kept_of, places_of, require_same_batch
 from coursework.grader.files import Unreadable
 from coursework.grader.inert import listed
-from coursework.grader.judge import RIGHT, grade, points
+from coursework.grader.judge import grade, points, scored
 from coursework.grader.records import (
     ALONE,
     BESIDE,
@@ -235,7 +235,7 @@ class _Reader:
                 record = self.bench.with_limit(seconds).grade(content, missing)
             results |= {result["test"]: result for result in record["results"]}
             record |= {"seconds": seconds} if seconds else {}
-        record = record | {"results": [_today(results[test.digest], test.case) for test in tests]}
+        record = record | {"results": scored([results[test.digest] for test in tests], tests)}
         if known and record != known:
             self.changed.add(key)
             self.lacking |= {test.digest for test in missing}
@@ -260,12 +260,6 @@ class _Reader:
         except Damaged as error:
             self.say(f"{error}: {student} is graded again")
             return {}
-
-
-def _today(result, case):
-    """Return a result with the label and the points that its case has now."""
-    earned = case.points if result["said"] == RIGHT else 0
-    return result | {"label": case.label, "points": case.points, "earned": earned}
 
 
 def _grade_all(reader, places, jobs, told):

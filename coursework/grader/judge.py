@@ -65,7 +65,7 @@ LOST = (  # how the clauses of `Lost` begin
     "it sent something that is not an array of numbers",
 )
 RIGHT = "right"
-KNOWN = "it is what a known mistake gives"
+ERROR = "it raised "
 COMPLEX = "it returned complex numbers"
 NUMBERS = "it returned numbers where True and False were asked for"
 NOT_FINITE = "it holds NaN or infinity"
@@ -82,7 +82,9 @@ class Result:
     function, label : the test
     points, earned : what it is worth, and what it got
     said : one clause for the report
-    mistake : name of the known mistake that gives the same value, or ""
+    fits : names of the known mistakes that give the same
+    mistake : the one of them that explains every lost test of the function, or ""
+    kept : points that this mistake leaves beside those earned; at the first lost test
     """
 
     function: str
@@ -90,7 +92,9 @@ class Result:
     points: int
     earned: int
     said: str
+    fits: tuple[str, ...] = ()
     mistake: str = ""
+    kept: int = 0
 
 
 def grade(exam, content, open_sandbox):
@@ -121,7 +125,7 @@ def grade(exam, content, open_sandbox):
 
 def points(record):
     """Return the points of a record."""
-    return sum(result["earned"] for result in record["results"])
+    return sum(result["earned"] + result["kept"] for result in record["results"])
 
 
 def not_graded(exam, problem):
@@ -157,7 +161,7 @@ class _Caller:
         """Return the record of what all hidden cases have come to."""
         if not self.words:
             return not_graded(self.exam, self.problem)
-        results = [asdict(result) for result in _results(self.exam, replies, self.words)]
+        results = _results(self.exam, replies, self.words)
         left_out = [[LEFT_OUT.format(number, why), ""] for number, why in self.left_out.items()]
         remarks = [*left_out, *self.words["remarks"]]
         record = {"problem": "", "remarks": remarks, "results": results}
@@ -267,25 +271,63 @@ def _is_count(number, most=MOST_CELLS):
 
 
 def _results(exam, replies, account):
-    """Turn replies into results; of several fitting mistakes name the one that fits most tests."""
-    replies = _located(exam, replies, account["cells"])
-    judged = [judge(test, *reply) for test, reply in zip(exam.tests, replies, strict=True)]
-    fits = {}
-    for test, (_, _, mistakes) in zip(exam.tests, judged, strict=True):
-        for name in mistakes:
-            key = (test.task.function, name)
-            fits[key] = fits.get(key, 0) + 1
-    results, untold = [], dict.fromkeys(exam.functions, account["defined"])
-    for test, (right, said, mistakes) in zip(exam.tests, judged, strict=True):
-        function = test.task.function
-        if said == "missing":
-            said = _missing(function, untold.pop(function, ()))
+    """Turn replies into results; say of a missing function what there is instead."""
+    found = results(exam.tests, _located(exam, replies, account["cells"]))
+    untold = dict.fromkeys(exam.functions, account["defined"])
+    for result in found:
+        if result["said"] == "missing":
+            function = result["function"]
+            result["said"] = _missing(function, untold.pop(function, ()))
             if function in account["in_text"]:
-                said += "; its definition stands in a cell of text: make that a code cell"
-        best = max(mistakes, key=lambda name: fits[function, name], default="")
-        earned = test.case.points if right else 0
-        results.append(Result(function, test.case.label, test.case.points, earned, said, best))
-    return results
+                result["said"] += "; its definition stands in a cell of text: make that a code cell"
+    return found
+
+
+def results(tests, replies):
+    """Return the results of tests as a record has them.
+
+    Parameters
+    ----------
+    replies : (kind, value) of each test, as `judge` takes them
+    """
+    found = []
+    for test, reply in zip(tests, replies, strict=True):
+        _, said, fits = judge(test, *reply)
+        case = test.case
+        found.append(asdict(Result(test.task.function, case.label, case.points, 0, said, fits)))
+    return scored(found, tests)
+
+
+def scored(results, tests):
+    """Return results with the labels and points of today.
+
+    A known mistake is named for a function if it explains every test that the function has lost.
+    Then the function has what its right tests earn, or what the mistake `keeps` if that is more,
+    but no more than all tests are worth that do not ask the assignment's own idea. A void test,
+    one without points, is left out of this.
+    """
+    found = []
+    for result, test in zip(results, tests, strict=True):
+        earned = test.case.points if result["said"] == RIGHT else 0
+        now = {"label": test.case.label, "points": test.case.points, "earned": earned}
+        found.append(result | now | {"mistake": "", "kept": 0})
+    for task in {test.task.function: test.task for test in tests}.values():
+        own = [r for r in found if r["function"] == task.function]
+        lost = [r for r in own if r["earned"] < r["points"]]
+        if mistake := _explanation(task.mistakes, lost):
+            most = sum(t.case.points for t in tests if t.task is task and not t.case.idea)
+            more = min(mistake.keeps, most) - sum(r["earned"] for r in own)
+            for r in lost:
+                r["mistake"] = mistake.name
+            lost[0]["kept"] = max(0, more)
+    return found
+
+
+def _explanation(mistakes, lost):
+    """Return the first mistake that fits all lost tests, one of them by its value; None: none."""
+    if all(r["said"].startswith(ERROR) for r in lost):
+        return None
+    return next((m for m in mistakes if all(m.name in r["fits"] for r in lost)), None)
 
 
 def _located(exam, replies, cells):
@@ -335,60 +377,63 @@ def judge(test, kind, value):
     -------
     right : bool
     said : a clause
-    mistakes : names of the known mistakes that give this value
+    mistakes : names of the known mistakes that give this value, or raise as well
     """
     if kind == "value":
         with np.errstate(all="ignore"):  # what a student sends says nothing on our terminal
             return _judge_value(test, value)
     if kind == "raised":
-        return False, _raised(value), []
-    return False, value if kind == "lost" else SAID[kind], []
+        return False, _raised(value), _fits(test, lambda wrong: wrong is None)
+    return False, value if kind == "lost" else SAID[kind], ()
+
+
+def _fits(test, is_same):
+    pairs = zip(test.task.mistakes, test.wrong, strict=True)
+    return tuple(mistake.name for mistake, wrong in pairs if is_same(wrong))
 
 
 def outcomes(test):
-    """Return all (clause, name of the known mistake or "") that a report can hold for a test.
+    """Return all clauses that a report can hold for a test.
 
     Of a clause with a limit in it, such as "within 5 seconds", only the beginning is given.
     """
     said = {RIGHT, COMPLEX, NUMBERS, NOT_FINITE, *SAID.values(), *LOST}
     said |= {_raised(name) for name in (*RAISED, WITHHELD, "")}
     said |= {*_digits(test.task, test.expected), *_shapes(test.expected.shape).values()}
-    said |= clauses(test.expected)
-    said |= {_axes(n, test.expected.shape) for n in range(MOST_AXES + 2)}
-    return {(clause, "") for clause in said} | {(KNOWN, m.name) for m in test.task.mistakes}
+    said |= clauses(test.expected, test.task.axes)
+    return said | {_axes(n, test.expected.shape) for n in range(MOST_AXES + 2)}
 
 
 def bits(exam):
     """Return how many bits the results of one hand-in can carry out of its sandbox, at most."""
     places = len(exam.functions) * 2 * math.log2(LAST_PLACE + 1)  # of one error each
-    return places + sum(math.log2(len(outcomes(test))) for test in exam.tests)
+    names = sum(math.log2(1 + len(task.mistakes)) for task in exam.assignment.tasks)
+    return places + names + sum(math.log2(len(outcomes(test))) for test in exam.tests)
 
 
 def _raised(value):
     name, where, _ = re.split(r"( in line \d+ of code cell \d+|$)", value, maxsplit=1)
     if name == WITHHELD:
-        return f"it raised {name}{where}, as do functions that are withheld here"
-    return f"it raised {name if name in RAISED else 'an exception of its own'}{where}"
+        return f"{ERROR}{name}{where}, as do functions that are withheld here"
+    return f"{ERROR}{name if name in RAISED else 'an exception of its own'}{where}"
 
 
 def _judge_value(test, value):
     task, expected = test.task, test.expected
     if value.dtype.kind == "c" and expected.dtype.kind != "c":
-        return False, COMPLEX, []
+        return False, COMPLEX, ()
     if _same(value, expected, task):
-        if expected.dtype.kind == "b" and value.dtype.kind != "b":
-            return False, NUMBERS, []
-        return True, RIGHT, []
-    mistakes = [
-        mistake.name
-        for mistake, wrong in zip(task.mistakes, test.wrong, strict=True)
-        if wrong is not None and _same(value, wrong, task) and not _same(wrong, expected, task)
-    ]
-    return False, KNOWN if mistakes else _difference(value, expected, task), mistakes
+        return True, RIGHT, ()
+
+    def is_same(wrong):
+        same = wrong is not None and _same(value, wrong, task)
+        return same and not _same(wrong, expected, task)
+
+    return False, _difference(value, expected, task), _fits(test, is_same)
 
 
 def _same(value, other, task):
-    if value.shape != other.shape:
+    if value.shape != other.shape or (other.dtype.kind == "b" and value.dtype.kind != "b"):
         return False
     pair = _of_one_kind(value, other)
     return np.allclose(*pair, rtol=task.rtol, atol=task.atol, equal_nan=True)
@@ -407,7 +452,8 @@ def _difference(value, expected, task):
     if not np.isfinite(value).all():
         return NOT_FINITE
     if expected.dtype.kind == "b":
-        return kind_of_difference(value.astype(bool), expected)
+        same = value.dtype.kind != "b" and (value == expected).all()
+        return NUMBERS if same else kind_of_difference(value.astype(bool), expected, task.axes)
     said = _digits(task, expected)
     value, wanted = _of_one_kind(value, expected)
     sizes = np.abs(wanted)
@@ -415,7 +461,7 @@ def _difference(value, expected, task):
     largest = (np.abs(value - wanted) / (sizes + typical)).max()
     digits = sum(bool(largest <= 10.0**-n) for n in range(1, len(said)))
     few = 2 * digits < len(said)  # with more that are right it is a matter of rounding
-    return (kind_of_difference(value, wanted) if few else "") or said[digits]
+    return (kind_of_difference(value, wanted, task.axes) if few else "") or said[digits]
 
 
 def _digits(task, expected):

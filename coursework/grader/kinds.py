@@ -1,66 +1,112 @@
 """What kind of difference there is, in clauses that a report may tell.
 
 Each clause is one of a short list, and says nothing of how large a hidden number is: `judge` counts
-what the list can carry.
+what the list can carry. What a clause says holds for every number that it speaks of.
 """
 
-from functools import partial
-from itertools import combinations
+import re
+from itertools import combinations, product
 
 import numpy as np
 
-TOO_FALSE = "some entries that should be True are False, and none the other way round"
-TOO_TRUE = "some entries that should be False are True, and none the other way round"
+ONLY = ", and none the other way round"
+TOO_FALSE = f"it hides too much: some entries that should be True are False{ONLY}"
+TOO_TRUE = f"it shows too much: some entries that should be False are True{ONLY}"
 UPSIDE_DOWN = "some entries that should be True are False, and some the other way round"
 RTOL = 1e-6
 NOISE = 1e-12
-SHORT = 8  # the longest axis of which halves are told: each adds what a report can carry
+SHORT = 4  # the longest axis of which any part may be told: each adds what a report can carry
+LONG = 12  # the longest one of which is told how far it is right
 
 
-def kind_of_difference(value, expected):
+def kind_of_difference(value, expected, axes=()):
     """Say what holds of a wrong value of the right shape; "" where no clause does.
 
     Parameters
     ----------
     value, expected : arrays of one shape, finite
+    axes : nouns for the last axes of the two, such as ("head", "query", ""); "": do not tell of it
     """
-    return next((said for said, _, holds in _list(expected) if holds(value, expected)), "")
-
-
-def clauses(expected):
-    """Return the clauses that can be said of a value of the shape and kind of `expected`."""
-    return {said for said, can, _ in _list(expected) if can(expected)}
-
-
-def _list(expected):
     if expected.dtype.kind == "b":
-        return BOOLEANS
-    return (*NUMBERS[:ROWS], *_halves(expected.shape), *NUMBERS[ROWS:])
+        said, where = _first(BOOLEANS, value, expected), _where(value == expected, True, axes)
+        return f"{said}; {where}" if where else said
+    return (
+        _first(NUMBERS[:ROWS], value, expected)
+        or _where(*_right(value, expected), axes)
+        or _first(NUMBERS[ROWS:], value, expected)
+    )
 
 
-def _halves(shape):
-    """Yield a clause for each way to cut a short axis in two, of which one half is right."""
-    for axis, length in enumerate(shape[:-1]):
-        for cut in range(1, length) if length <= SHORT else ():
-            for first, part in ((True, f":{cut}"), (False, f"{cut}:")):
-                place = ", ".join(["...", part, *[":"] * (len(shape) - 1 - axis)])
-                said = f"result[{place}] is right, and the rest is not"
-                wanted = [first] * cut + [not first] * (length - cut)
-                yield said, _always, partial(_half, axis, wanted)
+def clauses(expected, axes=()):
+    """Return the clauses that can be said of a value of the shape and kind of `expected`."""
+    where = {w for _, n, noun in _named(expected.shape, axes) for w in _parts(noun, n)}
+    if expected.dtype.kind == "b":
+        said = {said for said, _, _ in BOOLEANS}
+        return said | {f"{s}; {w}" for s in said - {BOOLEANS[0][0]} for w in where}
+    return where | {said for said, can, _ in NUMBERS if can(expected)}
 
 
-def _half(axis, wanted, value, expected):
-    """Whether that half is right, and of the other one nothing along the axis is as a whole."""
-    rows = np.moveaxis(_right_rows(value, expected), axis, 0).reshape(len(wanted), -1)
-    known = np.moveaxis(_has_values(expected), axis, 0).reshape(len(wanted), -1)
-    return bool(known.any(axis=1).all() and (rows.all(axis=1) == wanted).all())
+def _first(kinds, value, expected):
+    return next((said for said, _, holds in kinds if holds(value, expected)), "")
+
+
+def _where(right, known, axes):
+    """Say which part of a named axis is right; "" where that can be said of none.
+
+    Parameters
+    ----------
+    right : whether each number is
+    known : whether that says something: zeros are right too easily
+    """
+    known = np.broadcast_to(known, right.shape)
+    for axis, _, noun in _named(right.shape, axes):
+        others = tuple(i for i in range(right.ndim) if i != axis)
+        parts = right.all(axis=others)
+        if (known.any(axis=others) | ~parts).all() and (said := _part(noun, parts.tolist())):
+            return said
+    return ""
+
+
+def _named(shape, axes):
+    """Yield (axis, length, noun) of each axis of which a part may be told."""
+    for axis, noun in enumerate(axes, start=len(shape) - len(axes)):
+        if axis >= 0 and noun and 1 < shape[axis] <= LONG:
+            yield axis, shape[axis], noun
+
+
+def _parts(noun, n):
+    """Return all that can be said of an axis of n parts."""
+    if n <= SHORT:
+        patterns = product([True, False], repeat=n)
+    else:
+        ends = [[True] * k + [False] * (n - k) for k in range(n)]
+        patterns = ends + [end[::-1] for end in ends]
+    return {_part(noun, list(pattern)) for pattern in patterns} - {""}
+
+
+def _part(noun, right):
+    """Say which parts of an axis are right and which are not; of a long one how far from an end."""
+    n = len(right)
+    good = [i for i in range(n) if right[i]]
+    bad = [i for i in range(n) if not right[i]]
+    if n > SHORT and good and bad:
+        first, last = bad[0], bad[-1]
+        good, bad = (good[:first], [first]) if first else ([i for i in good if i > last], [last])
+    return f"{_some(noun, good)} right, {_some(noun, bad)} not" if good and bad else ""
+
+
+def _some(noun, places):
+    """Name parts of an axis: "head 2 is", "heads 0 and 2 are", "heads 1 to 4 are"."""
+    *before, last = places
+    if not before:
+        return f"{noun} {last} is"
+    in_a_row = len(before) > 1 and last - before[0] == len(before)
+    told = f"{before[0]} to {last}" if in_a_row else f"{', '.join(map(str, before))} and {last}"
+    return f"{re.sub('(?<=[^aeiou])y$', 'ie', noun)}s {told} are"
 
 
 def _close(one, other):
-    if _has_rows(other):
-        return bool(_right_rows(one, other).all())
-    size = np.abs(other).max(initial=1e-300)
-    return bool(np.isclose(one, other, rtol=RTOL, atol=RTOL * size).all())
+    return bool(_right(one, other)[0].all())
 
 
 def _times(value, expected):
@@ -129,8 +175,8 @@ def _has_three_rows(expected):
 def _some_rows(value, expected):
     if not _has_three_rows(expected):
         return False
-    right = _right_rows(value, expected)
-    return bool(right[_has_values(expected)].any() and not right.all())
+    right, known = _right(value, expected)
+    return bool((right.all(axis=-1) & known[..., 0]).any() and not right.all())
 
 
 def _sizes(expected):
@@ -139,16 +185,15 @@ def _sizes(expected):
     return np.where(sizes > NOISE * sizes.max(initial=0), sizes, 0)
 
 
-def _has_values(expected):
-    """Whether each row has a value in it: one of zeros is right too easily."""
-    return _sizes(expected)[..., 0] > 0
+def _right(value, expected):
+    """Whether each number is right, and whether its row has values: zeros are right too easily.
 
-
-def _right_rows(value, expected):
-    """Whether each row is right, to its own largest number, or to that of all where it is 0."""
+    By the largest number of its row, or by that of all where the row is 0.
+    """
+    value, expected = np.atleast_1d(value, expected)
     sizes = _sizes(expected)
-    sizes = np.where(sizes == 0, sizes.max(initial=1e-300), sizes)
-    return np.isclose(value, expected, rtol=RTOL, atol=RTOL * sizes).all(axis=-1)
+    scales = np.where(sizes == 0, sizes.max(initial=1e-300), sizes)
+    return np.isclose(value, expected, rtol=RTOL, atol=RTOL * scales), sizes > 0
 
 
 def _always(expected):
@@ -159,7 +204,7 @@ def _has_order(expected):
     return expected.size > 1
 
 
-ROWS = 5  # of NUMBERS are looked for before parts and rows that are right
+ROWS = 5  # of NUMBERS are looked for before parts that are right
 NUMBERS = (
     ("each number is the right one times one and the same factor", _always, _times),
     ("each number is off by one and the same amount", _always, _off),

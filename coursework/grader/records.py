@@ -16,7 +16,7 @@ from pathlib import Path
 from coursework.grader.sandbox import SandboxError
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
-FIELDS = {"function", "label", "points", "earned", "said", "mistake"}
+FIELDS = {"function", "label", "points", "earned", "said", "fits", "mistake", "kept"}
 ALONE, BESIDE = "alone", "beside others"
 FORESEEN = (SandboxError, OSError, KeyboardInterrupt)  # errors that no hand-in is to blame for
 

@@ -1,30 +1,40 @@
 """Write the notebook that students get, and show that an assignment is fit to be given out."""
 
 import ast
+import contextlib
+import io
 import math
 from pathlib import Path
 
 import nbformat
+import numpy as np
 
 from coursework.grader.assignment import (
     AssignmentError,
+    handed_out,
     read_assignment,
     read_notebook,
     solution_source,
+    value_or_none,
     without_solutions,
 )
 from coursework.grader.batch import as_bytes, points, prove, set_bench
+from coursework.grader.judge import results
 from coursework.grader.records import make_folder, temporary_folder
 from tools.chapters import page
 from tutorial_lib.practice.mistake import pieces_of, replaced
 
+SHARES = {"idea": 4, "chapter": 2, "nothing": 1}  # of ten points: at least, at most, at most
+CHAPTER = "the chapter's own function"
+MOST_IDEAS = 2  # tests that ask what is new
 HOW = """Write your code where this notebook says so, in as many cells as you like, and hand in \
 this file. The grader runs all cells once, in the order in which you ran them. An error ends only \
 its own cell, and a cell that takes too long is ended, too. Then the grader calls {functions} with \
 inputs that you have not seen, and compares results. Beside Python's own library it has \
 {packages}, but no other package, no threads and no network; plots are not drawn, and a file is \
 there only if a cell has written it. Save before you hand in, and do not rename a function. \
-Warnings of NumPy cost nothing, and numbers need to be right to {digits} digits."""
+Warnings of NumPy cost nothing, and numbers need to be right to {digits} digits. If \
+one mistake that the grader knows explains all that is lost, it may leave a share of the points."""
 
 
 def student_version(chapter):
@@ -111,26 +121,104 @@ def _edited_source(name, task, mistake):
 
 
 def check(exam, *, trusted=False, told=print):
-    """Hand in the reference, the untouched notebook and every mistake.
+    """Hand in the reference, the untouched notebook and every mistake, and measure the points.
 
     Returns
     -------
     faults : list of what is wrong with the assignment, empty when it is fit
     """
+    faults = []
     with temporary_folder() as folder:
         bench = set_bench(exam, folder, trusted=trusted)
         prove(bench)
         told(f"{exam.name}: reference {exam.out_of} of {exam.out_of}, untouched 0")
-        pairs = [(task, mistake) for task in exam.assignment.tasks for mistake in task.mistakes]
-        faults = [_try_mistake(bench, task, mistake, told) for task, mistake in pairs]
+        for task in exam.assignment.tasks:
+            faults += measure(exam, task, told)
+            hidden = unseen(exam.name, task)
+            faults += [_try_mistake(bench, task, m, hidden, told) for m in task.mistakes]
     return [fault for fault in faults if fault]
 
 
-def _try_mistake(bench, task, mistake, told):
+def _try_mistake(bench, task, mistake, hidden, told):
     """Hand in a mistake; say what is wrong with how it is taken, or ""."""
     record = bench.grade(wrong_handin(bench.exam.name, task, mistake))
     own = [r for r in record["results"] if r["function"] == task.function]
     named = ", ".join(sorted({r["mistake"] for r in own} - {""})) or "nothing"
     earned, of = points({"results": own}), sum(r["points"] for r in own)
-    told(f"  {mistake.name}: {earned} of {of}, named {named}")
+    where = ", which no public cell shows" * (mistake.name in hidden)
+    told(f"    {mistake.name}: {earned} of {of}, named {named}{where}")
     return "" if named == mistake.name else f"{mistake.name} is reported as {named}"
+
+
+def measure(exam, task, told=print):
+    """Tell what the idea of a task is worth, and what is earned without it.
+
+    All of this is judged in this process: it is code of ours.
+
+    Returns
+    -------
+    faults : list of what a rule forbids
+    """
+    tests = [test for test in exam.tests if test.task.function == task.function]
+    of, ideas = sum(t.case.points for t in tests), [t.case.points for t in tests if t.case.idea]
+    unearned = _unearned(tests, np.random.default_rng(exam.seed))
+    told(f"  {task.function}: its idea {sum(ideas)} of {of} points, in {len(ideas)} tests; without")
+    told(f"    it: {', '.join(f'{what} {n}' for what, n in unearned.items())}")
+    faults = [
+        f"{task.function}: {what} earns {n} of {of} points, more than a tenth or, of the chapter's "
+        "own function, a fifth: ask the idea in more of the cases"
+        for what, n in unearned.items()
+        if 10 * n > SHARES["chapter" if what == CHAPTER else "nothing"] * of
+    ]
+    if ideas and (len(ideas) > MOST_IDEAS or 10 * sum(ideas) < SHARES["idea"] * of):
+        faults.append(
+            f"{task.function}: the cases with idea=True are {len(ideas)} and worth {sum(ideas)} of "
+            f"{of} points; make them one or two, worth four tenths or more"
+        )
+    return faults + [
+        f"{mistake.name} keeps {mistake.keeps} points; the most is {of - sum(ideas)}, all but the "
+        "idea's"
+        for mistake in task.mistakes
+        if mistake.keeps > of - sum(ideas)
+    ]
+
+
+def _unearned(tests, rng):
+    """Return {what: points} of answers that know nothing of a task, and of the chapter's own."""
+    arguments = range(len(tests[0].case.arguments))
+    answers = {
+        "zeros": lambda test: np.zeros_like(test.expected),
+        "ones": lambda test: np.ones_like(test.expected),
+        "noise": lambda test: rng.standard_normal(test.expected.shape).astype(test.expected.dtype),
+    }
+    inputs = [lambda test, i=i: np.asarray(test.case.arguments[i]) for i in arguments]
+    if chapter := tests[0].task.chapter:
+        answers[CHAPTER] = lambda test: value_or_none(chapter, test.case, torch=test.torch)
+    found = {what: _points(tests, answer) for what, answer in answers.items()}
+    return found | {"an input": max(_points(tests, answer) for answer in inputs)}
+
+
+def _points(tests, answer):
+    values = [answer(test) for test in tests]
+    replies = [("raised", "") if value is None else ("value", value) for value in values]
+    return points({"results": results(tests, replies)})
+
+
+def unseen(name, task):
+    """Return the names of known mistakes with which the public cells print what is right."""
+    right = _printed(name, task, solution_source(name, [task.function]))
+    sources = {m.name: _edited_source(name, task, m) for m in task.mistakes}
+    return [wrong for wrong, own in sources.items() if _printed(name, task, own) == right]
+
+
+def _printed(name, task, own):
+    """Return what the public cells print when a function's source stands below its stub."""
+    shown, names = io.StringIO(), {"__name__": "__main__"}
+    for source in handed_out(name):
+        below = own if f"def {task.function}(" in source else ""
+        try:
+            with contextlib.redirect_stdout(shown), np.errstate(all="ignore"):
+                exec(f"{source}\n{below}", names)
+        except Exception as error:
+            shown.write(f"{type(error).__name__}: {error}\n")
+    return shown.getvalue()

@@ -13,7 +13,7 @@ from coursework.grader.corrections import make_corrections, read_corrections
 from coursework.grader.entries import record_of
 from coursework.grader.feedback import TABLE, emails_of, write_feedback
 from coursework.grader.inert import in_table, listed, quoted
-from coursework.grader.judge import SAID
+from coursework.grader.judge import SAID, points
 from coursework.grader.records import FILE_MODE, make_folder, put, put_json
 from coursework.grader.rendering import page_of
 
@@ -175,7 +175,7 @@ class _Told:
 
 
 def _earned(results):
-    return sum(result["earned"] for result in results)
+    return points({"results": results})
 
 
 def _joined(pair):
@@ -188,10 +188,10 @@ def _lost(results):
 
 
 def _why(results, task):
-    """Return what the lost tests of a function have come to, the most frequent first."""
-    named, of = _named(results, task), sum(result["points"] > 0 for result in results)
-    says = {n: "it looks as if " * bool(where) + m.says for n, (where, m) in named.items()}
-    said = [says.get(result["mistake"], result["said"]) for result in _lost(results)]
+    """Return what a function has lost points for: the known mistake, or what its tests say."""
+    if mistake := _named(results, task):
+        return mistake.says
+    of, said = sum(r["points"] > 0 for r in results), [r["said"] for r in _lost(results)]
     kinds = Counter(min(filter(own.startswith, said), key=len) for own in said)
     found = []
     for kind, number in kinds.most_common(TOO_MANY):
@@ -265,22 +265,15 @@ KINDS = {
 
 
 def _named(results, task):
-    """Return {name: (where, known mistake)}, the most frequent first.
-
-    `where` is "" if the mistake explains every test that was lost; elsewhere it is a likeness.
-    """
-    lost, found = _lost(results), {}
-    mistakes = {mistake.name: mistake for mistake in task.mistakes}
-    for name, number in Counter(r["mistake"] for r in lost).most_common():
-        if name in mistakes:
-            like = f"in {number} of {len(lost)} lost tests it looks as if "
-            found[name] = like * (number < len(lost)), mistakes[name]
-    return found
+    """Return the known mistake that explains every test that was lost; None: none does."""
+    made = {result["mistake"] for result in _lost(results)}
+    return next((mistake for mistake in task.mistakes if mistake.name in made), None)
 
 
-def _diagnosis(where, mistake):
-    said = f"{where}{mistake.says}"
-    return f"{said[:1].upper()}{said[1:]}. {mistake.mend}"
+def _diagnosis(results, mistake):
+    said = f"{mistake.says[:1].upper()}{mistake.says[1:]}. {mistake.mend}"
+    kept = any(result["kept"] for result in results)
+    return said + f" This mistake alone leaves {_earned(results)} points." * kept
 
 
 def _parts(told):
@@ -296,8 +289,8 @@ def _parts(told):
         hand = " (by hand)" if function in told.hand else ""
         points, most = told.points[function], told.most[function]
         parts.append(("heading", f"{function}: {points} of {most}{hand}"))
-        named = _named(results, told.tasks[function])
-        parts += [("text", _diagnosis(*pair)) for pair in named.values()]
+        if mistake := _named(results, told.tasks[function]):
+            parts.append(("text", _diagnosis(results, mistake)))
         parts.append(("table", [_line(result) for result in results]))
     return parts
 
@@ -311,18 +304,19 @@ def _line(result):
 def _gradescope(told):
     tests = []
     for function, results in told.tables().items():
-        named = _named(results, told.tasks[function])
-        texts = {name: [_diagnosis(*pair)] for name, pair in named.items()}
-        tests += [
-            {
-                "name": f"{function}: {r['label']}",
-                "score": r["earned"],
-                "max_score": r["points"],
-                "status": "passed" if r["earned"] == r["points"] else "failed",
-                "output": "\n".join([r["said"], *texts.get(r["mistake"], ())]),
-            }
-            for r in filter(itemgetter("points"), results)
-        ]
+        mistake = _named(results, told.tasks[function])
+        text = f"\n{_diagnosis(results, mistake)}" if mistake else ""
+        for r in filter(itemgetter("points"), results):
+            right = r["earned"] == r["points"]
+            tests.append(
+                {
+                    "name": f"{function}: {r['label']}",
+                    "score": r["earned"],
+                    "max_score": r["points"],
+                    "status": "passed" if right else "failed",
+                    "output": r["said"] + text * bool(r["mistake"]),
+                }
+            )
     notes = "\n".join(map(_joined, [*told.notes(), *told.record["remarks"]]))
     whole = {"score": told.total, "output": notes, "output_format": "text", "tests": tests}
     return whole | {"visibility": "after_published"}

@@ -27,7 +27,7 @@ from coursework.grader.assignment import (
 )
 from coursework.grader.batch import as_bytes, prove, set_bench
 from coursework.grader.judge import judge
-from coursework.grader.release import check, release
+from coursework.grader.release import check, measure, release, unseen
 from coursework.grader.release import wrong_handin as hand_in_mistake
 from tests.chapters.pages import code_cells, printed, read, tags
 from tests.chapters.test_run_cell import run_through
@@ -78,15 +78,18 @@ def test_pages_for_teachers_name_the_assignments_that_need_torch(exam):
     assert (listed and exam.assignment.torch) == (f"`{exam.name}`" in needing)
 
 
+NEW = '", arrays(H=3, S=24), 2, True'
 CHANGED = {  # in a file of `heads`, what is changed into what, and how many tests are others then
     "a word of the text": ("assignment.ipynb", "scale of its own", "own scale", 0),
     "a comment of the solution": ("assignment.ipynb", "# (..., S / size, width)", "# a mean", 0),
-    "points and a label": ("grading.py", '5 heads, 96 keys", arrays(', '5 heads", arrays(', 0),
-    "one case": ("grading.py", "H=3, S=36", "H=3, S=44", 1),
-    "the tolerance": ("grading.py", 'scales", cases)', 'scales", cases, rtol=1e-5)', 6),
-    "what is withheld": ("grading.py", "cases),))", 'cases),), ("causal_mask",))', 6),
-    "the solution": ("assignment.ipynb", "range(Q.shape[-3])", "range(K.shape[-3])", 6),
-    "a mistake": ("mistakes.txt", "+ 2 ** (h + 1)", "+ 2 ** (h + 2)", 6),
+    "a label, points and what is new": ("grading.py", 'tokens", arrays(H=3, S=24), 1', NEW, 0),
+    "one case": ("grading.py", "S=240", "S=720", 1),
+    "the tolerance": ("grading.py", "axes=AXES", "axes=AXES, rtol=1e-5", 7),
+    "what reports name": ("grading.py", '"head", "query"', '"head", "row"', 7),
+    "what is withheld": ("grading.py", "axes=AXES),))", 'axes=AXES),), ("causal_mask",))', 7),
+    "the solution": ("assignment.ipynb", "range(Q.shape[-3])", "range(K.shape[-3])", 7),
+    "a mistake": ("mistakes.txt", "+ 2 ** (h + 1)", "+ 2 ** (h + 2)", 7),
+    "what a mistake leaves": ("mistakes.txt", "keeps: 4", "keeps: 3", 0),
 }
 
 
@@ -124,7 +127,7 @@ def untold(task, tests):
         for mistake, wrong in zip(task.mistakes, test.wrong, strict=True):
             if mistake.name in left and wrong is not None:
                 right, _, named = judge(test, "value", wrong)
-                if not right and named:
+                if not right:
                     left[mistake.name] = {*named} & (left[mistake.name] or {*named})
         left = {name: fits for name, fits in left.items() if fits != {name}}
     return left
@@ -134,6 +137,39 @@ def test_each_mistake_loses_points_and_is_named(exam):
     for task in exam.assignment.tasks:
         assert len(task.mistakes) >= LEAST_MISTAKES
         assert untold(task, [test for test in exam.tests if test.task is task]) == {}
+
+
+def test_points_are_for_the_idea_and_every_mistake_shows_in_a_public_cell(exam):
+    """In an assignment whose cases say which of them ask what is new."""
+    for task in exam.assignment.tasks:
+        if any(test.case.idea for test in exam.tests if test.task is task):
+            assert task.chapter
+            assert measure(exam, task, lambda line: None) == []
+            assert unseen(exam.name, task) == []
+
+
+SPOILT = {  # of `heads`, so that a rule is broken
+    "the idea is worth little": ("2, idea=True", "1, idea=True", "are 2 and worth 2 of 8 points"),
+    "the idea is spread": ("S=10), 1)", "S=10), 1, True)", "are 3 and worth 5 of 10 points"),
+    "the chapter is paid": ("d_v=11), 2)", "d_v=11), 3)", "own function earns 3 of 11 points"),
+    "zeros are paid": ("(2 * rng", "(0 * rng", "zeros earns 10 of 10 points"),
+    "a mistake leaves much": ("", "", "one_size keeps 9 points; the most is 6"),
+}
+
+
+@pytest.mark.parametrize(("was", "now", "fault"), SPOILT.values(), ids=SPOILT)
+def test_points_for_something_else_are_a_fault(was, now, fault, tmp_path, monkeypatch):
+    shutil.copytree(folder_of("heads"), tmp_path / "heads")
+    monkeypatch.setattr(assignment, "FOLDER", tmp_path)
+    changed = {"grading.py": (was, now)} if was else {"mistakes.txt": ("keeps: 4", "keeps: 9")}
+    for file, pair in changed.items():
+        path = tmp_path / "heads" / file
+        text = path.read_text(encoding="utf-8")
+        assert pair[0] in text
+        path.write_text(text.replace(*pair), encoding="utf-8")
+    exam = set_exam("heads", 1)
+    faults = measure(exam, exam.assignment.tasks[0], lambda line: None)
+    assert [f for f in faults if fault in f], faults
 
 
 def test_a_mistake_that_loses_nothing_or_is_taken_for_another_is_left():
@@ -281,7 +317,8 @@ def coincidences(Q, K, V):
 
 
 def test_no_two_sizes_of_heads_are_equal_nor_one_the_product_of_two():
-    for test in set_exam("heads", 1).tests:
+    """But for two heads, in which a block is of two tokens."""
+    for test in (t for t in set_exam("heads", 1).tests if t.case.arguments[0].shape[-3] != 2):
         shapes = [array.shape for array in test.case.arguments]
         assert coincidences(*shapes) == [], test.case.label
     assert ("H", "T") in coincidences((5, 5, 9), (5, 96, 9), (5, 96, 11))
@@ -316,13 +353,18 @@ def test_a_layer_that_breaks_a_promise_keeps_the_points_of_the_others(broken):
     assert lost - COMBINED == LOSSES[broken]
 
 
-def test_the_promises_of_the_text_are_the_hidden_cases_with_their_points():
-    [text] = [c.source for c in read_notebook("promises").cells if "| promise |" in c.source]
-    rows = re.findall(r"^\| (.+) \| (\d+) \|$", text, re.M)
-    cases = [test.case for test in set_exam("promises", 1).tests]
-    assert [int(points) for _, points in rows] == [case.points for case in cases]
-    for (said, _), case in zip(rows, cases, strict=True):
+def test_the_properties_of_the_text_are_the_hidden_cases_with_their_points(exam):
+    """Where the text has a table of them; `exam` is every assignment."""
+    text = "\n".join(c.source for c in read_notebook(exam.name).cells)
+    [*tables] = re.findall(
+        r"^\| (?:promise|property) \| points \|\n\|.*\n((?:\|.*\n)+)", text, re.M
+    )
+    rows = re.findall(r"^\| (.+) \| (\d+) \|$", "".join(tables), re.M)
+    cases = [test.case for test in exam.tests]
+    assert bool(rows) or not any(case.idea for case in cases)
+    for (said, points), case in zip(rows, cases, strict=bool(rows)):
         assert said.startswith(case.label)
+        assert int(points) == case.points
 
 
 def test_a_name_that_is_not_in_the_library_cannot_be_withheld(tmp_path):

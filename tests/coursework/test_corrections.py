@@ -282,11 +282,11 @@ def test_of_a_corrected_assignment_only_what_changed_is_graded_again(
     monkeypatch.setattr(batch, "grade", graded)
     given = ["grade", NAME, str(folder), *seed(1), "--out", str(out)]
     assert main(given) == 0
-    assert asked == [6] * 5, "the reference, the untouched notebook and three hand-ins"
+    assert asked == [7] * 5, "the reference, the untouched notebook and three hand-ins"
     corrected = {  # a text and a void test; a test that is another; both again as they were
         "assignment.ipynb": ("one scale", "another scale", [], 10, "has changed" * 0),
-        "grading.py": ("d_k=9), 1)", "d_k=9), 0)", [], 8, "Nothing had to be graded again"),
-        "./grading.py": ("H=3, S=36", "H=3, S=44", [1] * 3, 8, "3 hand-ins: scores of 1,000 and"),
+        "grading.py": ("S=10), 1)", "S=10), 0)", [], 9, "Nothing had to be graded again"),
+        "./grading.py": ("S=240", "S=720", [1] * 3, 9, "3 hand-ins: all together"),
     }
     for name, (was, now, again, points, said) in corrected.items():
         text = (place / name).read_text(encoding="utf-8")
@@ -299,7 +299,7 @@ def test_of_a_corrected_assignment_only_what_changed_is_graded_again(
             assert main([*given, "--only", "anna"]) == 1
             assert "changed: first repeat the command without --only" in capsys.readouterr().err
         assert main(given) == 0
-        assert asked == [6, 6, *again]
+        assert asked == [7, 7, *again]
         told = capsys.readouterr().err
         assert said in told
         assert ("The assignment has changed" in told) == bool(said)

@@ -9,7 +9,6 @@ import pytest
 from coursework.grader import sandbox
 from coursework.grader.assignment import Case, HiddenTest, Mistake, Task, set_exam
 from coursework.grader.judge import (
-    KNOWN,
     LOST,
     MOST_S,
     NUMBERS,
@@ -21,6 +20,8 @@ from coursework.grader.judge import (
     outcomes,
     points,
     read_account,
+    results,
+    scored,
 )
 from coursework.grader.kinds import TOO_FALSE, TOO_TRUE, UPSIDE_DOWN
 from coursework.grader.sandbox import ENDED, Lost
@@ -34,7 +35,7 @@ def twice(x):
 
 def a_test(expected):
     mistake = Mistake("doubled", "it doubles", "Do not.", twice)
-    task = Task("f", lambda rng: [], (mistake,))
+    task = Task("f", lambda rng: [], (mistake,), axes=("row", ""))
     return HiddenTest(task, Case("a case", (expected,)), expected, np.negative)
 
 
@@ -103,13 +104,13 @@ def graded(*ways, name="heads", **how):
 @pytest.mark.parametrize(
     ("ways", "calls", "earned"),
     [
-        (["right"], [6], 10),
-        (["none"], [6], 0),
-        (["late", "right"], [1, 5], 7),
-        (["exhausted", "right"], [1, 5], 7),
-        (["ended", "right"], [1, 5], 7),
-        (["right", "ended", "right"], [2, 5], 10),
-        (["right", "ended", "ended", "right"], [2, 1, 4], 8),
+        (["right"], [7], 10),
+        (["none"], [7], 0),
+        (["late", "right"], [1, 6], 8),
+        (["exhausted", "right"], [1, 6], 8),
+        (["ended", "right"], [1, 6], 8),
+        (["right", "ended", "right"], [2, 6], 10),
+        (["right", "ended", "ended", "right"], [2, 1, 5], 8),
     ],
 )
 def test_a_call_that_ends_its_sandbox_loses_its_test_alone(ways, calls, earned):
@@ -151,7 +152,7 @@ def test_behind_two_minutes_of_tests_none_begins(monkeypatch):
         Trying, "used_s", property(lambda self: 500 + self.calls * (MOST_S / 2 + 1))
     )
     record, _ = graded("right")
-    assert [r["said"] for r in record["results"]] == ["right"] * 2 + [SAID["not run"]] * 4
+    assert [r["said"] for r in record["results"]] == ["right"] * 2 + [SAID["not run"]] * 5
 
 
 def reply(value, expected=EXPECTED):
@@ -164,11 +165,13 @@ def test_right_value_is_right_within_rounding():
     assert not reply(EXPECTED * (1 + 1e-5))[0]
 
 
-def test_known_mistake_is_named():
-    assert reply(2 * EXPECTED) == (False, KNOWN, ["doubled"])
-
-
 TIMES = "each number is the right one times one and the same"
+
+
+def test_known_mistake_fits():
+    assert reply(2 * EXPECTED) == (False, f"{TIMES} factor", ("doubled",))
+
+
 OTHER = "its shape is a different one, of ndim {}; expected (2,\N{NO-BREAK SPACE}3)"
 
 
@@ -188,8 +191,8 @@ OTHER = "its shape is a different one, of ndim {}; expected (2,\N{NO-BREAK SPACE
         (-1e-3 * EXPECTED, f"{TIMES} factor"),
         (EXPECTED[::-1], "the order along one of its axes is reversed"),
         (EXPECTED.T.reshape(2, 3), "the right numbers are in a different order"),
-        (EXPECTED * [[1], [3]], "result[..., :1, :] is right, and the rest is not"),
-        (EXPECTED * [[3], [1]], "result[..., 1:, :] is right, and the rest is not"),
+        (EXPECTED * [[1], [3]], "row 0 is right, row 1 is not"),
+        (EXPECTED * [[3], [1]], "row 1 is right, row 0 is not"),
         (EXPECTED * [[2], [3]], "each row is right but for a factor of its own"),
         (EXPECTED + 0.002, "it differs in the fourth of 7 digits"),
         (EXPECTED * 1.00003, "it differs in the fifth of 7 digits"),
@@ -201,13 +204,15 @@ OTHER = "its shape is a different one, of ndim {}; expected (2,\N{NO-BREAK SPACE
     ],
 )
 def test_wrong_value_is_told_in_words(value, said):
-    assert reply(value) == (False, said, [])
+    assert reply(value) == (False, said, ())
 
 
 FIRST, SOME = (
     "it differs in the first of 7 digits",
     "some of its rows are right, and others are not",
 )
+OWN = "each row is right but for a factor of its own"
+TALL = np.arange(1.0, 17).reshape(8, 2)
 SMALL = EXPECTED * [[1e3], [1e-6]]
 
 
@@ -219,11 +224,15 @@ SMALL = EXPECTED * [[1e3], [1e-6]]
         ([[1, 1, 1], [9, 1, 1]], EXPECTED * [[0], [1]], FIRST),
         ([[9, 1, 1], [3, 3, 3]], EXPECTED * [[1e-14], [1]], f"{TIMES} factor"),
         ([[3, 3, 3], [4, 3, 3]], SMALL, FIRST),
-        ([[2], [1], [3]], EXPECTED.T, SOME),
+        ([[2], [1], [3]], EXPECTED.T, "row 1 is right, rows 0 and 2 are not"),
+        ([[1]] * 6 + [[3], [1]], TALL, "rows 0 to 5 are right, row 6 is not"),
+        ([[3]] + [[1]] * 5 + [[3], [1]], TALL, "row 7 is right, row 6 is not"),
+        ([[3]] + [[1]] * 6 + [[3]], TALL, SOME),
+        ([[2], [1], [3]], EXPECTED.T * [[1], [0], [1]], OWN),
     ],
 )
 def test_a_row_is_right_by_its_own_scale_and_one_of_zeros_shows_nothing(factors, expected, said):
-    assert reply(expected * factors, expected) == (False, said, [])
+    assert reply(expected * factors, expected) == (False, said, ())
 
 
 def test_float32_inside_is_guessed_from_the_digits_that_are_right():
@@ -245,11 +254,12 @@ def test_true_and_false_are_asked_for_where_the_answer_is_a_mask():
     mask = np.tri(3, dtype=bool)
     assert reply(mask, mask)[0]
     said = "it returned numbers where True and False were asked for"
-    assert reply(mask.astype(float), mask) == (False, said, [])
-    assert reply(mask.T, mask) == (False, UPSIDE_DOWN, [])
-    assert reply(~mask, mask) == (False, "True and False are exchanged in it", [])
-    assert reply(np.tri(3, k=1), mask) == (False, TOO_TRUE, [])
-    assert reply(np.tri(3, k=-1, dtype=bool), mask) == (False, TOO_FALSE, [])
+    assert reply(mask.astype(float), mask) == (False, said, ())
+    assert reply(mask.T, mask) == (False, UPSIDE_DOWN, ())
+    assert reply(~mask, mask) == (False, "True and False are exchanged in it", ())
+    last = "; row 2 is right, rows 0 and 1 are not"
+    assert reply(np.tri(3, k=1), mask) == (False, TOO_TRUE + last, ())
+    assert reply(np.tri(3, k=-1, dtype=bool), mask) == (False, TOO_FALSE, ())
 
 
 def test_shares_that_do_not_sum_to_1_and_axes_of_one_length_are_told():
@@ -258,9 +268,50 @@ def test_shares_that_do_not_sum_to_1_and_axes_of_one_length_are_told():
     assert reply(weights**2, weights)[1] == "its rows do not sum to 1, as they should"
 
 
+LOSSES = {  # values in four tests, by factors; points for the first three; what is named and kept
+    "all lost": ([2, 2, 2, 2], (2, 3, 5), "doubled", 6),
+    "one right": ([1, 2, 2, 2], (2, 3, 5), "doubled", 4),
+    "more right than it keeps": ([2, 2, 1, 1], (2, 1, 7), "doubled", 0),
+    "one lost in another way": ([2, 3, 1, 1], (2, 3, 5), "", 0),
+    "void where it is another": ([2, 3, 1, 2], (2, 0, 5), "doubled", 1),
+    "no more than all but the idea": ([2, 2, 2, 2], (2, 0, 1), "doubled", 3),
+    "an error beside": ([2, None, 1, 1], (2, 2, 1), "", 0),
+    "right": ([1, 1, 1, 1], (2, 3, 5), "", 0),
+}
+
+
+@pytest.mark.parametrize(("factors", "worth", "name", "kept"), LOSSES.values(), ids=LOSSES)
+def test_a_mistake_that_explains_all_that_is_lost_keeps_its_share(factors, worth, name, kept):
+    mistake = Mistake("doubled", "it doubles", "Do not.", twice, keeps=6)
+    task = Task("f", lambda rng: [], (mistake,))
+    cases = [Case(f"case {i}", (EXPECTED,), n) for i, n in enumerate(worth)]
+    cases.append(Case("the idea", (EXPECTED,), 4, idea=True))
+    tests = [HiddenTest(task, case, EXPECTED, np.negative) for case in cases]
+    replies = [("value", EXPECTED * f) if f else ("raised", "KeyError") for f in factors]
+    found = results(tests, replies)
+    lost = {r["mistake"] for r in found if r["points"] and r["said"] != "right"}
+    assert lost <= {name}
+    assert sum(r["kept"] for r in found) == kept
+    earned = sum(n for f, n in zip(factors, (*worth, 4), strict=True) if f == 1)
+    assert points({"results": found}) == earned + kept
+    assert scored(found, tests) == found
+
+
+def test_a_mistake_that_raises_explains_an_error_but_not_errors_alone():
+    def narrow(x):
+        return 2 * x if len(x) < 3 else x[:, 9]
+
+    task = Task("f", lambda rng: [], (Mistake("narrow", "", "", narrow, keeps=1),))
+    arrays = EXPECTED, EXPECTED.T
+    tests = [HiddenTest(task, Case("", (a,), 2), a, np.negative) for a in arrays]
+    error = "raised", "IndexError"
+    assert points({"results": results(tests, [("value", 2 * EXPECTED), error])}) == 1
+    assert points({"results": results(tests[1:], [error])}) == 0
+
+
 @pytest.mark.parametrize(("name", "said"), [("ValueError", "ValueError"), ("Q_was_1", "an exc")])
 def test_only_known_exceptions_are_named(name, said):
-    right, words, _ = judge(None, "raised", name)
+    right, words, _ = judge(a_test(EXPECTED), "raised", name)
     assert not right
     assert words.startswith(f"it raised {said}")
 
@@ -304,11 +355,8 @@ def test_a_value_of_any_size_is_wrong_without_a_warning_on_the_terminal(value):
 
 def test_no_reply_says_what_is_not_counted():
     rng, test = np.random.default_rng(0), a_test(EXPECTED)
-    heard = set()
-    for _ in range(6_000):
-        _, said, mistakes = judge(test, *hostile(rng))
-        heard |= {(said, name) for name in mistakes or [""]}
-    assert outcomes(test) - heard == {(NUMBERS, "")}  # EXPECTED is no mask
+    heard = {judge(test, *hostile(rng))[1] for _ in range(6_000)}
+    assert outcomes(test) - heard == {NUMBERS}  # EXPECTED is no mask
     assert heard <= outcomes(test)
 
 

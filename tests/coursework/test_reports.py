@@ -42,9 +42,9 @@ OURS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "code
 OURS |= {"thead", "tbody", "tr", "th", "td"}
 
 
-def result_of(said="right", earned=0, mistake="", points=3):
+def result_of(said="right", earned=0, mistake="", points=3, kept=0):
     result = {"function": FUNCTION, "label": "a case", "points": points, "earned": earned}
-    return result | {"said": said, "mistake": mistake}
+    return result | {"said": said, "fits": [], "mistake": mistake, "kept": kept}
 
 
 def record_of(*results, remarks=(), problem=""):
@@ -143,8 +143,8 @@ REASONS = [
     (record_of(problem="Not graded: no notebook."), "Not graded: no notebook"),
     (record_of(MADE, VOIDED), f"{FUNCTION}: {LIKE}"),
     (
-        record_of(result_of("x"), MADE, result_of("x"), result_of("right", 3), VOIDED),
-        f"{FUNCTION}: x (in 2 of 4 tests), it looks as if {LIKE} (in 1 of 4 tests)",
+        record_of(result_of("x"), result_of("y"), result_of("x"), result_of("right", 3), VOIDED),
+        f"{FUNCTION}: x (in 2 of 4 tests), y (in 1 of 4 tests)",
     ),
 ]
 
@@ -160,25 +160,22 @@ def test_who_is_right_has_no_note(tmp_path):
     assert [row["notes"] for row in report(tmp_path, right)] == [""]
 
 
-@pytest.mark.parametrize(
-    ("others", "where"), [(1, "In 1 of 2 lost tests it looks as if "), (0, "")]
-)
-def test_a_mistake_is_named_if_it_explains_all_that_is_lost_and_none_by_a_void_test(
-    tmp_path, others, where
-):
-    report(tmp_path, record_of(MADE, *[result_of("x")] * others, VOIDED))
-    says = TASK.mistakes[0].says
-    named = f"{where}{says}" if where else f"{says[:1].upper()}{says[1:]}"
-    diagnosis = f"{named}. {TASK.mistakes[0].mend}"
+def test_a_mistake_is_named_with_what_it_keeps_and_none_by_a_void_test(tmp_path):
+    right = result_of("right", 3)
+    [row] = report(tmp_path, record_of(right, MADE | {"kept": 2}, MADE, VOIDED))
+    says, mend = TASK.mistakes[0].says, TASK.mistakes[0].mend
+    named = f"{says[:1].upper()}{says[1:]}. {mend} This mistake alone leaves 5 points."
     text = text_of(tmp_path, "a")
-    assert diagnosis.replace("`", "") in text
+    assert named.replace("`", "") in text
+    assert f"{FUNCTION}: 5 of 3" in text
     assert "| – a case | 0 of 0 | this test does not count" in text
-    assert "✓" not in text
     page, table_, grades = (
         (tmp_path / name).read_text("utf-8")
         for name in ("reports/a/results.json", "items.csv", "grades.csv")
     )
-    assert diagnosis in json.loads(page)["tests"][0]["output"]
+    found = json.loads(page)
+    assert (row["points"], row[FUNCTION], found["score"]) == (5, 5, 5)
+    assert [named in test["output"] for test in found["tests"]] == [False, True, True]
     words = ("NaN", TASK.mistakes[1].name, TASK.mistakes[1].says)
     assert not [w for w in words for t in (text, page, table_, grades) if w in t]
 

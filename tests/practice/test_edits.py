@@ -12,6 +12,7 @@ overflow: large scores give NaN,
         even where the weights are ordinary
     Subtract each row's largest score first.
     symptom: overflow-in-exp
+    keeps: 12
     - scores - scores.max(axis=axis, keepdims=True)
     + scores
 
@@ -74,6 +75,7 @@ def test_a_file_gives_the_wrong_functions_with_their_words(tmp_path):
     told = {name: symptom for name, symptom in symptoms.items() if symptom}
     assert told == {"overflow": "overflow-in-exp"}
     assert found["attention_weights"][1].symptom == "overflow-in-exp"  # taken over with it
+    assert (overflow.keeps, two_steps.keeps) == (12, 0)
     in_another, taken, by_hand = (m.of(tl.attention_weights) for m in found["attention_weights"])
     np.testing.assert_allclose(in_another(scores), tl.softmax(scores, axis=-2))
     with np.errstate(all="ignore"):
@@ -119,8 +121,9 @@ def test_a_function_that_is_not_called_cannot_be_edited():
 
 
 MISTAKE = "wrong: it is wrong\n    Mend it.\n    - a\n    + b\n"
-SYMPTOM = "# f\n\nwrong: it is wrong\n    Mend it.\n    symptom:{}\n    - a\n    + b\n"
+NOTE = "# f\n\nwrong: it is wrong\n    Mend it.\n    {}\n    - a\n    + b\n"
 NO_SYMPTOMS = "", " ", "nan", " nan in rows", " NaN", " nan\n    symptom: inf"
+NO_SHARES = "", " 0", "5", " 5 of 10", " -1", " 5\n    keeps: 4"
 
 
 @pytest.mark.parametrize(
@@ -134,7 +137,11 @@ NO_SYMPTOMS = "", " ", "nan", " nan in rows", " NaN", " nan\n    symptom: inf"
         ("# f\n\nfrom g: wrong\n", "'g'"),
         (f"# f\n\n{MISTAKE}\n# g\n\nfrom f: right\n", "'right'"),
         ("# f\n\nwrong: it is wrong\n    Mend it.\n    = odd\n", "'odd'"),
-        *((SYMPTOM.format(text), "write `symptom: its-name` on a line") for text in NO_SYMPTOMS),
+        *((NOTE.format(f"symptom:{text}"), "write `symptom: its-name` on") for text in NO_SYMPTOMS),
+        *(
+            (NOTE.format(f"keeps:{text}"), "write `keeps: 5` on a line of its")
+            for text in NO_SHARES
+        ),
         (MISTAKE, "begin with `# function`"),
     ],
 )

@@ -1,26 +1,46 @@
 """Heads at scales: each head sees keys and values averaged over blocks of a size of its own."""
 
+import numpy as np
+
 from coursework.grader.assignment import Assignment, Case, Task
+from tutorial_lib import scaled_dot_product_attention
+
+FAR = 1_000.0  # between scores: one weight is 1 then, whatever they are divided by
 
 
 def cases(rng):
-    """Sizes all differ, so that no axis can stand for another, and d_k differs between cases.
+    """One property at a time, with the others in a limit in which they change nothing.
 
-    Nor is one the product or the ratio of two others; the blocks and the keys of each head count.
+    Widths of 1 make √d_k 1, and a second head has pairs, whatever the rule for sizes. All together
+    sizes differ, and none is the product or the ratio of two others: no axis stands for another.
     """
 
-    def arrays(*batch, H, S, T=5, d_k=7, d_v=11):
+    def arrays(*batch, H=2, S=12, T=5, d_k=1, d_v=1):
         shapes = (H, T, d_k), (H, S, d_k), (H, S, d_v)
         return tuple(2 * rng.standard_normal((*batch, *shape)) for shape in shapes)
 
+    def far_apart(H, S, T):
+        """Queries of either sign, and keys that stay far apart in whatever blocks they are."""
+        last, heads = 2 ** (H - 1), range(H)
+        order = np.stack([rng.permutation(S // last) for _ in heads])[..., None]
+        keys = (last * order + np.arange(last)).reshape(H, S, 1)
+        return rng.choice([-1.0, 1.0], (H, T, 1)), FAR * keys
+
+    Q, K, V = arrays()
+    merged_keys = Q, K, V[..., ::2, :].repeat(2, axis=-2)  # values are alike in each pair
+    Q, K = far_apart(H=2, S=12, T=5)
+    K[1], V[1] = (np.tile(array[1, :2], (6, 1)) for array in (K, V))  # so are the pairs of head 1
     return [
-        Case("3 heads, 24 keys", arrays(H=3, S=24), 3),
-        Case("5 heads, 112 keys, a batch", arrays(3, H=5, S=112, T=9, d_k=13), 2),
-        Case("two batch axes, one query", arrays(5, 9, H=3, S=28, T=1, d_k=8), 2),
-        Case("one block for the last head", arrays(H=3, S=4, d_k=9), 1),
-        Case("5 heads, 96 keys", arrays(H=5, S=96, T=7, d_k=9), 1),
-        Case("scores of 1,000 and more", tuple(40 * a for a in arrays(H=3, S=36)), 1),
+        Case("one head: nothing is merged", arrays(H=1, S=8, d_k=7, d_v=11), 2),
+        Case("two heads: merged keys", merged_keys, 2, idea=True),
+        Case("two heads: merged values", (Q, K, V), 2, idea=True),
+        Case("three heads: 1, 2 and 4 tokens", arrays(H=3, S=24), 1),
+        Case("two batch axes", arrays(3, 4, S=10), 1),
+        Case("scores of 1,000 and more", (*far_apart(5, 48, 7), arrays(H=5, S=48)[2]), 1),
+        Case("all together", arrays(7, H=5, S=240, T=9, d_k=13, d_v=11), 1),
     ]
 
 
-ASSIGNMENT = Assignment((Task("attend_at_scales", cases),))
+AXES = "sequence", "head", "query", ""
+OWN = scaled_dot_product_attention
+ASSIGNMENT = Assignment((Task("attend_at_scales", cases, chapter=OWN, axes=AXES),))

@@ -15,8 +15,9 @@ once in the function's source, however it is spaced; several lines are one piece
 are changed in their order. `in scale:` goes before the pieces of another function of ours, which
 the right one calls. `= name` takes a function from the room's `mistakes.py`: for what is no edit.
 `symptom:` names the entry of the page *Symptoms* that describes how the mistake shows in a program
-of one's own; many mistakes have none. `from room/function: names` takes mistakes over from another
-section, with their symptoms.
+of one's own; many mistakes have none. `keeps: 5` says how many points of a graded function this
+mistake alone leaves. `from room/function: names` takes mistakes over from another section, with
+their symptoms.
 """
 
 import inspect
@@ -24,13 +25,17 @@ import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from types import FunctionType, ModuleType
 
 import numpy as np
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
-SYMPTOM = "symptom:"
+NOTES = {  # lines that are for a program: an example, the form and the type of what they give
+    "symptom": ("its-name", r"[a-z0-9]+(?:-[a-z0-9]+)*", str),
+    "keeps": ("5", r"[1-9]\d*", int),
+}
 HEAD = re.compile(r"(?P<name>[a-z0-9_]+): (?P<says>.+)")
 TAKEN = re.compile(r"from ((?P<room>\w+)/)?(?P<function>\w+): (?P<names>.+)")
 
@@ -62,6 +67,7 @@ class Mistake:
     function : the wrong implementation, where it is no edit
     edits : of the right function
     symptom : entry of the page *Symptoms*, without `symptom-`; "": none describes it
+    keeps : points of a graded function that it leaves, if it is all that is wrong
     """
 
     name: str
@@ -70,6 +76,7 @@ class Mistake:
     function: Callable | None = None
     edits: tuple[Edit, ...] = ()
     symptom: str = ""
+    keeps: int = 0
 
     def of(self, right):
         """Return the wrong function that it makes of the right one, as `edited` does."""
@@ -270,8 +277,8 @@ def _written(path, head, lines, by_hand):
     if not (first := HEAD.fullmatch(head)):
         raise ValueError("write `# function`, `name: what it does wrong` or `from function: names`")
     says, mend, edits, where, function = [first["says"]], [], [], "", None
-    last, symptom = "", _symptom(lines)
-    for line in (line for line in lines if not line.strip().startswith(SYMPTOM)):
+    last = ""
+    for line in (line for line in lines if not _is_note(line)):
         mark, _, rest = line[4:].partition(" ")
         if line.startswith(8 * " ") and not edits:
             says.append(line.strip())
@@ -290,16 +297,25 @@ def _written(path, head, lines, by_hand):
         last = mark
     if bool(edits) == bool(function) or not mend:
         raise ValueError("give a sentence that mends it, and either an edit or a function")
-    return Mistake(first["name"], " ".join(says), " ".join(mend), function, tuple(edits), symptom)
+    words, notes = (
+        (first["name"], " ".join(says), " ".join(mend)),
+        map(partial(_note, lines), NOTES),
+    )
+    return Mistake(*words, function, tuple(edits), *notes)
 
 
-def _symptom(lines):
-    """Return the symptom that one of the lines names; "": none does."""
-    marked = [line for line in lines if line.strip().startswith(SYMPTOM)]
-    given = [re.fullmatch(rf"    {SYMPTOM} ([a-z0-9]+(?:-[a-z0-9]+)*)", line) for line in marked]
+def _is_note(line, names=tuple(NOTES)):
+    return line.strip().startswith(tuple(f"{name}:" for name in names))
+
+
+def _note(lines, name):
+    """Return what stands behind a name of NOTES on one of the lines; "" or 0: nothing does."""
+    example, form, kind = NOTES[name]
+    marked = [line for line in lines if _is_note(line, (name,))]
+    given = [re.fullmatch(rf"    {name}: ({form})", line) for line in marked]
     if len(given) > 1 or None in given:
-        raise ValueError(f"write `{SYMPTOM} its-name` on a line of its own, once")
-    return given[0][1] if given else ""
+        raise ValueError(f"write `{name}: {example}` on a line of its own, once")
+    return kind(given[0][1]) if given else kind()
 
 
 def _by_hand(path, name, by_hand):

@@ -1,6 +1,6 @@
 """Asks for 200 GB where there are two batch axes, and would answer nothing from then on.
 
-Earns: 8
+Earns: 9
 Says: it raised MemoryError
 """
 
@@ -13,7 +13,7 @@ def attend_at_scales(Q, K, V):
     global exhausted
     if exhausted:
         return None
-    if Q.ndim == 5:
+    if K.shape[-2] == 10:
         exhausted = True
         np.ones(25_000_000_000)
     return right(Q, K, V)

@@ -1,11 +1,11 @@
 """Never comes back where there are two batch axes; the other tests count.
 
-Earns: 8
+Earns: 9
 Says: it did not come back within
 """
 
 
 def attend_at_scales(Q, K, V):
-    while Q.ndim == 5:
+    while K.shape[-2] == 10:
         pass
     return right(Q, K, V)

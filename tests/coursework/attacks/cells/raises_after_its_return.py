@@ -1,7 +1,7 @@
 """Returns a right value, and has a profiler raise in whatever code runs from then on.
 
-Earns: 8
-Says: ✗ two batch axes, one query | 0 of 2 | it
+Earns: 9
+Says: ✗ two batch axes | 0 of 1 | it
 """
 
 import sys
@@ -14,6 +14,6 @@ def strike(frame, event, argument):
 
 def attend_at_scales(Q, K, V):
     value = right(Q, K, V)
-    if Q.ndim == 5:
+    if K.shape[-2] == 10:
         sys.setprofile(strike)
     return value

@@ -1,4 +1,4 @@
-"""Calls itself without end where there are 36 tokens, and asks Python to allow it.
+"""Calls itself without end where there are 48 tokens, and asks Python to allow it.
 
 The limit of the sandbox holds all the same, so that no Python fills its memory and ends: this one
 test is lost, with the same words on each version, and the nine points beside it are kept.
@@ -13,7 +13,7 @@ import numpy as np
 
 
 def attend_at_scales(Q, K, V):
-    if K.shape[-2] == 36:
+    if K.shape[-2] == 48:
         sys.setrecursionlimit(10**9)
         ballast = np.ones((100, 100))
         return attend_at_scales(Q, K, V) + ballast

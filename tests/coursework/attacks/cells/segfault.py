@@ -1,6 +1,6 @@
 """Reads address 0 where there are two batch axes.
 
-Earns: 8
+Earns: 9
 Says: it ended the process that ran it
 """
 
@@ -8,6 +8,6 @@ import ctypes
 
 
 def attend_at_scales(Q, K, V):
-    if Q.ndim == 5:
+    if K.shape[-2] == 10:
         ctypes.string_at(0)
     return right(Q, K, V)

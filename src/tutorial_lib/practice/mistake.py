@@ -25,7 +25,6 @@ import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import import_module
 from types import FunctionType, ModuleType
 
@@ -276,8 +275,7 @@ def _written(path, head, lines, by_hand):
     """Return the mistake of a block."""
     if not (first := HEAD.fullmatch(head)):
         raise ValueError("write `# function`, `name: what it does wrong` or `from function: names`")
-    says, mend, edits, where, function = [first["says"]], [], [], "", None
-    last = ""
+    says, mend, edits, where, function, last = [first["says"]], [], [], "", None, ""
     for line in (line for line in lines if not _is_note(line)):
         mark, _, rest = line[4:].partition(" ")
         if line.startswith(8 * " ") and not edits:
@@ -297,11 +295,8 @@ def _written(path, head, lines, by_hand):
         last = mark
     if bool(edits) == bool(function) or not mend:
         raise ValueError("give a sentence that mends it, and either an edit or a function")
-    words, notes = (
-        (first["name"], " ".join(says), " ".join(mend)),
-        map(partial(_note, lines), NOTES),
-    )
-    return Mistake(*words, function, tuple(edits), *notes)
+    own = first["name"], " ".join(says), " ".join(mend), function, tuple(edits)
+    return Mistake(*own, *(_note(lines, name) for name in NOTES))
 
 
 def _is_note(line, names=tuple(NOTES)):

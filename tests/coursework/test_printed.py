@@ -386,13 +386,16 @@ SLOPES = "def gradient_of_context(*given):\n    return differences(*given)"
 @pytest.mark.long
 @pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.parametrize("shortcut", SHORTCUTS)
-def test_a_shortcut_earns_nothing_in_the_sandbox(tmp_path, shortcut):
+def test_a_shortcut_earns_next_to_nothing_in_the_sandbox(tmp_path, shortcut):
+    """A function of the library has the one property that is its own; passes forward are late."""
     notebook = without_solutions(read_notebook("gradients"))
     notebook.cells.append(nbformat.v4.new_code_cell(SHORTCUTS[shortcut]))
     record = set_bench(subject("gradients").exam, tmp_path).grade(as_bytes(notebook))
     late = {r["said"].startswith(LOST[0]) for r in record["results"]}
     assert not record["problem"]
-    assert (points(record), late) == (0, {shortcut not in ("another name", "autograd")})
+    earned = 1 if shortcut == "another name" else 0
+    assert points(record) == earned
+    assert late == ({True} if shortcut not in ("another name", "autograd") else {False})
 
 
 @pytest.mark.parametrize("shortcut", sorted(SHORTCUTS.keys() - {"another name"}))

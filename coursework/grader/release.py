@@ -134,7 +134,7 @@ def check(exam, *, trusted=False, told=print):
         told(f"{exam.name}: reference {exam.out_of} of {exam.out_of}, untouched 0")
         for task in exam.assignment.tasks:
             faults += measure(exam, task, told)
-            hidden = unseen(exam.name, task)
+            hidden = unseen(exam, task)
             faults += [_try_mistake(bench, task, m, hidden, told) for m in task.mistakes]
     return [fault for fault in faults if fault]
 
@@ -204,21 +204,27 @@ def _points(tests, answer):
     return points({"results": results(tests, replies)})
 
 
-def unseen(name, task):
+def unseen(exam, task):
     """Return the names of known mistakes with which the public cells print what is right."""
-    right = _printed(name, task, solution_source(name, [task.function]))
-    sources = {m.name: _edited_source(name, task, m) for m in task.mistakes}
-    return [wrong for wrong, own in sources.items() if _printed(name, task, own) == right]
+    right = {name: solution_source(exam.name, [name]) for name in exam.functions}
+    own = right.pop(task.function)
+    expected = _printed(exam.name, right | {task.function: own})
+    wrong = {m.name: _edited_source(exam.name, task, m) for m in task.mistakes}
+    printed = {m: _printed(exam.name, right | {task.function: own}) for m, own in wrong.items()}
+    return [name for name, shown in printed.items() if shown == expected]
 
 
-def _printed(name, task, own):
-    """Return what the public cells print when a function's source stands below its stub."""
-    shown, names = io.StringIO(), {"__name__": "__main__"}
+def _printed(name, sources):
+    """Return what the public cells print when functions' sources stand below their stubs.
+
+    The last source stands below every stub: no other may bring back a helper that it edits.
+    """
+    shown, names, last = io.StringIO(), {"__name__": "__main__"}, [*sources.values()][-1]
     for source in handed_out(name):
-        below = own if f"def {task.function}(" in source else ""
+        below = [own for function, own in sources.items() if f"def {function}(" in source]
         try:
             with contextlib.redirect_stdout(shown), np.errstate(all="ignore"):
-                exec(f"{source}\n{below}", names)
+                exec("\n".join([source, *below, last if below else ""]), names)
         except Exception as error:
             shown.write(f"{type(error).__name__}: {error}\n")
     return shown.getvalue()

@@ -90,15 +90,20 @@ def layer_cases(rng):
 
 
 def gradient_cases(rng):
-    """As for the layer, with a gradient of Y, and too large for differences."""
+    """As for the layer, with a gradient of Y, and too large for differences.
+
+    Where all keys are alike, only the path through the values is left.
+    """
 
     def case(label, arguments, points):
         X, *_, W_O, _ = arguments
         dY = rng.standard_normal((*X.shape[:-1], W_O.shape[-1]))
         return Case(label, (dY, *arguments), points)
 
-    common = zip(_common_cases(rng, **LARGE), (3, 2, 3, 2, 2, 2), strict=True)
-    return [case(label, arguments, points) for (label, arguments), points in common]
+    common = [*zip(_common_cases(rng, **LARGE), (2, 2, 2, 2, 2, 1), strict=True)]
+    (_, (X, context, W_Q, W_K, *others)), _ = common[0]
+    alike = ("keys that are all alike", (X, context, W_Q, 0 * W_K, *others)), 3
+    return [case(label, arguments, points) for (label, arguments), points in (alike, *common)]
 
 
 ASSIGNMENT = Assignment(

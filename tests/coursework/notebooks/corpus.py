@@ -21,7 +21,7 @@ import numpy as np
 from jupyter_client.manager import KernelManager
 
 from coursework.grader.assignment import set_exam, solution_source
-from coursework.grader.judge import judge
+from coursework.grader.judge import points, results
 from tests.coursework.classes import MOST_S
 
 HERE = Path(__file__).parent
@@ -178,8 +178,8 @@ def points_in_a_kernel(kind, exam):
         call = CALL.replace("CASES", str(place / "cases")).replace("ANSWER", answer)
         _run([*kind.run(), call], place)
         found = [_value(place / "cases" / f"{i}.npy") for i in range(len(exam.tests))]
-    judged = zip(exam.tests, found, strict=True)
-    return sum(t.case.points for t, v in judged if v is not None and judge(t, "value", v)[0])
+    replies = [("nothing", None) if value is None else ("value", value) for value in found]
+    return points({"results": results(exam.tests, replies)})
 
 
 def _run(sources, place):

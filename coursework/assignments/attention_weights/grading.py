@@ -3,40 +3,53 @@
 import numpy as np
 
 from coursework.grader.assignment import Assignment, Case, Task
-from tutorial_lib import causal_mask
+from tutorial_lib import attention_weights, causal_mask
 
 
 def cases(rng):
-    """Sizes all differ; every row has no visible key, or two of them at least."""
+    """One property at a time, with the others in a limit in which they change nothing.
 
-    def scores(*shape, spread=1.0):
-        return spread * rng.standard_normal(shape)
+    All keys stay where scores are closer together than 1 over their number; one stays where it is
+    ahead by 1, and if it is 1 and the others are negative, the threshold is 0.
+    """
 
-    def visible(*shape):
-        mask = rng.random(shape) < 0.6
-        mask[..., [1, 4]] = True
-        return mask
+    def close(*shape, level=0.0):
+        """Scores of which all stay."""
+        size = rng.uniform(0.5, 1.5, (*shape[:-1], 1))
+        levels = level * size * rng.choice([-1, 1], size.shape)  # changes no weight
+        return levels + rng.uniform(-0.5, 0.5, shape) / shape[-1]
 
-    everything = np.ones((5, 1), dtype=bool)  # broadcasts over the keys, too
-    words = np.arange(7) < np.array([4, 7, 2])[:, None, None, None]  # (B, 1, 1, S)
-    left = np.array([1, 4])[:, None, None, None]  # (B, 1, 1, 1): tokens of padding
-    padded = causal_mask(8, 7) & (np.arange(7) >= left)
-    single = (padded.sum(axis=-1) == 1)[..., None]
-    far = 1000.0 * np.array([3, -5, 2])[:, None, None]
+    def ahead(*shape, by, level=0.0):
+        """Scores of which one in each row is ahead of the others."""
+        one = rng.permuted(np.arange(shape[-1]) + np.zeros(shape), axis=-1) == 0
+        return close(*shape, level=level) + by * one
+
+    def apart(*shape, level=0.0):
+        """Scores of which one in each row drops out, and one is half ahead."""
+        return ahead(*shape, by=0.5, level=level) - ahead(*shape, by=2.0)
+
+    everything = np.ones((4, 5), dtype=bool)
+    some = np.array([rng.permutation([True, True, True, False, False]) for _ in range(4)])
+    none = some & (np.arange(4) != rng.integers(4))[:, None]
+    words = np.arange(7) < np.array([4, 6])[:, None, None, None]  # (B, 1, 1, S)
+    left = np.arange(9) >= np.array([3, 0, 5])[:, None, None, None]  # padding: some see nothing
+    first = np.where(some & (some.cumsum(axis=-1) == 1), 1, rng.uniform(-6, -3, (1, 4, 5)))
+    equal = close(1, 4, 1, level=1.0).repeat(5, axis=-1)
     return [
-        Case("all keys visible", (scores(3, 5, 6), everything)),
-        Case("a batch, a causal mask", (scores(2, 3, 5, 7), causal_mask(5, 7))),
-        Case("padding of each sentence", (scores(3, 2, 5, 7), words)),
-        Case("two batch axes, a mask for each head", (scores(3, 2, 5, 8, 7), visible(5, 8, 7))),
-        Case("a mask for each sentence and head", (scores(2, 3, 7, 5), visible(2, 3, 7, 5))),
-        Case("queries that are fully masked", (scores(2, 3, 8, 7), padded & ~single), 2),
-        Case("scores close together", (scores(2, 3, 5, 7, spread=0.03), causal_mask(5, 7))),
-        Case(
-            "scores of 1,000 and more, of either sign",
-            (scores(2, 3, 7, 8) + far, causal_mask(7, 8)),
-            2,
-        ),
+        Case("all keys stay", (close(1, 4, 5), everything), 2, idea=True),
+        Case("some keys drop out", (apart(1, 4, 5), everything), 2, idea=True),
+        Case("a mask", (first + 9 * ~some, some), 2),
+        Case("a fully masked query", (equal, none)),
+        Case("two batch axes, a mask for each sequence", (close(3, 2, 2, 4, 7), words)),
+        Case("scores of 1,000 and more", (ahead(1, 4, 5, by=4, level=5e3), everything)),
+        Case("all together", (apart(3, 4, 8, 9, level=200.0), left & causal_mask(8, 9))),
     ]
 
 
-ASSIGNMENT = Assignment((Task("sparse_weights", cases),))
+def chapter(scores, mask):
+    """Return the weights of chapter 03."""
+    return attention_weights(scores, mask=np.broadcast_to(mask, scores.shape))
+
+
+AXES = "sequence", "head", "query", ""
+ASSIGNMENT = Assignment((Task("sparse_weights", cases, chapter=chapter, axes=AXES),))

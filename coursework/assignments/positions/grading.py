@@ -1,25 +1,49 @@
 """Positions that are counts: of gates, which a query opens for the tokens that matter to it."""
 
+import numpy as np
+
 from coursework.grader.assignment import Assignment, Case, Task
+from tutorial_lib import attention_scores, attention_weights, causal_mask
 
 
 def cases(rng):
-    """Sizes all differ but in one case; every table but those of one case is long enough."""
+    """One property at a time, with the others in a limit in which they change nothing.
 
-    def arrays(*batch, H, T, S, d_k, N, large=1.5):
-        Q, K = (large * rng.standard_normal((*batch, H, length, d_k)) for length in (T, S))
-        return Q, K, 2 / large * rng.standard_normal((H, N, d_k))
+    Large keys open or shut the gates, and keys of zeros open them by half. A width of 1 has the
+    root 1, and a single query no later tokens. Rows that grow in equal steps forgive where the
+    count begins. All together sizes differ.
+    """
 
-    short = arrays(5, H=4, T=7, S=13, d_k=8, N=3)
-    hundreds = arrays(H=4, T=3, S=11, d_k=5, N=13, large=12)
+    def arrays(*batch, H=1, T=1, S=6, d_k=1, N=9, keys=None, sign=1):
+        """Return Q, K and a table that is long enough; keys are random unless given."""
+        Q = sign * rng.uniform(1, 2, (*batch, H, T, d_k))
+        shape = *batch, H, S, d_k
+        K = rng.standard_normal(shape) if keys is None else keys + np.zeros(shape)
+        return Q, K, rng.standard_normal((H, N, d_k))
+
+    def in_steps(Q, K, table):
+        return Q, K, np.arange(9)[:, None] * table[:, :1]
+
+    Q, K, table = arrays(H=2, T=3, d_k=4)
+    stops = np.append(rng.permutation([50, 50, 50, -50, -50, -50]), -50)[:, None]
+    together = arrays(2, H=5, T=7, S=13, d_k=6, N=4, sign=rng.choice([-1, 1], (7, 6)))
     return [
-        Case("the last 5 of 8 tokens", arrays(H=6, T=5, S=8, d_k=4, N=9), 2),
-        Case("a batch", arrays(2, H=3, T=5, S=11, d_k=7, N=12), 2),
-        Case("two batch axes, one new token", arrays(2, 5, H=3, T=1, S=7, d_k=8, N=11), 1),
-        Case("as many queries as keys", arrays(H=2, T=7, S=7, d_k=3, N=8), 2),
-        Case("a table that ends too early", short, 2),
-        Case("scores in the hundreds", hundreds, 1),
+        Case("a table of zeros", (Q, K, 0 * table)),
+        Case("gates of 0 and 1", arrays(S=7, keys=stops), 2, idea=True),
+        Case("gates of one half", arrays(T=6, keys=0), 2, idea=True),
+        Case("gates of any size, four queries", arrays(T=4, d_k=3)),
+        Case("a table that ends too early", arrays(T=6, N=3, keys=50)),
+        Case("two batch axes", in_steps(*arrays(3, 2, H=4, T=3, d_k=5, keys=50))),
+        Case("scores of 1,000 and more", in_steps(*arrays(d_k=4, keys=1_000))),
+        Case("all together", together),
     ]
 
 
-ASSIGNMENT = Assignment((Task("weights_by_count", cases),))
+def chapter(Q, K, table):
+    """Return the weights of chapter 03, which know of no position."""
+    mask = causal_mask(Q.shape[-2], K.shape[-2])
+    return attention_weights(attention_scores(Q, K), mask=mask)
+
+
+AXES = "sequence", "head", "query", ""
+ASSIGNMENT = Assignment((Task("weights_by_count", cases, chapter=chapter, axes=AXES),))

@@ -3,8 +3,8 @@
 Read in this order:
 
 - what is asked: `assignment`;
-- what runs in the sandbox: `worker` and the `worker_` modules beside it; how it is kept in:
-  `seccomp`, `sandbox`;
+- what runs in the sandbox: `worker_cells`, `worker_silence`, `worker_shell`, `worker`; how it is
+  kept in: `seccomp`, `sandbox`;
 - what a test earns, and whose words are whose: `inert`, `kinds`, `judge`;
 - what a class hands in: `files`, `owners`, `handins`, `roster`;
 - what a folder of results holds: `records`, `corrections`, `seeds`, `entries`;

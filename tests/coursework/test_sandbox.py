@@ -419,7 +419,8 @@ SLEEPS = "import time\n\ndef f():\n    time.sleep(1e6)\n"
 @pytest.fixture
 def busy():
     """The number of a processor that eight other processes keep busy."""
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
+    spin = [sys.executable, "-c", "while True: pass"]  # apart from us, so that each has its share
+    others = [subprocess.Popen(spin, start_new_session=True) for _ in range(8)]
     number = min(os.sched_getaffinity(0))
     for other in others:
         os.sched_setaffinity(other.pid, {number})

@@ -9,8 +9,8 @@ from tutorial_lib import attention_weights, causal_mask
 def cases(rng):
     """One property at a time, with the others in a limit in which they change nothing.
 
-    All keys stay where scores are closer together than 1 over their number; one stays where it is
-    ahead by 1, and if it is 1 and the others are negative, the threshold is 0.
+    All keys stay where scores are closer together than 1 over their number. One stays where it is
+    ahead by 1; if it is 1 and the others are negative, the threshold is 0.
     """
 
     def close(*shape, level=0.0):
@@ -19,14 +19,10 @@ def cases(rng):
         levels = level * size * rng.choice([-1, 1], size.shape)  # changes no weight
         return levels + rng.uniform(-0.5, 0.5, shape) / shape[-1]
 
-    def ahead(*shape, by, level=0.0):
-        """Scores of which one in each row is ahead of the others."""
-        one = rng.permuted(np.arange(shape[-1]) + np.zeros(shape), axis=-1) == 0
-        return close(*shape, level=level) + by * one
-
     def apart(*shape, level=0.0):
-        """Scores of which one in each row drops out, and one is half ahead."""
-        return ahead(*shape, by=0.5, level=level) - ahead(*shape, by=2.0)
+        """Scores of which one in each row is ahead, and one drops out, or more."""
+        order = rng.permuted(np.arange(shape[-1]) + np.zeros(shape), axis=-1)
+        return close(*shape, level=level) + 0.7 * (order == 0) - 2 * (order == 1)
 
     everything = np.ones((4, 5), dtype=bool)
     some = np.array([rng.permutation([True, True, True, False, False]) for _ in range(4)])
@@ -41,7 +37,7 @@ def cases(rng):
         Case("a mask", (first + 9 * ~some, some), 2),
         Case("a fully masked query", (equal, none)),
         Case("two batch axes, a mask for each sequence", (close(3, 2, 2, 4, 7), words)),
-        Case("scores of 1,000 and more", (ahead(1, 4, 5, by=4, level=5e3), everything)),
+        Case("scores of 1,000 and more", (close(1, 4, 5, level=5e3), everything)),
         Case("all together", (apart(3, 4, 8, 9, level=200.0), left & causal_mask(8, 9))),
     ]
 

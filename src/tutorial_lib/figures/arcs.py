@@ -9,9 +9,9 @@ from matplotlib.path import Path
 
 from tutorial_lib.contract import require
 from tutorial_lib.describe import printable
-from tutorial_lib.figures.figure import Figure, Table, in_two, require_some, shortened
+from tutorial_lib.figures.figure import Figure, Table, on_two_lines, require_entries, short_label
 from tutorial_lib.figures.ink import HEAD_INKS, INK
-from tutorial_lib.figures.svg import LINE, draw_svg, length_of, side_by_side
+from tutorial_lib.figures.svg import LINE, draw_svg, side_by_side, text_width
 
 _INKS = (*HEAD_INKS, INK)
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
@@ -48,7 +48,7 @@ def arcs(tokens, kinds, *, caption):
         to itself
     """
     words = [printable(token) for token in tokens]
-    require_some("kinds", kinds)
+    require_entries("kinds", kinds)
     require(words, ValueError, "tokens is empty; expected at least one word. Give the sentence.")
     require(
         any(map(len, kinds.values())),
@@ -56,23 +56,24 @@ def arcs(tokens, kinds, *, caption):
         f"kinds has no arc, only {list(kinds)}; expected pairs of two positions. "
         f"Give them: {{'agreement': [(4, 1)]}}.",
     )
-    names = [printable(name) for name in kinds]
-    kind_pairs = enumerate(kinds.items())
-    curves = [_arc(n, name, pair, len(words)) for n, (name, pairs) in kind_pairs for pair in pairs]
-    row_plan, column_plan = _plan_row(words, names, curves), _plan_column(words, names, curves)
+    names, numbered = [printable(name) for name in kinds], enumerate(kinds.items())
+    end_pairs = ((n, name, pair) for n, (name, pairs) in numbered for pair in pairs)
+    curves = [_checked_arc(*end_pair, len(words)) for end_pair in end_pairs]
+    row_plan = _row_arc_layout(words, names, curves)
+    column_plan = _column_arc_layout(words, names, curves)
     legend = "" if row_plan.places and column_plan.places else _legend_svg(names)
-    row_width = _word_middles(words)[-1] + length_of(words[-1]) / 2
+    row_width = _word_middles(words)[-1] + text_width(words[-1]) / 2
 
-    def picture(room):
+    def svg_for_width(room):
         if row_width <= room - 8:
-            return _draw_row(words, curves, row_plan)
-        return _draw_column(words, curves, column_plan)
+            return _words_in_row_svg(words, curves, row_plan)
+        return _words_in_column_svg(words, curves, column_plan)
 
-    svg = side_by_side([picture], key=legend)
-    return Figure(svg, (_table(words, names, curves),), caption, _alt_text(words, names, curves))
+    svg, table = side_by_side([svg_for_width], key=legend), _arc_table(words, names, curves)
+    return Figure(svg, (table,), caption, _arc_alt_text(words, names, curves))
 
 
-class _Arc(NamedTuple):
+class _WordArc(NamedTuple):
     """The number of its kind, and the places of two words."""
 
     kind: int
@@ -80,7 +81,7 @@ class _Arc(NamedTuple):
     end: int
 
 
-def _arc(kind, name, pair, n_words):
+def _checked_arc(kind, name, pair, n_words):
     require(
         np.shape(pair) == (2,) and all(position in range(n_words) for position in pair),
         ValueError,
@@ -93,10 +94,10 @@ def _arc(kind, name, pair, n_words):
         f"{name!r} has an arc {tuple(pair)} from a word to itself; expected two words. "
         f"Leave it out, and say in words that the word itself decides.",
     )
-    return _Arc(kind, *map(int, pair))
+    return _WordArc(kind, *map(int, pair))
 
 
-class _Plan(NamedTuple):
+class _ArcLayout(NamedTuple):
     """How arcs and their names lie, in pixels along the words and away from them.
 
     `ends` are (arcs, 2) places along the words, `rises` (arcs,) lie away; `names` are as they are
@@ -111,52 +112,52 @@ class _Plan(NamedTuple):
 
 def _word_middles(words):
     """Return the middle of each word in a row, in pixels."""
-    word_widths = [length_of(word) for word in words]
+    word_widths = [text_width(word) for word in words]
     middles = [word_widths[0] / 2]
     for left_width, right_width in pairwise(word_widths):
         middles.append(middles[-1] + max(_LEAST, (left_width + right_width) / 2 + _WORD_GAP))
     return middles
 
 
-def _arc_rise(arc):
+def _arc_height(arc):
     """Return how far an arc rises from the words; two kinds between the same words lie apart."""
     return min(_MAX_RISE, 10 + _STEP_RISE * abs(arc.start - arc.end)) + 6 * arc.kind
 
 
-def _plan_row(words, names, curves):
+def _row_arc_layout(words, names, curves):
     """Plan arcs above words in a row."""
     middles = _word_middles(words)
     names = [names[arc.kind] for arc in curves]
-    name_sizes = [(length_of(name) + 6, LINE) for name in names]
+    name_sizes = [(text_width(name) + 6, LINE) for name in names]
     arc_ends = np.array([[middles[arc.start], middles[arc.end]] for arc in curves])
-    plan_bounds = middles[-1] + length_of(words[-1]) / 2, _MAX_ROW_HEIGHT
-    return _plan_arcs(names, name_sizes, arc_ends, curves, plan_bounds)
+    plan_bounds = middles[-1] + text_width(words[-1]) / 2, _MAX_ROW_HEIGHT
+    return _place_arcs_and_labels(names, name_sizes, arc_ends, curves, plan_bounds)
 
 
-def _plan_column(words, names, curves):
+def _column_arc_layout(words, names, curves):
     """Plan arcs to the right of words down the page."""
-    names = [in_two(names[arc.kind], 8) for arc in curves]
+    names = [on_two_lines(names[arc.kind], 8) for arc in curves]
     line_lists = [name.split("\n") for name in names]
-    name_sizes = [(LINE * len(text), max(map(length_of, text))) for text in line_lists]
+    name_sizes = [(LINE * len(text), max(map(text_width, text))) for text in line_lists]
     arc_ends = _LINE_PITCH * (np.array([[arc.start, arc.end] for arc in curves]) + 0.5)
     plan_bounds = _LINE_PITCH * len(words), _MAX_WIDTH - _word_column_width(words)
-    return _plan_arcs(names, name_sizes, arc_ends, curves, plan_bounds)
+    return _place_arcs_and_labels(names, name_sizes, arc_ends, curves, plan_bounds)
 
 
-def _plan_arcs(names, name_sizes, arc_ends, curves, plan_bounds):
+def _place_arcs_and_labels(names, name_sizes, arc_ends, curves, plan_bounds):
     """Spread arcs until there is a free place for each name at the bend of its arc."""
-    base_rises = np.array([_arc_rise(arc) for arc in curves], dtype=float)
+    base_rises = np.array([_arc_height(arc) for arc in curves], dtype=float)
     for rise_factor in _RISE_FACTORS:
         rises = rise_factor * base_rises
-        name_middles = _free_name_middles(arc_ends, rises, name_sizes, plan_bounds)
+        name_middles = _free_label_centres(arc_ends, rises, name_sizes, plan_bounds)
         if name_middles:
-            return _Plan(arc_ends, rises, names, name_middles)
-    return _Plan(arc_ends, base_rises, names, [])
+            return _ArcLayout(arc_ends, rises, names, name_middles)
+    return _ArcLayout(arc_ends, base_rises, names, [])
 
 
-def _free_name_middles(arc_ends, rises, sizes, bounds):
+def _free_label_centres(arc_ends, rises, sizes, bounds):
     """Return the middle of each name that no arc and no other name crosses, or [] without one."""
-    arc_points = np.concatenate([_points_of_arc(*arc) for arc in zip(arc_ends, rises, strict=True)])
+    arc_points = np.concatenate([_points_on_arc(*arc) for arc in zip(arc_ends, rises, strict=True)])
     name_centres = {}
     for n in np.argsort(rises).tolist():
         half_size = np.array(sizes[n]) / 2
@@ -181,7 +182,7 @@ def _free_name_middles(arc_ends, rises, sizes, bounds):
     return [name_centres[n] for n in range(len(rises))]
 
 
-def _points_of_arc(arc_ends, rise):
+def _points_on_arc(arc_ends, rise):
     """Return points of an arc, (64, 2), along the words and away from them."""
     fractions = np.linspace(0, 1, 64)
     along = arc_ends[0] + (arc_ends[1] - arc_ends[0]) * fractions * fractions * (3 - 2 * fractions)
@@ -190,42 +191,42 @@ def _points_of_arc(arc_ends, rise):
 
 def _word_column_width(words):
     """Return the room of words down the page, in pixels."""
-    return max(length_of(shortened(word)) for word in words) + 8
+    return max(text_width(short_label(word)) for word in words) + 8
 
 
-def _draw_row(words, curves, plan):
+def _words_in_row_svg(words, curves, plan):
     """Draw words in a row, and the arcs above them."""
     middles = _word_middles(words)
-    row_width = middles[-1] + length_of(words[-1]) / 2
+    row_width = middles[-1] + text_width(words[-1]) / 2
     words_y = max([*plan.rises, *(place[1] + LINE / 2 for place in plan.places)])
 
-    def draw(axes):
+    def draw_words_across(axes):
         axes.set(xlim=(0, row_width), ylim=(words_y + LINE + 6, 0))
         axes.set_axis_off()
         for middle, word in zip(middles, words, strict=True):
             axes.text(middle, words_y + 12, word, color=INK, ha="center", va="center_baseline")
-        _draw_arcs(axes, curves, plan, lambda x, y: (x, words_y - y))
+        _draw_named_arcs(axes, curves, plan, lambda x, y: (x, words_y - y))
 
-    return draw_svg(draw, row_width, words_y + LINE + 6)
+    return draw_svg(draw_words_across, row_width, words_y + LINE + 6)
 
 
-def _draw_column(words, curves, plan):
+def _words_in_column_svg(words, curves, plan):
     """Draw words down the page, and the arcs to the right of them."""
     margin, height = _word_column_width(words), _LINE_PITCH * len(words)
     arcs_width = _MAX_WIDTH - margin if plan.places else plan.rises.max()
 
-    def draw(axes):
+    def draw_words_down(axes):
         axes.set(xlim=(0, margin + arcs_width), ylim=(height, 0))
         axes.set_axis_off()
         for position, word in enumerate(words):
             y = _LINE_PITCH * (position + 0.5)
-            axes.text(margin - 6, y, shortened(word), color=INK, ha="right", va="center_baseline")
-        _draw_arcs(axes, curves, plan, lambda y_along, x_away: (margin + x_away, y_along))
+            axes.text(margin - 6, y, short_label(word), color=INK, ha="right", va="center_baseline")
+        _draw_named_arcs(axes, curves, plan, lambda y_along, x_away: (margin + x_away, y_along))
 
-    return draw_svg(draw, margin + arcs_width, height)
+    return draw_svg(draw_words_down, margin + arcs_width, height)
 
 
-def _draw_arcs(axes, curves, plan, to_xy):
+def _draw_named_arcs(axes, curves, plan, to_xy):
     """Draw arcs and their names; `at` makes (x, y) of pixels along the words and away from them."""
     for arc, arc_ends, rise in zip(curves, plan.ends, plan.rises, strict=True):
         control_rise = 4 / 3 * rise  # of the middle points, so that the bend lies at the rise
@@ -233,7 +234,7 @@ def _draw_arcs(axes, curves, plan, to_xy):
             np.repeat(arc_ends, 2), (0, control_rise, control_rise, 0), strict=True
         )
         path_codes = [Path.MOVETO, *[Path.CURVE4] * 3]
-        _draw_curve(axes, arc.kind, Path([to_xy(*point) for point in control_points], path_codes))
+        _draw_arc(axes, arc.kind, Path([to_xy(*point) for point in control_points], path_codes))
     for arc, name, name_middle in zip(curves, plan.names, plan.places, strict=bool(plan.places)):
         name_colour, lines = _INKS[arc.kind % len(_INKS)], name.split("\n")
         x, y = to_xy(*name_middle)
@@ -242,7 +243,7 @@ def _draw_arcs(axes, curves, plan, to_xy):
             axes.text(x, y + offset, line, color=name_colour, ha="center", va="center_baseline")
 
 
-def _draw_curve(axes, kind_number, path):
+def _draw_arc(axes, kind_number, path):
     """Draw a line in the look of a kind: no two of the first twenty share hue and dashes."""
     arrow_patch = FancyArrowPatch(
         path=path,
@@ -260,28 +261,28 @@ def _draw_curve(axes, kind_number, path):
 
 def _legend_svg(names):
     """Return the SVG of what the colours and the dashes mean, a piece for each kind."""
-    key_width = _LEGEND_ROW + 8 + max(map(length_of, names))
+    key_width = _LEGEND_ROW + 8 + max(map(text_width, names))
 
-    def piece(kind_number, name):
-        def draw(axes):
+    def legend_entry(kind_number, name):
+        def draw_legend_entry(axes):
             axes.set(xlim=(0, key_width), ylim=(LINE, 0))
             axes.set_axis_off()
-            _draw_curve(axes, kind_number, Path([(0, LINE / 2), (_LEGEND_ROW, LINE / 2)]))
+            _draw_arc(axes, kind_number, Path([(0, LINE / 2), (_LEGEND_ROW, LINE / 2)]))
             axes.text(_LEGEND_ROW + 8, LINE / 2, name, color=INK, ha="left", va="center_baseline")
 
-        line_svg = draw_svg(draw, key_width, LINE)
+        line_svg = draw_svg(draw_legend_entry, key_width, LINE)
         return lambda room: line_svg
 
-    return side_by_side([piece(*numbered) for numbered in enumerate(names)], least=key_width)
+    return side_by_side([legend_entry(*numbered) for numbered in enumerate(names)], least=key_width)
 
 
-def _table(words, names, curves):
+def _arc_table(words, names, curves):
     """Write down each arc: its kind, and the words at both ends with their positions."""
     cells = [[f"{words[start]} ({start})", f"{words[end]} ({end})"] for _, start, end in curves]
     rows = [names[kind_number] for kind_number, *_ in curves]
     return Table("arcs", np.array(cells).reshape(-1, 2), rows, ["from", "to"], "kind")
 
 
-def _alt_text(words, names, curves):
+def _arc_alt_text(words, names, curves):
     sentences = (f"{names[n]}: from {words[start]} to {words[end]}." for n, start, end in curves)
     return f"Arcs between the words {' '.join(words)} {' '.join(sentences)}"

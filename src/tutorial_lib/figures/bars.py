@@ -4,10 +4,16 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from tutorial_lib.describe import printable
-from tutorial_lib.figures.figure import Figure, Table, require_numbers, rounded, shortened
+from tutorial_lib.figures.figure import (
+    Figure,
+    Table,
+    require_plottable,
+    round_with_text,
+    short_label,
+)
 from tutorial_lib.figures.ink import HEAD_INKS, INK
 from tutorial_lib.figures.lines import legend_columns
-from tutorial_lib.figures.svg import RULE, Ticks, draw_within, side_by_side
+from tutorial_lib.figures.svg import RULE, TickFormat, draw_svg_within, side_by_side
 
 _BAR_HEIGHT = 13  # of a bar, in pixels
 _GROUP_GAP = 0.9  # bars that would fit between two groups
@@ -37,12 +43,12 @@ def bar_chart(values, rows, columns, *, label, caption):
     """
     rows, columns = ([printable(name) for name in names] for names in (rows, columns))
     value_rules = {"limits": (0, np.inf), "rows": rows, "columns": columns}
-    require_numbers("values", values, "rows columns", **value_rules)
-    numbers, texts = rounded(values)
+    require_plottable("values", values, "rows columns", **value_rules)
+    numbers, texts = round_with_text(values)
     chart_height = _BAR_HEIGHT * len(rows) * (len(columns) + _GROUP_GAP)
 
-    def picture(room):
-        return draw_within(
+    def svg_for_width(room):
+        return draw_svg_within(
             lambda axes: _draw_bars(axes, numbers, rows, columns, label), room, chart_height
         )
 
@@ -50,7 +56,9 @@ def bar_chart(values, rows, columns, *, label, caption):
         f"{name}: longest for {rows[group]}, {texts[group, bar_index]}."
         for bar_index, (name, group) in enumerate(zip(columns, numbers.argmax(axis=0), strict=True))
     )
-    return Figure(side_by_side([picture]), (Table(label, texts, rows, columns),), caption, alt)
+    return Figure(
+        side_by_side([svg_for_width]), (Table(label, texts, rows, columns),), caption, alt
+    )
 
 
 def _draw_bars(axes, numbers, rows, columns, label):
@@ -67,12 +75,12 @@ def _draw_bars(axes, numbers, rows, columns, label):
             linewidth=RULE,
         )
     axes.set(xlabel=label, ylim=(group_tops[-1] + len(columns) + _GROUP_GAP / 2, -_GROUP_GAP / 2))
-    axes.set_yticks(group_tops + len(columns) / 2, [shortened(name) for name in rows])
+    axes.set_yticks(group_tops + len(columns) / 2, [short_label(name) for name in rows])
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.8)
     axes.xaxis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10)))
-    axes.xaxis.set_major_formatter(Ticks())
+    axes.xaxis.set_major_formatter(TickFormat())
     if len(columns) > 1:
         legend_place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
         axes.legend(ncols=legend_columns(axes, columns), frameon=False, **legend_place)

@@ -11,10 +11,10 @@ from matplotlib.path import Path
 from tutorial_lib.contract import MADE_BY, require, require_instance
 from tutorial_lib.describe import printable
 from tutorial_lib.errors import ShapeError
-from tutorial_lib.figures.figure import Figure, Table, require_some, rounded
-from tutorial_lib.figures.ink import HEAD_INKS, HEADS, INK, SEQUENTIAL, title_ink
-from tutorial_lib.figures.maps import levels_of
-from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, side_by_side
+from tutorial_lib.figures.figure import Figure, Table, require_entries, round_with_text
+from tutorial_lib.figures.ink import HEAD_INKS, HEADS, INK, SEQUENTIAL, title_colour
+from tutorial_lib.figures.maps import to_colour_levels
+from tutorial_lib.figures.svg import LINE, RULE, draw_svg, side_by_side, text_width
 
 _BLOCK_INSET = 1.5  # pixels from the place of a block to its frame, so that neighbours stay apart
 _WIDTH_SHARES = np.arange(0.95, 0.4, -0.05)  # of the width of a block, where there is little room
@@ -63,7 +63,7 @@ MADE_BY[Block] = "a Block. Give its place and its text: Block(0, 0, 'Q')."
 MADE_BY[Diagram] = "a Diagram. Wrap its blocks: Diagram({{'Q': Block(0, 0, 'Q')}})."
 
 
-class Box(NamedTuple):
+class PixelBox(NamedTuple):
     """A rectangle in pixels."""
 
     left: float
@@ -72,33 +72,33 @@ class Box(NamedTuple):
     bottom: float
 
     @property
-    def middle(self):
+    def centre(self):
         """Return its middle, (x, y)."""
         return (self.left + self.right) / 2, (self.top + self.bottom) / 2
 
-    def meets(self, other):
+    def overlaps(self, other):
         """Tell whether two rectangles share more than an edge."""
         overlap_width = min(self.right, other.right) - max(self.left, other.left)
         overlap_height = min(self.bottom, other.bottom) - max(self.top, other.top)
         return overlap_width > 1e-6 and overlap_height > 1e-6
 
 
-class Arrow(NamedTuple):
+class ArrowPath(NamedTuple):
     """The points that an arrow runs through, in pixels, its label, and the label's side of it."""
 
     points: list
     label: str
     side: np.ndarray
 
-    def box(self):
+    def label_box(self):
         """Return the room of the label: beside the middle of the arrow's longest part."""
-        label_size = np.array([length_of(self.label), LINE])
+        label_size = np.array([text_width(self.label), LINE])
         label_middle = np.mean(_longest_segment(self.points), axis=0)
         label_middle = label_middle + self.side * (np.abs(self.side) @ label_size / 2 + 5)
-        return Box(*(label_middle - label_size / 2), *(label_middle + label_size / 2))
+        return PixelBox(*(label_middle - label_size / 2), *(label_middle + label_size / 2))
 
 
-class Layout(NamedTuple):
+class DiagramLayout(NamedTuple):
     """Where the blocks and the arrows of a panel are, in pixels."""
 
     boxes: dict
@@ -139,7 +139,7 @@ def block_diagram(panels, *, unit=(84, 40), caption, alt):
         finite, a shade outside 0 to 1, blocks on top of each other, an arrow without two blocks or
         room, a text without room
     """
-    require_some("panels", panels)
+    require_entries("panels", panels)
     require(
         isinstance(alt, str) and alt.strip(),
         ValueError,
@@ -152,35 +152,35 @@ def block_diagram(panels, *, unit=(84, 40), caption, alt):
         f"unit is {unit}; expected two lengths above 0, in pixels. "
         f"Give the width and the height of a block, such as (84, 40).",
     )
-    full_width = _widest_panel(_panel_layouts(panels, unit))
+    full_width = _max_diagram_width(_diagram_layouts(panels, unit))
 
     @cache
     def layouts(room):
         return _narrowed_layouts(panels, unit, room)
 
-    panel_draws = [lambda room, t=t: _panel_svg(t, panels[t], layouts(room)[t]) for t in panels]
+    draws = [lambda room, t=t: _diagram_svg(t, panels[t], layouts(room)[t]) for t in panels]
     tables = [_block_table(title, diagram) for title, diagram in panels.items()]
-    return Figure(side_by_side(panel_draws, least=full_width), tuple(tables), caption, alt)
+    return Figure(side_by_side(draws, least=full_width), tuple(tables), caption, alt)
 
 
-def _panel_layouts(panels, unit):
-    return {title: _panel_layout(title, diagram, unit) for title, diagram in panels.items()}
+def _diagram_layouts(panels, unit):
+    return {title: _diagram_layout(title, diagram, unit) for title, diagram in panels.items()}
 
 
-def _widest_panel(layouts):
+def _max_diagram_width(layouts):
     return max(layout.width for layout in layouts.values())
 
 
-def _panel_layout(title, diagram, unit):
+def _diagram_layout(title, diagram, unit):
     require_instance(repr(title), diagram, Diagram)
-    require_some(f"blocks of {title!r}", diagram.blocks)
+    require_entries(f"blocks of {title!r}", diagram.blocks)
     for name, block in diagram.blocks.items():
         _require_block(f"block {name!r} of {title!r}", block)
-    boxes = _block_boxes(title, diagram.blocks, unit)
-    arrows = [_checked_arrow(title, arrow, diagram, boxes) for arrow in diagram.arrows]
+    boxes = _block_pixel_boxes(title, diagram.blocks, unit)
+    arrows = [_checked_arrow_path(title, arrow, diagram, boxes) for arrow in diagram.arrows]
     for (name, block), box in zip(diagram.blocks.items(), boxes.values(), strict=True):
-        text_lines = _text_lines(block)
-        size = max(map(length_of, text_lines)) + 5, LINE * len(text_lines) if block.text else 0
+        text_lines = _block_text_lines(block)
+        size = max(map(text_width, text_lines)) + 5, LINE * len(text_lines) if block.text else 0
         block_room = box.right - box.left, box.bottom - box.top
         if size[0] > block_room[0] or size[1] > block_room[1]:
             raise ValueError(
@@ -189,13 +189,13 @@ def _panel_layout(title, diagram, unit):
                 f"Break its lines with \\n, or give the block or unit= more width or height."
             )
     for arrow in filter(lambda arrow: arrow.label, arrows):
-        names = [name for name, box in boxes.items() if box.meets(arrow.box())]
+        names = [name for name, box in boxes.items() if box.overlaps(arrow.label_box())]
         if names:
             raise ValueError(
                 f"the label {arrow.label!r} of {title!r} would lie on block {names[0]!r}; expected "
-                f"{length_of(arrow.label):.0f} pixels of room. Move the blocks apart or shorten it."
+                f"{text_width(arrow.label):.0f} pixels of room. Move the blocks apart or shorten."
             )
-    return Layout(boxes, arrows)
+    return DiagramLayout(boxes, arrows)
 
 
 def _require_block(name, block):
@@ -223,11 +223,11 @@ def _require_block(name, block):
     )
 
 
-def _block_boxes(title, blocks, unit):
+def _block_pixel_boxes(title, blocks, unit):
     """Return each block's place in pixels, the leftmost and the uppermost at 0."""
     origin_x, origin_y = (min(block[axis] for block in blocks.values()) for axis in (0, 1))
     boxes = {
-        name: Box(
+        name: PixelBox(
             (block.x - origin_x) * unit[0],
             (block.y - origin_y) * unit[1],
             (block.x + block.width - origin_x) * unit[0],
@@ -236,7 +236,7 @@ def _block_boxes(title, blocks, unit):
         for name, block in blocks.items()
     }
     for one, second in combinations(boxes, 2):
-        if boxes[one].meets(boxes[second]):
+        if boxes[one].overlaps(boxes[second]):
             raise ValueError(
                 f"blocks {one!r} and {second!r} of {title!r} lie on top of each other; expected a "
                 f"place for each. Move one by its width or height: {blocks[one]}, {blocks[second]}."
@@ -244,7 +244,7 @@ def _block_boxes(title, blocks, unit):
     return boxes
 
 
-def _checked_arrow(title, arrow, diagram, boxes):
+def _checked_arrow_path(title, arrow, diagram, boxes):
     if isinstance(arrow, str) or len(arrow) not in (2, 3):
         raise ShapeError(
             f"{title!r} has an arrow {arrow!r}; expected two names of blocks and at most a label. "
@@ -259,19 +259,19 @@ def _checked_arrow(title, arrow, diagram, boxes):
     has_return = any(tuple(other[:2]) == (arrow[1], arrow[0]) for other in diagram.arrows)
     start_box, end_box = boxes[arrow[0]], boxes[arrow[1]]
     other_boxes = [box for name, box in boxes.items() if name not in arrow[:2]]
-    arrow_points = _straight_line(start_box, end_box, other_boxes, keep_left=has_return)
-    if _collides(arrow_points, other_boxes):
-        arrow_points = _detour(start_box, end_box, other_boxes)
+    arrow_points = _straight_arrow_ends(start_box, end_box, other_boxes, keep_left=has_return)
+    if _path_crosses_boxes(arrow_points, other_boxes):
+        arrow_points = _detour_corners(start_box, end_box, other_boxes)
     if np.hypot(*np.subtract(arrow_points[0], arrow_points[-1])) < _MIN_LENGTH:
         raise ValueError(
             f"{title!r} has an arrow {arrow!r} without room; expected {_MIN_LENGTH} pixels or more "
             f"between its two blocks. Move them apart."
         )
     label = printable(arrow[2]) if len(arrow) == 3 else ""
-    return Arrow(arrow_points, label, _label_direction(arrow_points, keep_left=has_return))
+    return ArrowPath(arrow_points, label, _label_direction(arrow_points, keep_left=has_return))
 
 
-def _straight_line(start, end, others, *, keep_left):
+def _straight_arrow_ends(start, end, others, *, keep_left):
     """Return the ends of a short line between two rectangles, past the others where it can be.
 
     With an arrow back beside it, each of the two keeps to the left.
@@ -280,13 +280,13 @@ def _straight_line(start, end, others, *, keep_left):
         max(start[axis], end[axis]) - min(start[axis + 2], end[axis + 2]) for axis in (0, 1)
     ]
     wider_axis = int(axis_gaps[0] < axis_gaps[1])
-    lines = [_line_across_gap(start, end, wider_axis, keep_left=keep_left)]
+    lines = [_arrow_ends_across_gap(start, end, wider_axis, keep_left=keep_left)]
     if min(axis_gaps) > 0:  # a corner looks at a corner: the line may leave by either edge
-        lines.append(_line_across_gap(start, end, 1 - wider_axis, keep_left=keep_left))
-    return next((candidate for candidate in lines if not _collides(candidate, others)), lines[0])
+        lines.append(_arrow_ends_across_gap(start, end, 1 - wider_axis, keep_left=keep_left))
+    return next((line for line in lines if not _path_crosses_boxes(line, others)), lines[0])
 
 
-def _line_across_gap(start, end, gap_axis, *, keep_left):
+def _arrow_ends_across_gap(start, end, gap_axis, *, keep_left):
     """Return the ends of a line over the gap along one axis: 0 from left to right, 1 downwards."""
     side = 1 - gap_axis
     is_forward = start[gap_axis] < end[gap_axis]
@@ -322,27 +322,27 @@ def _label_direction(line_points, *, keep_left):
     return normal if normal[1] < -1e-9 or (abs(normal[1]) < 1e-9 and normal[0] > 0) else -normal
 
 
-def _line_crosses(segment, box):
+def _segment_crosses(segment, box):
     """Tell whether a straight line runs through a rectangle, by places on the line."""
     points = np.linspace(*segment, 200)
     is_within = (points > (box.left + 1, box.top + 1)) & (points < (box.right - 1, box.bottom - 1))
     return is_within.all(axis=1).any()
 
 
-def _detour(start_box, end, others):
+def _detour_corners(start, end, others):
     """Return the corners of an arrow around what is between two blocks of a row or of a column.
 
     It goes below a row and to the right of a column, or the other way if that way is free alone.
     """
-    is_row = start_box.top < end.bottom and end.top < start_box.bottom
-    paths = [_way(start_box, end, others, is_row=is_row, is_far=is_far) for is_far in (True, False)]
-    return next((candidate for candidate in paths if not _collides(candidate, others)), paths[0])
+    is_row = start.top < end.bottom and end.top < start.bottom
+    paths = [_side_detour(start, end, others, is_row=is_row, is_far=far) for far in (True, False)]
+    return next((path for path in paths if not _path_crosses_boxes(path, others)), paths[0])
 
 
-def _way(start_box, end_box, other_boxes, *, is_row, is_far):
+def _side_detour(start_box, end_box, other_boxes, *, is_row, is_far):
     axis, edge_index = int(not is_row), (3 if is_far else 1) - int(not is_row)
-    edges = [box.middle[axis] for box in (start_box, end_box)]
-    obstacles = [box for box in other_boxes if min(edges) < box.middle[axis] < max(edges)]
+    edges = [box.centre[axis] for box in (start_box, end_box)]
+    obstacles = [box for box in other_boxes if min(edges) < box.centre[axis] < max(edges)]
     edge_positions = [box[edge_index] for box in (start_box, end_box, *obstacles)]
     detour_position = max(edge_positions) + _DETOUR if is_far else min(edge_positions) - _DETOUR
     corners = [
@@ -354,35 +354,35 @@ def _way(start_box, end_box, other_boxes, *, is_row, is_far):
     return corners if is_row else [corner[::-1] for corner in corners]
 
 
-def _collides(line_points, boxes):
-    return any(_line_crosses(segment, box) for segment in pairwise(line_points) for box in boxes)
+def _path_crosses_boxes(line_points, boxes):
+    return any(_segment_crosses(segment, box) for segment in pairwise(line_points) for box in boxes)
 
 
-def _text_lines(block):
+def _block_text_lines(block):
     return [printable(line) for line in str(block.text).split("\n")]
 
 
-def _panel_svg(title, diagram, layout):
-    def draw(axes):
+def _diagram_svg(title, diagram, layout):
+    def draw_diagram(axes):
         axes.set(xlim=(0, layout.width), ylim=(layout.height, 0))
         axes.set_axis_off()
-        axes.set_title(printable(title), color=title_ink(title))
+        axes.set_title(printable(title), color=title_colour(title))
         for name, block in diagram.blocks.items():
             _draw_block(axes, block, layout.boxes[name])
         for arrow in layout.arrows:
             _draw_arrow(axes, arrow)
 
-    return draw_svg(draw, layout.width, layout.height)
+    return draw_svg(draw_diagram, layout.width, layout.height)
 
 
 def _narrowed_layouts(panels, unit, available_width):
     """Return the layouts of panels as narrow as a room, or as every text and arrow allows."""
-    layouts = _panel_layouts(panels, unit)
+    layouts = _diagram_layouts(panels, unit)
     for width_share in _WIDTH_SHARES:
-        if _widest_panel(layouts) <= available_width:
+        if _max_diagram_width(layouts) <= available_width:
             break
         try:
-            layouts = _panel_layouts(panels, (unit[0] * width_share, unit[1]))
+            layouts = _diagram_layouts(panels, (unit[0] * width_share, unit[1]))
         except ValueError:  # no room for a text or an arrow
             break
     return layouts
@@ -401,8 +401,8 @@ def _draw_block(axes, block, box):
     )
     frame_patch.set_clip_on(False)
     axes.add_patch(frame_patch)
-    text_lines = _text_lines(block)
-    x, y = box.middle
+    text_lines = _block_text_lines(block)
+    x, y = box.centre
     for line_number, line in enumerate(text_lines):
         line_place = (x, y + LINE * (line_number - (len(text_lines) - 1) / 2))
         axes.text(*line_place, line, color=text_colour, ha="center", va="center_baseline")
@@ -414,7 +414,7 @@ def _block_colours(block):
     if block.dashed:
         return "none", frame_colour, frame_colour
     if block.shade is not None:
-        tint_level = int(levels_of(_rounded_tint(block)[0], 0, 1))
+        tint_level = int(to_colour_levels(_rounded_shade_and_text(block)[0], 0, 1))
         return SEQUENTIAL.cells[tint_level], frame_colour, SEQUENTIAL.texts[tint_level]
     if block.head is not None:
         head_number = block.head % len(HEADS.cells)
@@ -435,30 +435,30 @@ def _draw_arrow(axes, arrow):
     arrow_patch.set_clip_on(False)
     axes.add_patch(arrow_patch)
     if arrow.label:
-        label_box = arrow.box()
-        axes.text(*label_box.middle, arrow.label, ha="center", va="center_baseline")
+        label_box = arrow.label_box()
+        axes.text(*label_box.centre, arrow.label, ha="center", va="center_baseline")
 
 
 def _block_table(title, diagram):
     """Write down each block's text; where blocks have tints or arrows, these too."""
     blocks = diagram.blocks
-    columns = {"text": [" ".join(_text_lines(block)) for block in blocks.values()]}
+    columns = {"text": [" ".join(_block_text_lines(block)) for block in blocks.values()]}
     if any(block.shade is not None for block in blocks.values()):
-        columns["tint"] = [_rounded_tint(block)[1] for block in blocks.values()]
+        columns["tint"] = [_rounded_shade_and_text(block)[1] for block in blocks.values()]
     if diagram.arrows:
-        columns["arrows to"] = [_arrow_targets(name, diagram.arrows) for name in blocks]
+        columns["arrows to"] = [_arrow_targets_text(name, diagram.arrows) for name in blocks]
     cells = np.array(list(columns.values())).T
     return Table(printable(title), cells, [*map(printable, blocks)], [*columns], "block")
 
 
-def _rounded_tint(block):
+def _rounded_shade_and_text(block):
     """Return a block's shade rounded, and as it is written; 0 and nothing where it has none."""
     if block.shade is None:
         return 0.0, ""
-    rounded_shades, texts = rounded(np.array([block.shade], dtype=float))
+    rounded_shades, texts = round_with_text(np.array([block.shade], dtype=float))
     return rounded_shades[0], texts[0]
 
 
-def _arrow_targets(name, arrows):
+def _arrow_targets_text(name, arrows):
     arrow_ends = [arrow[1:] for arrow in arrows if arrow[0] == name]
     return ", ".join(f"{to} ({label[0]})" if label else str(to) for to, *label in arrow_ends)

@@ -105,7 +105,7 @@ class Figure:
         return {"text/plain": self.text(), "text/html": self.html()}
 
 
-def rounded(array, *, fine=False):
+def round_with_text(array, *, fine=False):
     """Round an array as `show` prints it, to 4 decimals.
 
     Parameters
@@ -127,7 +127,7 @@ def rounded(array, *, fine=False):
     return texts.astype(float), texts
 
 
-def require_some(name, panels):
+def require_entries(name, panels):
     """Require a dict with at least one entry."""
     if not isinstance(panels, dict) or not panels:
         raise ValueError(
@@ -136,7 +136,7 @@ def require_some(name, panels):
         )
 
 
-def require_numbers(name, array, axes, *, limits=(-np.inf, np.inf), log=False, **entries):
+def require_plottable(name, array, axes, *, limits=(-np.inf, np.inf), log=False, **entries):
     """Require finite numbers with these axes, and what belongs to each entry of an axis.
 
     Parameters
@@ -172,12 +172,12 @@ def require_numbers(name, array, axes, *, limits=(-np.inf, np.inf), log=False, *
         raise ValueError(f"{name} is {array[position]} at position {position}; expected {demand}")
 
 
-def shortened(name):
+def short_label(name):
     """Cut a long name for the picture; the table has it in full."""
     return name if len(name) <= 20 else name[:19] + "…"
 
 
-def in_two(text, max_length):
+def on_two_lines(text, max_length):
     """Break a text longer than so many signs over two lines, at the blank nearest its middle."""
     blank_positions = [break_position for break_position, char in enumerate(text) if char == " "]
     if len(text) <= max_length or not blank_positions:

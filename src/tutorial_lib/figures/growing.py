@@ -38,40 +38,42 @@ def watch(training, start, steps):
     TypeError : steps is no whole number
     """
     require_value("steps", steps, "integer")
-    previous_model, model, losses, screen = start, start, [], _Screen()
+    previous_model, model, losses, screen = start, start, [], _CellOutput()
     outcome = ""
     with np.errstate(all="ignore"):  # what overflows is told once, at the end
         try:
-            screen.show(_Sketch(losses, steps))
+            screen.replace_picture(_CurveSketch(losses, steps))
             for _, loss, new_model in training:
                 if not np.isfinite(loss):
                     raise FloatingPointError(f"The loss of step {len(losses) + 1} is {loss}.")
                 losses.append(float(loss))
                 previous_model, model = model, new_model
-                screen.show_seldom(_Sketch(losses, steps))
+                screen.replace_stale_picture(_CurveSketch(losses, steps))
         except KeyboardInterrupt:
             outcome = " Stopped; the model is kept."
         except FloatingPointError as error:
             model_message = f" Kept is the model before step {len(losses)}." if losses else ""
             model, outcome = previous_model, f" {error}{model_message}"
     with contextlib.suppress(KeyboardInterrupt):  # Stop was pressed as the last step ended
-        screen.show(_final_figure(losses, _progress_text(losses, steps) + outcome))
+        screen.replace_picture(
+            _final_loss_chart(losses, _training_progress(losses, steps) + outcome)
+        )
     return model
 
 
-def _progress_text(losses, steps):
+def _training_progress(losses, steps):
     if not losses:
         return f"No step of {steps} is done: the model is as it was."
     return f"Step {len(losses)} of {steps}: the loss is {losses[-1]:.3f}."
 
 
-class _Screen:
+class _CellOutput:
     """The place below a cell where one picture follows the other."""
 
     def __init__(self):
         self.display_handle, self.drawn_at = None, time.monotonic()
 
-    def show(self, picture):
+    def replace_picture(self, picture):
         """Put a picture in the place of the last; without a notebook, print the last alone."""
         display = getattr(builtins, "display", None)  # as in IPython; a page that runs has its like
         self.drawn_at = time.monotonic()
@@ -79,16 +81,16 @@ class _Screen:
             self.display_handle.update(picture)
         elif display is not None:
             self.display_handle = display(picture, display_id=True)
-        elif not isinstance(picture, _Sketch):
+        elif not isinstance(picture, _CurveSketch):
             print(picture.caption)
 
-    def show_seldom(self, picture):
+    def replace_stale_picture(self, picture):
         """Do so where the last has stood for a while."""
         if time.monotonic() - self.drawn_at > PAUSE_S:
-            self.show(picture)
+            self.replace_picture(picture)
 
 
-def _mean_losses(losses, steps):
+def _binned_losses(losses, steps):
     """Return the places and heights of at most MOST points, and how many steps each one is of."""
     span_steps = -(-max(steps, len(losses), 1) // MAX_POINTS)
     point_losses = [np.mean(losses[i : i + span_steps]) for i in range(0, len(losses), span_steps)]
@@ -97,15 +99,15 @@ def _mean_losses(losses, steps):
 
 
 @dataclass(frozen=True)
-class _Sketch:
+class _CurveSketch:
     """The curve so far, drawn in no time, without its table."""
 
     losses: list
     steps: int
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        text = _progress_text(self.losses, self.steps)
-        ends, losses, _ = _mean_losses(self.losses, self.steps)
+        text = _training_progress(self.losses, self.steps)
+        ends, losses, _ = _binned_losses(self.losses, self.steps)
         top = max(losses, default=1.0) or 1.0
         x_pixels, y_pixels = 10 + 380 * ends / max(self.steps, *ends, 1), 180 - 160 * losses / top
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(x_pixels, y_pixels, strict=True))
@@ -121,7 +123,7 @@ class _Sketch:
 
 
 @dataclass(frozen=True)
-class _Sentence:
+class _TextOutput:
     """A sentence where there is no curve."""
 
     caption: str
@@ -130,10 +132,10 @@ class _Sentence:
         return {"text/plain": self.caption, "text/html": f"<p>{escape(self.caption)}</p>"}
 
 
-def _final_figure(losses, caption):
+def _final_loss_chart(losses, caption):
     """Return the figure that stays, with its table."""
     if not losses:
-        return _Sentence(caption)
-    last_steps, point_losses, steps_per_point = _mean_losses(losses, len(losses))
+        return _TextOutput(caption)
+    last_steps, point_losses, steps_per_point = _binned_losses(losses, len(losses))
     name = "loss" if steps_per_point == 1 else f"loss, mean of {steps_per_point} steps"
     return line_chart(last_steps, {"loss": point_losses}, labels=("step", name), caption=caption)

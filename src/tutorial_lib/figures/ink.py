@@ -15,21 +15,23 @@ LEVELS = 101  # steps of a colour scale; the numbers are written, nobody reads t
 CSS_COLOURS = {}  # stand-in -> CSS colours; a browser takes the last one that it understands
 
 
-class Scale(NamedTuple):
+class ColourScale(NamedTuple):
     """A colour scale as stand-ins: of the cells, and of the text that is legible on each."""
 
     cells: tuple
     texts: tuple
 
 
-def _stand_in(*css_colours):
+def _css_colour_stand_in(*css_colours):
     hex_code = f"#{0x010100 + len(CSS_COLOURS):06x}"
     CSS_COLOURS[hex_code] = css_colours
     return hex_code
 
 
-def _page_colour(light, dark):
-    return _stand_in(*([light] if light == dark else [light, f"light-dark({light},{dark})"]))
+def _light_dark_colour(light, dark):
+    return _css_colour_stand_in(
+        *([light] if light == dark else [light, f"light-dark({light},{dark})"])
+    )
 
 
 def _luminance(colour):
@@ -51,43 +53,46 @@ def _colour_ramp(*stops):
     return [to_hex(rgb) for rgb in np.stack(channel_ramps, axis=1)]
 
 
-def _colour_scale(light, dark):
+def _light_dark_scale(light, dark):
     inks = list(zip(_colour_ramp(*light), _colour_ramp(*dark), strict=True))
     text_inks = [_TEXT_INKS[_is_light(on_light), _is_light(on_dark)] for on_light, on_dark in inks]
-    return Scale(tuple(_page_colour(*colour_pair) for colour_pair in inks), tuple(text_inks))
+    return ColourScale(
+        tuple(_light_dark_colour(*colour_pair) for colour_pair in inks), tuple(text_inks)
+    )
 
 
 _TEXT_COLOURS = {True: "#000", False: "#fff"}
 _TEXT_INKS = {
-    (on_light, on_dark): _page_colour(_TEXT_COLOURS[on_light], _TEXT_COLOURS[on_dark])
+    (on_light, on_dark): _light_dark_colour(_TEXT_COLOURS[on_light], _TEXT_COLOURS[on_dark])
     for on_light in (True, False)
     for on_dark in (True, False)
 }
 
-INK = _stand_in("currentColor")
+INK = _css_colour_stand_in("currentColor")
 PAPER = _TEXT_INKS[False, True]  # what INK is not: white on light pages, black on dark ones
 HEAD_INKS = tuple(  # mixed with the text colour, so legible as text on either page
-    _stand_in(colour, f"color-mix(in srgb,{colour} 65%,currentColor)") for colour in HEAD_COLOURS
+    _css_colour_stand_in(colour, f"color-mix(in srgb,{colour} 65%,currentColor)")
+    for colour in HEAD_COLOURS
 )
 # Both end far from the page's colour; blue against orange survives every colour blindness.
-SEQUENTIAL = _colour_scale(
+SEQUENTIAL = _light_dark_scale(
     light=("#edf2f8", "#b7d0ea", "#72a6d6", "#2b6cb0", "#123c6e"),
     dark=("#1f2833", "#25466d", "#2f6cab", "#6aa6e0", "#cfe6ff"),
 )
-DIVERGING = _colour_scale(
+DIVERGING = _light_dark_scale(
     light=("#7f3603", "#d9822b", "#f1f1ef", "#6aa3d8", "#124a86"),
     dark=("#f2ac66", "#a85b18", "#262c33", "#2f6cab", "#93c6f6"),
 )
-HEADS = Scale(HEAD_COLOURS, (_TEXT_INKS[False, False],) * len(HEAD_COLOURS))
+HEADS = ColourScale(HEAD_COLOURS, (_TEXT_INKS[False, False],) * len(HEAD_COLOURS))
 
 
-def head_of(title):
+def head_number_in_title(title):
     """Return the number in a title such as "head 1" or "head 1: Bob", or None."""
     title_match = re.match(r"head (\d+)\b", title)
     return int(title_match[1]) if title_match else None
 
 
-def title_ink(title):
+def title_colour(title):
     """Return the colour of the head that a title names, or the page's text colour."""
-    head_number = head_of(title)
+    head_number = head_number_in_title(title)
     return INK if head_number is None else HEAD_INKS[head_number % len(HEAD_INKS)]

@@ -7,16 +7,28 @@ import numpy as np
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from tutorial_lib.describe import printable
-from tutorial_lib.figures.figure import Figure, Table, require_numbers, require_some, rounded
-from tutorial_lib.figures.ink import HEAD_INKS, INK, head_of
-from tutorial_lib.figures.svg import Ticks, draw_within, length_of, pretty, side_by_side
+from tutorial_lib.figures.figure import (
+    Figure,
+    Table,
+    require_entries,
+    require_plottable,
+    round_with_text,
+)
+from tutorial_lib.figures.ink import HEAD_INKS, INK, head_number_in_title
+from tutorial_lib.figures.svg import (
+    TickFormat,
+    draw_svg_within,
+    number_text,
+    side_by_side,
+    text_width,
+)
 
 _MARKERS = "osD^vPX*"
 _DASH_PATTERNS = (5, 2), (1, 1.5), (7, 2, 1, 2), (10, 3), (4, 1.5, 1, 1.5, 1, 1.5)
 _LINE_STYLES = ("-", *((0, gaps) for gaps in _DASH_PATTERNS))
 
 
-class Curve(NamedTuple):
+class NamedCurve(NamedTuple):
     """Named numbers; `values` are rounded, `texts` are what is written."""
 
     name: str
@@ -45,16 +57,17 @@ def line_chart(x, series, *, labels, caption, log=()):
     ShapeError : a curve with another number of points than x
     ValueError : no curve, NaN, or a number on a logarithmic axis that is not positive
     """
-    require_some("series", series)
-    require_numbers("x", x, "points", log="x" in log)
+    require_entries("series", series)
+    require_plottable("x", x, "points", log="x" in log)
     for name, y in series.items():
-        require_numbers(name, y, "x", x=x, log="y" in log)
-    x_values = Curve("x", *rounded(x, fine="x" in log))
-    curves = [Curve(printable(name), *rounded(y, fine="y" in log)) for name, y in series.items()]
+        require_plottable(name, y, "x", x=x, log="y" in log)
+    x_values = NamedCurve("x", *round_with_text(x, fine="x" in log))
+    rounded = {name: round_with_text(y, fine="y" in log) for name, y in series.items()}
+    curves = [NamedCurve(printable(name), *values) for name, values in rounded.items()]
 
-    def picture(room):
+    def svg_for_width(room):
         chart_height = 130 + 0.25 * room
-        return draw_within(
+        return draw_svg_within(
             lambda axes: _draw_chart(axes, x_values, curves, labels, log), room, chart_height
         )
 
@@ -66,13 +79,13 @@ def line_chart(x, series, *, labels, caption, log=()):
         f"{curve.name}: {curve.texts[0]} at {first_x}, {curve.texts[-1]} at {last_x}."
         for curve in curves
     )
-    return Figure(side_by_side([picture]), (table,), caption, alt)
+    return Figure(side_by_side([svg_for_width]), (table,), caption, alt)
 
 
 def _draw_chart(axes, x_values, curves, labels, log):
     marker_step = -(-len(x_values.values) // 12)  # markers tell curves apart; more would hide them
     for curve_index, curve in enumerate(curves):
-        head_number = head_of(curve.name)
+        head_number = head_number_in_title(curve.name)
         axes.plot(
             x_values.values,
             curve.values,
@@ -86,8 +99,8 @@ def _draw_chart(axes, x_values, curves, labels, log):
     axes.set(xlabel=labels[0], ylabel=labels[1])
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color=INK, alpha=0.15, linewidth=0.8)
-    _draw_axis_scale(axes, "x", x_values.values, "x" in log)
-    _draw_axis_scale(axes, "y", np.concatenate([curve.values for curve in curves]), "y" in log)
+    _set_axis_scale(axes, "x", x_values.values, "x" in log)
+    _set_axis_scale(axes, "y", np.concatenate([curve.values for curve in curves]), "y" in log)
     if len(curves) > 1:
         legend_place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
         ncols = legend_columns(axes, [curve.name for curve in curves])
@@ -96,12 +109,12 @@ def _draw_chart(axes, x_values, curves, labels, log):
 
 def legend_columns(axes, names):
     """Return in how many columns the names of a key stand above the axes, as even as they can."""
-    entry_width = 70 + max(map(length_of, names))
+    entry_width = 70 + max(map(text_width, names))
     n_rows = -(-len(names) // max(1, int(axes.bbox.width // entry_width)))
     return -(-len(names) // n_rows)
 
 
-def _draw_axis_scale(axes, name, values, is_log):
+def _set_axis_scale(axes, name, values, is_log):
     """Mark the points themselves where there is room for their names, round numbers otherwise."""
     axis = {"x": axes.xaxis, "y": axes.yaxis}[name]
     scale_positions = np.unique(np.log(values) if is_log else values)
@@ -113,7 +126,7 @@ def _draw_axis_scale(axes, name, values, is_log):
         axis.set_major_locator(MaxNLocator("auto", integer=True, steps=(1, 2, 5, 10)))
     tick_gaps = np.diff(scale_positions) / (np.ptp(scale_positions) or 1)
     if name == "x" and tick_gaps.size and tick_gaps.min() > 0.11:
-        label_width = 8 + max(length_of(pretty(value)) for value in values)
+        label_width = 8 + max(text_width(number_text(value)) for value in values)
         tick_step = math.ceil(label_width / (tick_gaps.min() * axes.bbox.width))
         axis.set_major_locator(FixedLocator(np.unique(values)[::tick_step]))
-    axis.set_major_formatter(Ticks(is_log=is_log))
+    axis.set_major_formatter(TickFormat(is_log=is_log))

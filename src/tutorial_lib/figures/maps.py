@@ -13,13 +13,13 @@ from tutorial_lib.describe import as_fraction, printable
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
-    require_numbers,
-    require_some,
-    rounded,
-    shortened,
+    require_entries,
+    require_plottable,
+    round_with_text,
+    short_label,
 )
-from tutorial_lib.figures.ink import DIVERGING, INK, PAPER, SEQUENTIAL, title_ink
-from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, pretty, side_by_side
+from tutorial_lib.figures.ink import DIVERGING, INK, PAPER, SEQUENTIAL, title_colour
+from tutorial_lib.figures.svg import LINE, RULE, draw_svg, number_text, side_by_side, text_width
 
 _MAX_WIDTH, _LOW, _HIGH = 64, 30, 42  # widest cell with a number, its least and its largest height
 _MAX_SQUARE_SIDE, _MAX_SIDE = 28, 448  # widest cell without, and the longest side of such a map
@@ -28,14 +28,14 @@ FIXED = "fixed offset"  # the last column of a framed grid
 _FRAME_LINES = ((2.8, PAPER, 2), (1, INK, 2.2))  # from the edge, colour, width
 
 
-class Names(NamedTuple):
+class AxisNames(NamedTuple):
     """What one axis of a grid is, and what its entries are."""
 
     axis: str
     entries: list
 
 
-class Grid(NamedTuple):
+class LabelledGrid(NamedTuple):
     """A matrix with its names; `numbers` are rounded, `texts` are what is written.
 
     `framed` are booleans: a frame stands in these cells, and a line before the last column, which
@@ -45,8 +45,8 @@ class Grid(NamedTuple):
     title: str
     numbers: np.ndarray
     texts: np.ndarray
-    rows: Names
-    columns: Names
+    rows: AxisNames
+    columns: AxisNames
     framed: np.ndarray | None = None
 
 
@@ -71,21 +71,21 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     ShapeError : another number of axes, or of tokens
     ValueError : NaN, weights outside 0 to 1, or no such fraction
     """
-    axis, tokens = _axis_and_entries(tokens, "query")
+    axis, tokens = _axis_and_names(tokens, "query")
     key_names = tokens if key_tokens is None else key_tokens
     words = "tokens key_tokens" if np.ndim(weights) == 2 else "heads tokens key_tokens"
-    require_numbers("weights", weights, words, limits=(0, 1), tokens=tokens, key_tokens=key_names)
-    rows, columns = _names(axis, tokens), _names("key", key_names)
+    require_plottable("weights", weights, words, limits=(0, 1), tokens=tokens, key_tokens=key_names)
+    rows, columns = _axis_names(axis, tokens), _axis_names("key", key_names)
     heads = weights.reshape(-1, *weights.shape[-2:])  # (H, T, S)
     titles = ["weights"] if weights.ndim == 2 else [f"head {head}" for head in range(len(heads))]
     head_matrices = zip(titles, *_numbers_and_texts(heads, fractions), strict=True)
-    grids = [Grid(title, numbers, texts, rows, columns) for title, numbers, texts in head_matrices]
-    colour_levels = [levels_of(grid.numbers, 0, 1) for grid in grids]
+    grids = [LabelledGrid(*matrix, rows, columns) for matrix in head_matrices]
+    colour_levels = [to_colour_levels(grid.numbers, 0, 1) for grid in grids]
     colour_key = colour_bar("weight", SEQUENTIAL, (0, 0.5, 1))
     has_numbers = max(heads.shape[1:]) <= 8
     svg = draw_grids(grids, colour_levels, SEQUENTIAL, written=has_numbers, key=colour_key)
     alt = "Heat map of attention weights. " + " ".join(map(_strongest_weight, grids))
-    return Figure(svg, tuple(map(table_of, grids)), caption, alt)
+    return Figure(svg, tuple(map(grid_table, grids)), caption, alt)
 
 
 def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption):
@@ -113,121 +113,126 @@ def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption):
     ShapeError : not two axes, or as many names as entries are expected
     ValueError : no array, NaN, or no such fraction
     """
-    require_some("arrays", arrays)
-    grids = [
-        grid_of(name, array, rows=_of(rows, name), columns=_of(columns, name), fractions=fractions)
-        for name, array in arrays.items()
-    ]
-    colours, lowest, highest = _shared_scale(grids)
-    steps = [levels_of(grid.numbers, lowest, highest) for grid in grids]
+    require_entries("arrays", arrays)
+    grids = []
+    for title, array in arrays.items():
+        names = {"rows": _names_for_title(rows, title), "columns": _names_for_title(columns, title)}
+        grids.append(labelled_grid(title, array, **names, fractions=fractions))
+    colours, lowest, highest = _shared_colour_scale(grids)
+    steps = [to_colour_levels(grid.numbers, lowest, highest) for grid in grids]
     if all(array.dtype == bool for array in arrays.values()):
-        colour_key, grid_summaries = _visibility_bar(), " ".join(map(_visibility_summary, grids))
+        colour_key, grid_summaries = _mask_legend(), " ".join(map(_visibility_summary, grids))
     else:
         colour_key = colour_bar("value", colours, (lowest, (lowest + highest) / 2, highest))
         grid_summaries = " ".join(map(_extremes_summary, grids))
     alt = f"Grid of {'signed numbers' if lowest else 'cells'}. {grid_summaries}"
     svg = draw_grids(grids, steps, colours, written=all(map(_numbers_fit, grids)), key=colour_key)
-    return Figure(svg, tuple(map(table_of, grids)), caption, alt)
+    return Figure(svg, tuple(map(grid_table, grids)), caption, alt)
 
 
-def _shared_scale(grids):
+def _shared_colour_scale(grids):
     """Return one colour scale for all grids, its lowest number and its highest."""
     max_abs = max(np.abs(grid.numbers).max() for grid in grids) or 1.0
     is_signed = any((grid.numbers < 0).any() for grid in grids)
     return (DIVERGING, -max_abs, max_abs) if is_signed else (SEQUENTIAL, 0.0, max_abs)
 
 
-def _of(names, title):
+def _names_for_title(names, title):
     return names.get(title) if isinstance(names, dict) else names
 
 
-def grid_of(title, array, *, rows, columns, fractions=False):
-    """Return a matrix of finite numbers as a Grid; names and fractions as in `signed_maps`.
+def labelled_grid(title, array, *, rows, columns, fractions=False):
+    """Return a matrix of finite numbers as a LabelledGrid; names and fractions as in `signed_maps`.
 
     Booleans are 1 and 0, and are written as `show` writes them.
     """
     is_bool = isinstance(array, np.ndarray) and array.dtype == bool
     numbers = array.astype(int) if is_bool else array
-    (axis_0, rows), (axis_1, columns) = _axis_and_entries(rows), _axis_and_entries(columns)
-    require_numbers(title, numbers, "rows columns", rows=rows, columns=columns)
+    (axis_0, rows), (axis_1, columns) = _axis_and_names(rows), _axis_and_names(columns)
+    require_plottable(title, numbers, "rows columns", rows=rows, columns=columns)
     numbers, texts = _numbers_and_texts(numbers, fractions)
     texts = np.where(array, "✓", "·") if is_bool else texts
-    axes = _names(axis_0, rows or range(len(array))), _names(axis_1, columns or range(len(array.T)))
-    return Grid(title, numbers, texts, *axes)
+    row_names = _axis_names(axis_0, rows or range(len(array)))
+    column_names = _axis_names(axis_1, columns or range(len(array.T)))
+    return LabelledGrid(title, numbers, texts, row_names, column_names)
 
 
 def _numbers_and_texts(array, fractions):
     """Return what is drawn and what is written: decimals, or the fractions that the numbers are."""
     if not fractions:
-        return rounded(array)
+        return round_with_text(array)
     texts = np.array([as_fraction(entry) for entry in array.ravel().tolist()])
     numbers = np.array([float(Fraction(text)) for text in texts.tolist()])
     return numbers.reshape(array.shape), texts.reshape(array.shape)
 
 
-def _axis_and_entries(names, axis=""):
+def _axis_and_names(names, axis=""):
     """Return the name of an axis and those of its entries, either of which may be left out."""
     is_pair = isinstance(names, tuple) and len(names) == 2 and not isinstance(names[1], str)
     axis, entries = names if is_pair else (axis, names)
     return axis, entries if entries is None else list(entries)
 
 
-def _names(axis, entries):
-    return Names(axis, [printable(entry) for entry in entries])
+def _axis_names(axis, entries):
+    return AxisNames(axis, [printable(entry) for entry in entries])
 
 
-def levels_of(numbers, low, high):
+def to_colour_levels(numbers, low, high):
     """Return the steps of a colour scale that numbers from low to high fall on."""
     last_level = len(SEQUENTIAL.cells) - 1
     return np.rint(np.clip((numbers - low) / (high - low), 0, 1) * last_level).astype(int)
 
 
 def _numbers_fit(grid):
-    return len(grid.rows.entries) <= 12 and _number_width(grid) * len(grid.columns.entries) <= 480
+    return len(grid.rows.entries) <= 12 and _number_px(grid) * len(grid.columns.entries) <= 480
 
 
-def _number_width(grid):
+def _number_px(grid):
     """Return the pixels that the longest number of a grid needs."""
-    return max(26, 8.5 + max(map(length_of, grid.texts.ravel().tolist())))
+    return max(26, 8.5 + max(map(text_width, grid.texts.ravel().tolist())))
 
 
 def draw_grids(grids, levels, scale, *, written, key):
     """Return the pictures of grids, with or without their numbers, and the key to their colours."""
-    draw_grid = _draw_numbered if written else _draw_unnumbered
-    cells = [_number_width(grid) if written else 12 for grid in grids]
-    least = max(_margin(g) + len(g.columns.entries) * c for g, c in zip(grids, cells, strict=True))
+    draw_grid = _numbered_grid_svg if written else _unnumbered_grid_svg
+    px = [_number_px(grid) if written else 12 for grid in grids]
+    least = max(
+        _row_names_px(g) + len(g.columns.entries) * c for g, c in zip(grids, px, strict=True)
+    )
     panels = zip(grids, levels, strict=True)
     panel_draws = [lambda room, panel=panel: draw_grid(*panel, scale, room) for panel in panels]
     return side_by_side(panel_draws, least=least, key=key)
 
 
-def _margin(grid):
+def _row_names_px(grid):
     """Return the pixels left of a grid: the names of its rows, and of their axis."""
-    names_width = max(length_of(shortened(entry)) for entry in grid.rows.entries)
+    names_width = max(text_width(short_label(entry)) for entry in grid.rows.entries)
     return names_width + 12 + (LINE + 4 if grid.rows.axis else 0)
 
 
-def _draw_numbered(grid, colour_levels, colour_scale, room):
+def _numbered_grid_svg(grid, colour_levels, colour_scale, room):
     """Return the SVG of a grid with its numbers, in cells as wide as the room allows."""
-    cell_width = (room - _margin(grid)) / colour_levels.shape[1]
-    cell_width = max(_number_width(grid), min(_MAX_WIDTH, cell_width))
+    n_rows, n_columns = colour_levels.shape
+    cell_width = (room - _row_names_px(grid)) / n_columns
+    cell_width = max(_number_px(grid), min(_MAX_WIDTH, cell_width))
     cell_height = max(_LOW, min(_HIGH, 0.7 * cell_width))
 
-    def draw(axes):
+    def draw_numbered_grid(axes):
         _draw_grid(axes, grid, colour_levels, colour_scale, (cell_width, cell_height))
-        _write_numbers(axes, grid.texts, colour_levels, colour_scale)
+        _write_cell_numbers(axes, grid.texts, colour_levels, colour_scale)
 
-    return draw_svg(draw, colour_levels.shape[1] * cell_width, colour_levels.shape[0] * cell_height)
+    return draw_svg(draw_numbered_grid, n_columns * cell_width, n_rows * cell_height)
 
 
-def _draw_unnumbered(grid, steps, colour_scale, room):
+def _unnumbered_grid_svg(grid, steps, colour_scale, room):
     """Return the SVG of a grid of squares, too many for numbers."""
-    side_limits = min(room - _margin(grid), _MAX_SIDE) / steps.shape[1], _MAX_SIDE / steps.shape[0]
+    n_rows, n_columns = steps.shape
+    side_limits = min(room - _row_names_px(grid), _MAX_SIDE) / n_columns, _MAX_SIDE / n_rows
     square_side = max(4, min(_MAX_SQUARE_SIDE, *map(int, side_limits)))
     return draw_svg(
         lambda axes: _draw_grid(axes, grid, steps, colour_scale, (square_side, square_side)),
-        steps.shape[1] * square_side,
-        steps.shape[0] * square_side,
+        n_columns * square_side,
+        n_rows * square_side,
     )
 
 
@@ -235,15 +240,15 @@ def _draw_grid(axes, grid, colour_levels, colour_scale, cell_size):
     _draw_cells(axes, colour_levels, colour_scale, gap=0.03 if cell_size[1] > 9 else 0)
     has_frames = grid.framed is not None
     columns = grid.columns._replace(entries=grid.columns.entries[: -1 if has_frames else None])
-    _draw_names(axes.xaxis, columns, cell_size[0] - 4 * has_frames)
-    _draw_names(axes.yaxis, grid.rows, cell_size[1])
+    _draw_names_along_axis(axes.xaxis, columns, cell_size[0] - 4 * has_frames)
+    _draw_names_along_axis(axes.yaxis, grid.rows, cell_size[1])
     title_suffix = ", no frame" * (has_frames and not grid.framed.any())
-    axes.set_title(grid.title + title_suffix, color=title_ink(grid.title))
+    axes.set_title(grid.title + title_suffix, color=title_colour(grid.title))
     if has_frames:
-        _draw_frames(axes, grid.framed, cell_size)
+        _draw_cell_frames(axes, grid.framed, cell_size)
 
 
-def _draw_frames(axes, frame_mask, cell_size):
+def _draw_cell_frames(axes, frame_mask, cell_size):
     """Draw a frame into cells, parted from any colour by a rim, and part the last column by a line.
 
     Lengths are in pixels.
@@ -280,7 +285,7 @@ def _draw_cells(axes, colour_levels, scale, *, gap):
     axes.tick_params(length=0, pad=4)
 
 
-def _write_numbers(axes, texts, colour_levels, colour_scale):
+def _write_cell_numbers(axes, texts, colour_levels, colour_scale):
     for (row, column), text in np.ndenumerate(texts):
         text = re.sub(r"\.0+$", "", text).replace("-", "−")  # whole numbers stand out
         text_colour = colour_scale.texts[colour_levels[row, column]]
@@ -288,10 +293,10 @@ def _write_numbers(axes, texts, colour_levels, colour_scale):
         axes.text(column + 0.5, row + 0.5, text, color=text_colour, **text_alignment)
 
 
-def _draw_names(axis, names, room):
+def _draw_names_along_axis(axis, names, room):
     """Write the names along an axis, turned or thinned out where they have little room."""
-    shown_names = [shortened(entry) for entry in names.entries]
-    widest_name = max(map(length_of, shown_names))
+    shown_names = [short_label(entry) for entry in names.entries]
+    widest_name = max(map(text_width, shown_names))
     is_horizontal = axis.axis_name == "x"
     are_numbers = all(entry.isdigit() for entry in shown_names)
     name_room = widest_name + 4 if is_horizontal and are_numbers else LINE - 2
@@ -307,29 +312,29 @@ def _draw_names(axis, names, room):
 def colour_bar(label, scale, ticks):
     """Return the SVG of the key to a colour scale, as eleven of its colours."""
 
-    def draw(axes):
+    def draw_colour_bar(axes):
         last_level = len(scale.cells) - 1
         _draw_cells(axes, np.arange(0, last_level + 1, last_level // 10)[None], scale, gap=0.03)
-        tick_texts = [pretty(tick, 4) for tick in ticks]
+        tick_texts = [number_text(tick, 4) for tick in ticks]
         axes.set_xticks(np.linspace(0.5, 10.5, len(ticks)), tick_texts)
         axes.set_yticks([0.5], [label])
 
-    return draw_svg(draw, 220, 14)
+    return draw_svg(draw_colour_bar, 220, 14)
 
 
-def _visibility_bar():
+def _mask_legend():
     """Return the SVG of the key to booleans: the colours of False and of True."""
 
-    def draw(axes):
+    def draw_mask_legend(axes):
         _draw_cells(axes, np.array([[0, len(SEQUENTIAL.cells) - 1]]), SEQUENTIAL, gap=0.03)
         axes.set_xticks([0.5, 1.5], ["hidden ·", "seen ✓"])
         axes.set_yticks([])
 
-    return draw_svg(draw, 160, 14)
+    return draw_svg(draw_mask_legend, 160, 14)
 
 
-def table_of(grid):
-    """Return a Grid as the table that stands below the picture."""
+def grid_table(grid):
+    """Return a LabelledGrid as the table that stands below the picture."""
     corner_text = ", ".join(filter(None, (grid.rows.axis, grid.columns.axis)))
     return Table(grid.title, grid.texts, grid.rows.entries, grid.columns.entries, corner_text)
 

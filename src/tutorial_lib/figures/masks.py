@@ -6,9 +6,9 @@ import numpy as np
 
 from tutorial_lib.contract import require, require_value
 from tutorial_lib.describe import printable
-from tutorial_lib.figures.figure import Figure, Table, require_some
+from tutorial_lib.figures.figure import Figure, Table, require_entries
 from tutorial_lib.figures.ink import CSS_COLOURS, SEQUENTIAL
-from tutorial_lib.figures.svg import LINE, length_of, side_by_side
+from tutorial_lib.figures.svg import LINE, side_by_side, text_width
 
 _DRAWING_SIDE, _MAX_CELL = 144, 18  # pixels of the longer side of a drawing, and of a cell at most
 _STROKE = ";".join(f"stroke:{colour}" for colour in CSS_COLOURS[SEQUENTIAL.cells[62]])
@@ -35,7 +35,7 @@ def mask_panels(masks, *, caption, alt=None):
     ShapeError : other than two axes
     ValueError : no mask
     """
-    require_some("masks", masks)
+    require_entries("masks", masks)
     for title, mask in masks.items():
         require(
             isinstance(mask, np.ndarray) and mask.dtype == bool,
@@ -45,10 +45,10 @@ def mask_panels(masks, *, caption, alt=None):
         )
         require_value(repr(title), mask.astype(int), "T S")
     printed_masks = {printable(title): mask for title, mask in masks.items()}
-    panel_draws = [lambda room, t=t, m=m: _panel_svg(t, m) for t, m in printed_masks.items()]
-    min_width = max(_px_wide(title, mask) for title, mask in printed_masks.items())
-    counts = " ".join(f"{title}: {in_words(mask)}." for title, mask in printed_masks.items())
-    tables = tuple(_mask_table(title, mask) for title, mask in printed_masks.items())
+    panel_draws = [lambda room, t=t, m=m: _titled_mask_svg(t, m) for t, m in printed_masks.items()]
+    min_width = max(_mask_panel_px(title, mask) for title, mask in printed_masks.items())
+    counts = " ".join(f"{title}: {pair_count_text(mask)}." for title, mask in printed_masks.items())
+    tables = tuple(_seen_keys_table(title, mask) for title, mask in printed_masks.items())
     svg = side_by_side(panel_draws, least=min_width)
     return Figure(svg, tables, caption, alt or f"Masks, queries down and keys across. {counts}")
 
@@ -66,21 +66,21 @@ def mask_svg(mask, *, through=None):
     svg : str
     """
     T, S = mask.shape
-    path_elements = f'<path d="{_path(mask)}" style="{_stroke(1)}"/>' if mask.any() else ""
-    if through is not None and (indirect_pairs := through & ~mask).any():
-        path_elements += f'<path d="{_path(indirect_pairs)}" style="{_stroke(1)};opacity:.45"/>'
+    path_elements = f'<path d="{_mask_path(mask)}" style="{_stroke_css(1)}"/>' if mask.any() else ""
+    if through is not None and (indirect := through & ~mask).any():
+        path_elements += f'<path d="{_mask_path(indirect)}" style="{_stroke_css(1)};opacity:.45"/>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {S} {T}">'
         f'<rect width="{S}" height="{T}" style="{_HIDDEN_FILL}"/>{path_elements}</svg>'
     )
 
 
-def in_words(mask):
+def pair_count_text(mask):
     """Say how many pairs a mask allows."""
     return f"{int(mask.sum()):,} of {mask.size:,} pairs"
 
 
-def _path(mask, *, cell=1, top_margin=0):
+def _mask_path(mask, *, cell=1, top_margin=0):
     """Return one path: a line for each run of keys in a row, whose dashes are its cells."""
     segments = []
     for row, row_flags in enumerate(mask.tolist()):
@@ -94,34 +94,35 @@ def _path(mask, *, cell=1, top_margin=0):
     return "".join(segments)
 
 
-def _stroke(cell_size):
+def _stroke_css(cell_size):
     dashes = f"{_PAINTED * cell_size:.4g} {_GAP_SHARE * cell_size:.4g}"
     return f"fill:none;{_STROKE};stroke-width:{_PAINTED * cell_size:.4g};stroke-dasharray:{dashes}"
 
 
-def _cell_size(mask):
+def _mask_cell_px(mask):
     return min(_MAX_CELL, _DRAWING_SIDE // max(mask.shape)) or _DRAWING_SIDE / max(mask.shape)
 
 
-def _px_wide(title, mask):
-    return round(max(LINE + mask.shape[1] * _cell_size(mask), length_of(title) * 1.1))
+def _mask_panel_px(title, mask):
+    return round(max(LINE + mask.shape[1] * _mask_cell_px(mask), text_width(title) * 1.1))
 
 
-def _panel_svg(title, mask):
+def _titled_mask_svg(title, mask):
     """Draw a mask below its title, with the names of both axes."""
-    cell = _cell_size(mask)
+    cell, width = _mask_cell_px(mask), _mask_panel_px(title, mask)
     grid_h, grid_w = (axis_length * cell for axis_length in mask.shape)
     grid_top, bottom = LINE + 6, 2 * LINE + 8 + grid_h
     key_label = f'<text x="{LINE + grid_w:g}" y="{bottom - 4:g}" text-anchor="end">key</text>'
     query_transform = f"translate(12 {grid_top + grid_h:g}) rotate(-90)"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_px_wide(title, mask)} {bottom:g}" '
-        f'style="width:100%;max-width:{_px_wide(title, mask)}px;height:auto;overflow:visible;'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom:g}" '
+        f'style="width:100%;max-width:{width}px;height:auto;overflow:visible;'
         f'font-family:inherit;font-size:14px;fill:currentColor">'
         f'<text x="0" y="14" style="font-weight:bold">{_escape_xml(title)}</text>'
         f'<text transform="{query_transform}">query</text>'
         f'<g transform="translate({LINE} {grid_top})"><rect width="{grid_w:g}" height="{grid_h:g}" '
-        f'style="{_HIDDEN_FILL}"/><path d="{_path(mask, cell=cell)}" style="{_stroke(cell)}"/></g>'
+        f'style="{_HIDDEN_FILL}"/><path d="{_mask_path(mask, cell=cell)}" '
+        f'style="{_stroke_css(cell)}"/></g>'
         f"{key_label}</svg>"
     )
 
@@ -130,14 +131,15 @@ def _escape_xml(text):
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _mask_table(title, mask):
+def _seen_keys_table(title, mask):
     """Say of each query how many keys it may look at, and which."""
-    cells = [[str(int(row.sum())), _key_spans(row)] for row in mask]
+    cells = [[str(int(row.sum())), _key_ranges(row)] for row in mask]
     queries = [str(query) for query in range(len(mask))]
-    return Table(f"{title}, {in_words(mask)}", np.array(cells), queries, ["keys", "which"], "query")
+    title = f"{title}, {pair_count_text(mask)}"
+    return Table(title, np.array(cells), queries, ["keys", "which"], "query")
 
 
-def _key_spans(row_flags):
+def _key_ranges(row_flags):
     """Write the places of the keys of a row, those in a run as 2–5."""
     ranges = []
     for is_seen, run_keys in groupby(range(len(row_flags)), key=row_flags.tolist().__getitem__):

@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.patches import FancyBboxPatch
 
 from tutorial_lib.describe import printable
-from tutorial_lib.figures.figure import Figure, Table, require_some
+from tutorial_lib.figures.figure import Figure, Table, require_entries
 from tutorial_lib.figures.ink import INK
-from tutorial_lib.figures.svg import RULE, draw_svg, length_of, side_by_side
+from tutorial_lib.figures.svg import RULE, draw_svg, side_by_side, text_width
 
 _BOX, _GAP, _MARGIN = (110, 40), 44, 12  # width and height of a box, pixels between two, around all
 _HEADER, _RAIL, _OPEN, _LEG = 28, 28, 46, 34  # heights of a title, of a rail, of an open end; pitch
@@ -17,7 +17,7 @@ _OPERATION_HEIGHT = 68  # height of what stands between two chains
 _MIN_BOX_PITCH = 76  # pixels of a box and the gap beside it
 
 
-class Chain(NamedTuple):
+class EinsumChain(NamedTuple):
     """One sum of products: a title, the arrays' names, their indices, those of the result."""
 
     title: str
@@ -30,25 +30,25 @@ class Chain(NamedTuple):
         """Every index once, in the order in which they appear."""
         return list(dict.fromkeys("".join(self.operands)))
 
-    def owners(self, index):
+    def operands_with_index(self, index):
         """Return the places of the arrays that have an index."""
         return [place for place, operand in enumerate(self.operands) if index in operand]
 
-    def is_joint(self, index):
+    def joins_neighbours(self, index):
         """Tell whether an index is summed between two neighbours: a line from box to box."""
-        owners = self.owners(index)
+        owners = self.operands_with_index(index)
         return index not in self.result and len(owners) == 2 and owners[1] == owners[0] + 1
 
     @property
-    def rails(self):
+    def shared_indices(self):
         """The other indices that several arrays share: a line below the boxes joins them."""
-        shared_indices = [index for index in self.indices if len(self.owners(index)) > 1]
-        return [index for index in shared_indices if not self.is_joint(index)]
+        shared = [i for i in self.indices if len(self.operands_with_index(i)) > 1]
+        return [index for index in shared if not self.joins_neighbours(index)]
 
     @property
     def height(self):
         """Pixels from the title to the labels of the open ends."""
-        return _HEADER + _BOX[1] + _RAIL * len(self.rails) + _OPEN
+        return _HEADER + _BOX[1] + _RAIL * len(self.shared_indices) + _OPEN
 
 
 def tensor_network(chains, *, between="", caption, alt=None):
@@ -71,15 +71,15 @@ def tensor_network(chains, *, between="", caption, alt=None):
     ValueError : no chain, other subscripts than letters with an arrow, an index of the result that
         no operand has, or another number of names than of operands
     """
-    require_some("chains", chains)
-    parsed_chains = [_parse_chain(title, *chain) for title, chain in chains.items()]
+    require_entries("chains", chains)
+    parsed_chains = [_parse_einsum(title, *chain) for title, chain in chains.items()]
     max_boxes = max(len(chain.names) for chain in parsed_chains)
     x_max = max_boxes * _BOX[0] + (max_boxes - 1) * _GAP + 2 * _MARGIN
     y_max = sum(chain.height for chain in parsed_chains) + _OPERATION_HEIGHT * (
         len(parsed_chains) - 1
     )
 
-    def picture(room):  # boxes and lines are scaled to it, texts are not
+    def svg_for_width(room):  # boxes and lines are scaled to it, texts are not
         px_width = max(min(x_max, room), _MIN_BOX_PITCH * max_boxes)
         return draw_svg(
             lambda axes: _draw_chains(axes, parsed_chains, between, (x_max, y_max)), px_width, y_max
@@ -87,10 +87,12 @@ def tensor_network(chains, *, between="", caption, alt=None):
 
     separator = f" Then {between}. " if between else " "
     alt = alt or "Tensor network. " + separator.join(_chain_alt(chain) for chain in parsed_chains)
-    return Figure(side_by_side([picture]), tuple(map(_chain_table, parsed_chains)), caption, alt)
+    return Figure(
+        side_by_side([svg_for_width]), tuple(map(_index_table, parsed_chains)), caption, alt
+    )
 
 
-def _parse_chain(title, subscripts, names):
+def _parse_einsum(title, subscripts, names):
     if not re.fullmatch(r"[A-Za-z]+(,[A-Za-z]+)*->[A-Za-z]*", subscripts):
         raise ValueError(
             f"{title!r} has subscripts {subscripts!r}; expected letters, commas and an arrow. "
@@ -109,10 +111,10 @@ def _parse_chain(title, subscripts, names):
             f"{title!r} has {len(names)} names for {len(operands)} operands, {subscripts!r}; "
             f"expected one for each. Give the names in the order of the operands."
         )
-    return Chain(printable(title), [printable(name) for name in names], operands, result)
+    return EinsumChain(printable(title), [printable(name) for name in names], operands, result)
 
 
-def _chain_table(chain):
+def _index_table(chain):
     """Say of each index which arrays have it, and what becomes of it."""
     rows = [
         ["●" if index in operand else "" for operand in chain.operands]
@@ -140,15 +142,15 @@ def _draw_chains(axes, chains, operation, full_size):
     chain_top = 0
     for chain_number, chain in enumerate(chains):
         if chain_number:
-            _draw_operation(axes, operation, full_size[0], chain_top)
+            _draw_operation_between(axes, operation, full_size[0], chain_top)
             chain_top += _OPERATION_HEIGHT
         _draw_chain(axes, chain, chain_top)
         chain_top += chain.height
 
 
-def _draw_operation(axes, text, width, top):
+def _draw_operation_between(axes, text, width, top):
     middle_x = width / 2
-    half_width = (length_of(text) / 2 + 20) * width / axes.bbox.width
+    half_width = (text_width(text) / 2 + 20) * width / axes.bbox.width
     if text:
         _draw_box(axes, (middle_x - half_width, top + 14), (2 * half_width, 32), round_corners=True)
         axes.text(middle_x, top + 30, text, ha="center", va="center_baseline", style="italic")
@@ -161,26 +163,26 @@ def _draw_chain(axes, chain, chain_top):
     axes.text(0, chain_top + 10, chain.title, va="center_baseline", weight="bold")
     box_top = chain_top + _HEADER
     for operand_index, name in enumerate(chain.names):
-        corner = _box_left(operand_index), box_top
+        corner = _box_left_x(operand_index), box_top
         _draw_box(axes, corner, _BOX)
-        box_middle = _box_left(operand_index) + _BOX[0] / 2, box_top + _BOX[1] / 2
+        box_middle = _box_left_x(operand_index) + _BOX[0] / 2, box_top + _BOX[1] / 2
         axes.text(*box_middle, name, ha="center", va="center_baseline")
-    for index in filter(chain.is_joint, chain.indices):
-        line_start = _box_left(chain.owners(index)[0]) + _BOX[0]
+    for index in filter(chain.joins_neighbours, chain.indices):
+        line_start = _box_left_x(chain.operands_with_index(index)[0]) + _BOX[0]
         _draw_line(axes, (line_start, line_start + _GAP), (box_top + _BOX[1] / 2,) * 2)
         axes.text(line_start + _GAP / 2, box_top + _BOX[1] / 2 - 9, index, ha="center")
-    _draw_legs(axes, chain, box_top + _BOX[1])
+    _draw_index_legs(axes, chain, box_top + _BOX[1])
 
 
-def _draw_legs(axes, chain, box_bottom):
+def _draw_index_legs(axes, chain, box_bottom):
     """Draw what hangs below the boxes: rails through shared indices, and open ends."""
-    open_end_y = box_bottom + _RAIL * len(chain.rails) + _OPEN - 24
-    for index in [chain_index for chain_index in chain.indices if not chain.is_joint(chain_index)]:
-        leg_xs = [_leg_x(chain, operand_index, index) for operand_index in chain.owners(index)]
+    open_end_y = box_bottom + _RAIL * len(chain.shared_indices) + _OPEN - 24
+    for index in [name for name in chain.indices if not chain.joins_neighbours(name)]:
+        leg_xs = [_index_leg_x(chain, n, index) for n in chain.operands_with_index(index)]
         line_top = box_bottom
-        if index in chain.rails:
-            line_top = box_bottom + _RAIL * (chain.rails.index(index) + 0.75)
-            _draw_rail(axes, leg_xs, (box_bottom, line_top))
+        if index in chain.shared_indices:
+            line_top = box_bottom + _RAIL * (chain.shared_indices.index(index) + 0.75)
+            _draw_index_rail(axes, leg_xs, (box_bottom, line_top))
         if index not in chain.result:
             axes.text(np.mean(leg_xs), line_top + 15, f"{index}, summed", ha="center")
             continue
@@ -189,7 +191,7 @@ def _draw_legs(axes, chain, box_bottom):
         axes.text(np.mean(leg_xs), open_end_y + 13, index, ha="center", va="center_baseline")
 
 
-def _draw_rail(axes, leg_xs, rail_span):
+def _draw_index_rail(axes, leg_xs, rail_span):
     box_bottom, rail_y = rail_span
     _draw_line(axes, (min(leg_xs), max(leg_xs)), (rail_y, rail_y))
     for leg_position in leg_xs:
@@ -197,16 +199,17 @@ def _draw_rail(axes, leg_xs, rail_span):
     axes.plot(leg_xs, [rail_y] * len(leg_xs), "o", markersize=5, color=INK, linestyle="none")
 
 
-def _leg_x(chain, operand_index, index):
+def _index_leg_x(chain, operand_index, index):
     """Return where the line of an index leaves a box: open ends outside, shared ones inside."""
-    leg_indices = [name for name in chain.operands[operand_index] if not chain.is_joint(name)]
+    own_indices = chain.operands[operand_index]
+    leg_indices = [name for name in own_indices if not chain.joins_neighbours(name)]
     opens_outward = 2 * operand_index < len(chain.operands) - 1
-    leg_indices.sort(key=lambda i: (i in chain.rails) == opens_outward)
+    leg_indices.sort(key=lambda i: (i in chain.shared_indices) == opens_outward)
     offset = leg_indices.index(index) - (len(leg_indices) - 1) / 2
-    return _box_left(operand_index) + _BOX[0] / 2 + _LEG * offset
+    return _box_left_x(operand_index) + _BOX[0] / 2 + _LEG * offset
 
 
-def _box_left(operand_index):
+def _box_left_x(operand_index):
     return _MARGIN + operand_index * (_BOX[0] + _GAP)
 
 

@@ -10,20 +10,20 @@ from tutorial_lib.describe import as_fraction, printable
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
-    require_numbers,
-    require_some,
-    rounded,
-    shortened,
+    require_entries,
+    require_plottable,
+    round_with_text,
+    short_label,
 )
-from tutorial_lib.figures.ink import INK, title_ink
-from tutorial_lib.figures.svg import LINE, RULE, draw_svg, length_of, side_by_side
+from tutorial_lib.figures.ink import INK, title_colour
+from tutorial_lib.figures.svg import LINE, RULE, draw_svg, side_by_side, text_width
 
 _AXES_HEIGHT = 140  # of a panel's axes, in pixels
 _NUMBER_ROOM = LINE + 4  # for a number beyond the end of its bar
 _PITCH_LIMITS = (46, 104)  # least and largest pixels from bar to bar
 
 
-class Panel(NamedTuple):
+class BarPanel(NamedTuple):
     """One panel: its title, the rounded heights of its bars, and what is written at their ends."""
 
     title: str
@@ -54,39 +54,40 @@ def bar_panels(panels, names, *, fractions=False, caption, alt=None):
     ShapeError : other than one axis, or another number of entries than of names
     ValueError : no array, NaN, infinity, or no such fraction
     """
-    require_some("panels", panels)
+    require_entries("panels", panels)
     names = [printable(name) for name in names]
-    rounded_panels = [_new_panel(title, array, names, fractions) for title, array in panels.items()]
-    min_width = len(names) * _min_pitch(rounded_panels, names)
-    draws = [lambda room, p=p: _panel_svg(p, names, max(min_width, room)) for p in rounded_panels]
+    rounded_panels = [_rounded_bar_panel(t, array, names, fractions) for t, array in panels.items()]
+    min_width = len(names) * _min_bar_pitch(rounded_panels, names)
+    draws = [lambda room, p=p: _bars_svg(p, names, max(min_width, room)) for p in rounded_panels]
     cells = np.stack([panel.texts for panel in rounded_panels], axis=1)
     table = Table("bars", cells, names, [panel.title for panel in rounded_panels])
-    alt = alt or "Bars. " + " ".join(_panel_alt(panel, names) for panel in rounded_panels)
+    alt = alt or "Bars. " + " ".join(_bars_alt_text(panel, names) for panel in rounded_panels)
     return Figure(side_by_side(draws, least=min_width + 8), (table,), caption, alt)
 
 
-def _new_panel(title, array, names, fractions):
-    require_numbers(title, array, "names", names=names)
+def _rounded_bar_panel(title, array, names, fractions):
+    require_plottable(title, array, "names", names=names)
     if not fractions:
-        return Panel(printable(title), *rounded(array))
+        return BarPanel(printable(title), *round_with_text(array))
     texts = [as_fraction(entry) for entry in array.tolist()]
-    return Panel(printable(title), np.array([float(Fraction(text)) for text in texts]), texts)
+    return BarPanel(printable(title), np.array([float(Fraction(text)) for text in texts]), texts)
 
 
-def _min_pitch(panels, names):
+def _min_bar_pitch(panels, names):
     """Return the pixels from bar to bar: room for every number, and for names if they are short."""
-    number_width = 5 + max(length_of(text) for panel in panels for text in panel.texts)
-    name_width = 8 + max(length_of(shortened(name)) for name in names)
+    number_width = 5 + max(text_width(text) for panel in panels for text in panel.texts)
+    name_width = 8 + max(text_width(short_label(name)) for name in names)
     return max(_PITCH_LIMITS[0], number_width, name_width if name_width <= _PITCH_LIMITS[1] else 0)
 
 
-def _panel_svg(panel, names, room):
+def _bars_svg(panel, names, room):
     pitch = min(_PITCH_LIMITS[1], (room - 8) / len(names))
-    return draw_svg(lambda axes: _plot(axes, panel, names, pitch), pitch * len(names), _AXES_HEIGHT)
+    width = pitch * len(names)
+    return draw_svg(lambda axes: _draw_bars(axes, panel, names, pitch), width, _AXES_HEIGHT)
 
 
-def _plot(axes, panel, names, bar_pitch):
-    colour = title_ink(panel.title)
+def _draw_bars(axes, panel, names, bar_pitch):
+    colour = title_colour(panel.title)
     bar_positions = np.arange(len(names)) + 0.5
     axes.bar(
         bar_positions,
@@ -99,9 +100,9 @@ def _plot(axes, panel, names, bar_pitch):
     axes.axhline(0, color=INK, linewidth=RULE)
     axes.set(xlim=(0, len(names)), ylim=_y_limits(panel.numbers), yticks=[])
     for bar_x, number, text in zip(bar_positions, panel.numbers, panel.texts, strict=True):
-        _write_number(axes, (bar_x, number), text)
-    axes.set_xticks(bar_positions, [shortened(name) for name in names])
-    if max(length_of(shortened(name)) for name in names) > bar_pitch:
+        _write_bar_number(axes, (bar_x, number), text)
+    axes.set_xticks(bar_positions, [short_label(name) for name in names])
+    if max(text_width(short_label(name)) for name in names) > bar_pitch:
         for tick_label in axes.get_xticklabels():
             tick_label.set(rotation=45, rotation_mode="anchor", ha="right", va="center")
     axes.tick_params(length=0, pad=4)
@@ -118,7 +119,7 @@ def _y_limits(numbers):
     return lowest_end - room_below * units_per_pixel, highest_end + room_above * units_per_pixel
 
 
-def _write_number(axes, bar_end, text):
+def _write_bar_number(axes, bar_end, text):
     """Write a number beyond the end of its bar: above one that rises, below one that falls."""
     is_negative = bar_end[1] < 0
     axes.annotate(
@@ -131,6 +132,6 @@ def _write_number(axes, bar_end, text):
     )
 
 
-def _panel_alt(panel, names):
+def _bars_alt_text(panel, names):
     named_texts = zip(names, panel.texts, strict=True)
     return f"{panel.title}: " + ", ".join(f"{name} {text}" for name, text in named_texts) + "."

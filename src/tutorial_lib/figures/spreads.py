@@ -8,14 +8,14 @@ from tutorial_lib.describe import printable
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
-    in_two,
-    require_numbers,
-    require_some,
-    rounded,
-    shortened,
+    on_two_lines,
+    require_entries,
+    require_plottable,
+    round_with_text,
+    short_label,
 )
 from tutorial_lib.figures.ink import HEAD_INKS, INK
-from tutorial_lib.figures.svg import RULE, Ticks, draw_within, length_of, side_by_side
+from tutorial_lib.figures.svg import RULE, TickFormat, draw_svg_within, side_by_side, text_width
 
 _ROW_HEIGHT, _TALL_ROW = 34, 42  # pixels from row to row, and where a name takes two lines
 _MAX_LINE_LENGTH = 20  # signs of a name on one line
@@ -44,35 +44,35 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
     ValueError : no row, NaN, infinity, or a number on a logarithmic axis that is not positive,
         in runs or as at
     """
-    require_some("runs", runs)
+    require_entries("runs", runs)
     for name, values in runs.items():
-        require_numbers(name, values, "runs", log=log)
+        require_plottable(name, values, "runs", log=log)
         require_value(name, values, "raw runs", runs=len(next(iter(runs.values()))))
     if at is not None:
-        require_numbers("at", np.array([at]), "line", log=log)
+        require_plottable("at", np.array([at]), "line", log=log)
     names = [printable(name) for name in runs]
-    numbers, texts = rounded(np.stack([*runs.values()]), fine=log)
+    numbers, texts = round_with_text(np.stack([*runs.values()]), fine=log)
 
-    def draw(axes):
+    def draw_spreads_and_line(axes):
         _draw_spreads(axes, numbers, names, label, log)
         if at is not None:
             axes.axvline(at, color=INK, linewidth=1.5 * RULE)
 
-    def picture(room):
+    def svg_for_width(room):
         row_height = _TALL_ROW if any("\n" in _two_lines(name) for name in names) else _ROW_HEIGHT
-        return draw_within(draw, room, row_height * len(names))
+        return draw_svg_within(draw_spreads_and_line, room, row_height * len(names))
 
     extreme_runs = zip(names, numbers.argmin(axis=1), numbers.argmax(axis=1), texts, strict=True)
     alt = f"Points of {label}, a row for each. " + " ".join(
         f"{name}: {row[lowest_run]} to {row[top]}." for name, lowest_run, top, row in extreme_runs
     )
     table = Table(label, texts, names, [f"run {run_index}" for run_index in range(texts.shape[1])])
-    return Figure(side_by_side([picture]), (table,), caption, alt)
+    return Figure(side_by_side([svg_for_width]), (table,), caption, alt)
 
 
 def _two_lines(name):
     """Write a name on one line, or on two where it is long."""
-    return "\n".join(map(shortened, in_two(name, _MAX_LINE_LENGTH).split("\n")))
+    return "\n".join(map(short_label, on_two_lines(name, _MAX_LINE_LENGTH).split("\n")))
 
 
 def _draw_spreads(axes, numbers, names, label, log):
@@ -86,10 +86,10 @@ def _draw_spreads(axes, numbers, names, label, log):
         axes.xaxis.set_minor_locator(NullLocator())
     else:
         axes.xaxis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10)))
-    label = in_two(label, 0) if length_of(label) > axes.bbox.width else label
+    label = on_two_lines(label, 0) if text_width(label) > axes.bbox.width else label
     axes.set(xlabel=label, ylim=(len(names) - 0.4, -0.6))
     axes.set_yticks(range(len(names)), list(map(_two_lines, names)))
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.8)
-    axes.xaxis.set_major_formatter(Ticks(is_log=log))
+    axes.xaxis.set_major_formatter(TickFormat(is_log=log))

@@ -6,9 +6,9 @@ from matplotlib.path import Path
 
 from tutorial_lib.contract import require, require_value
 from tutorial_lib.describe import printable
-from tutorial_lib.figures.figure import Figure, Table, require_some
-from tutorial_lib.figures.ink import INK, title_ink
-from tutorial_lib.figures.svg import RULE, draw_svg, length_of, side_by_side
+from tutorial_lib.figures.figure import Figure, Table, require_entries
+from tutorial_lib.figures.ink import INK, title_colour
+from tutorial_lib.figures.svg import RULE, draw_svg, side_by_side, text_width
 
 PARTS = ("norm", "attend", "MLP")
 _PANEL_WIDTH, _STREAM_X, _BRANCH_X = 312, 54, 207  # pixels: of a panel, and x of its two columns
@@ -56,7 +56,7 @@ def block_map(models, *, layers="L", caption):
     TypeError : layers that are no whole number
     ValueError : no model, no tuple or list of parts of the three, fewer layers than one
     """
-    require_some("models", models)
+    require_entries("models", models)
     for title, missing in models.items():
         require(
             isinstance(missing, tuple | list) and set(missing) <= set(PARTS),
@@ -67,29 +67,29 @@ def block_map(models, *, layers="L", caption):
     if not isinstance(layers, str):
         require_value("layers", layers, "length")
     named_models = [(printable(title), frozenset(missing)) for title, missing in models.items()]
-    svgs = [_panel_svg(*model, layers) for model in named_models]  # narrow enough for every room
+    svgs = [_residual_stream_svg(*model, layers) for model in named_models]  # they fit every room
     panel_draws = [lambda room, picture=picture: picture for picture in svgs]
-    tables = tuple(_step_table(title, missing) for title, missing in named_models)
+    tables = tuple(_stream_step_table(title, missing) for title, missing in named_models)
     alt = (
         f"A residual stream of shape (T, d_model) runs down from embed through {layers} blocks to "
         f"unembed. In each block two branches leave it and come back at an add: one through norm "
         f"and attend, which is project, score, mix, concat and project out, the other through "
-        f"norm and MLP. {' '.join(_lacking_text(*model) for model in named_models)}"
+        f"norm and MLP. {' '.join(_missing_parts_text(*model) for model in named_models)}"
     )
     return Figure(side_by_side(panel_draws, least=_PANEL_WIDTH), tables, caption, alt)
 
 
-def _repeat_text(n_blocks):
+def _block_count_text(n_blocks):
     """Say how often a block stands in a model."""
     return f"× {printable(str(n_blocks))} {'block' if n_blocks == 1 else 'blocks'}"
 
 
-def _lacking_text(title, missing_parts):
+def _missing_parts_text(title, missing_parts):
     missing = [part for part in PARTS if part in missing_parts]
     return f"{title}: without {' and '.join(missing)}." if missing else f"{title}: with all of it."
 
 
-def _step_table(title, missing):
+def _stream_step_table(title, missing):
     """Write down what each step takes and gives, from the first to the last."""
     step_owners = [part for part, *_ in _STEP_ROWS]
     step_owners[3], step_owners[6] = "attend", "MLP"  # an add goes with its branch
@@ -113,13 +113,13 @@ class _Pen:
 
     def box(self, x, y, text, *, size=None, is_absent=False):
         """Draw a box around x, from y down, and its name in the middle of it."""
-        width, height = size or (length_of(text) + 16, _BOX_PX)
+        width, height = size or (text_width(text) + 16, _BOX_PX)
         corner = (x - width / 2, y)
         patch_style = {"facecolor": "none", "edgecolor": INK, "linewidth": RULE}
         self._add_patch(Rectangle(corner, width, height, **patch_style), is_absent)
         self.text(x, y + height / 2, text, is_absent=is_absent)
 
-    def add(self, y, *, is_absent):
+    def draw_add_sign(self, y, *, is_absent):
         """Draw the add of a branch on the stream."""
         patch_style = {"facecolor": "none", "edgecolor": INK, "linewidth": RULE}
         self._add_patch(Circle((_STREAM_X, y), _ADD, **patch_style), is_absent)
@@ -147,22 +147,22 @@ class _Pen:
         self.axes.add_patch(patch)
 
 
-def _panel_svg(title, missing_parts, n_blocks):
-    def draw(axes):
+def _residual_stream_svg(title, missing_parts, n_blocks):
+    def draw_stream_panel(axes):
         axes.set(xlim=(0, _PANEL_WIDTH), ylim=(_PANEL_HEIGHT, 0))
         axes.set_axis_off()
-        axes.set_title(title, color=title_ink(title))
+        axes.set_title(title, color=title_colour(title))
         pen = _Pen(axes)
         attend_y, mlp_y, end = _FIRST, _FIRST + _ATTEND_HEIGHT, _FIRST + _ATTEND_HEIGHT + _MLP_PX
-        _draw_ends(pen, end, is_absent="norm" in missing_parts)
+        _draw_embed_unembed(pen, end, is_absent="norm" in missing_parts)
         pen.box(_PANEL_WIDTH / 2, _BLOCK_TOP, "", size=(_PANEL_WIDTH - 4, end - _BLOCK_TOP))
-        pen.text(_PANEL_WIDTH - 12, end - 14, _repeat_text(n_blocks), ha="right")
+        pen.text(_PANEL_WIDTH - 12, end - 14, _block_count_text(n_blocks), ha="right")
         _draw_branch(pen, "attend", attend_y, missing_parts)
         _draw_branch(pen, "MLP", mlp_y, missing_parts)
         add_y = {"attend": mlp_y - _GAP, "MLP": end - _GAP}
         _draw_stream(pen, [y for part, y in add_y.items() if part not in missing_parts], end + _GAP)
 
-    return draw_svg(draw, _PANEL_WIDTH, _PANEL_HEIGHT)
+    return draw_svg(draw_stream_panel, _PANEL_WIDTH, _PANEL_HEIGHT)
 
 
 def _draw_stream(pen, add_heights, stream_end):
@@ -173,7 +173,7 @@ def _draw_stream(pen, add_heights, stream_end):
         pen.line([(_STREAM_X, segment_top), (_STREAM_X, segment_bottom)], width=4)
 
 
-def _draw_ends(pen, block_bottom, *, is_absent):
+def _draw_embed_unembed(pen, block_bottom, *, is_absent):
     """Draw the steps before and after the blocks."""
     pen.line([(_STREAM_X, 4), (_STREAM_X, 28)], arrow=True)
     pen.text(_STREAM_X + 14, 14, "ids (T,)", ha="left")
@@ -193,7 +193,7 @@ def _draw_ends(pen, block_bottom, *, is_absent):
 def _draw_branch(pen, part, norm_y, missing_parts):
     """Draw a branch that leaves the stream at y, from its norm to its add."""
     is_absent, box_height = part in missing_parts, _BRANCH_BOX_HEIGHTS[part]
-    norm_left = _BRANCH_X - length_of("norm") / 2 - 8
+    norm_left = _BRANCH_X - text_width("norm") / 2 - 8
     pen.line([(_STREAM_X, norm_y), (norm_left, norm_y)], arrow=True, is_absent=is_absent)
     pen.box(_BRANCH_X, norm_y - _BOX_PX / 2, "norm", is_absent=is_absent or "norm" in missing_parts)
     box_top = norm_y + _BOX_PX / 2 + _GAP
@@ -201,7 +201,7 @@ def _draw_branch(pen, part, norm_y, missing_parts):
     pen.box(_BRANCH_X, box_top, "", size=(_BRANCH_BOX_WIDTH, box_height), is_absent=is_absent)
     pen.text(_BRANCH_X, box_top + _BOX_PX / 2, part, is_absent=is_absent)
     for chip_row, chip_names in enumerate(_CHIP_NAMES if part == "attend" else ()):
-        chip_widths = [length_of(chip_name) + 10 for chip_name in chip_names]
+        chip_widths = [text_width(chip_name) + 10 for chip_name in chip_names]
         chip_left = _BRANCH_X - (sum(chip_widths) + 6 * (len(chip_widths) - 1)) / 2
         for chip_name, px in zip(chip_names, chip_widths, strict=True):
             chip_top = box_top + _BOX_PX + chip_row * (_CHIP + 4)
@@ -213,4 +213,4 @@ def _draw_branch(pen, part, norm_y, missing_parts):
     pen.text(
         (_STREAM_X + _ADD + _BRANCH_X) / 2 + 4, add_y - 11, "(T, d_model)", is_absent=is_absent
     )
-    pen.add(add_y, is_absent=is_absent)
+    pen.draw_add_sign(add_y, is_absent=is_absent)

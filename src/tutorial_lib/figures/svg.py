@@ -77,12 +77,12 @@ def draw_svg(draw, width, height):
     return _cleaned_svg(svg_buffer.getvalue())
 
 
-def length_of(text):
+def text_width(text):
     """Return about the width of a line of text in pixels, whatever the page's font."""
     return sum(5.25 if character in _NARROW_CHARACTERS else 8.75 for character in text)
 
 
-def draw_within(draw, room, height):
+def draw_svg_within(draw, room, height):
     """Draw on axes as wide as the labels around them leave of a room."""
     label_width = _picture_width(draw_svg(draw, room, height)) - room
     return draw_svg(draw, room - label_width, height)
@@ -101,15 +101,16 @@ def side_by_side(draws, *, least=0, key=""):
     -------
     grid : str
     """
-    column_rooms = _column_room(len(draws), least), _PHONE
-    wide, narrow_pictures = ([draw(room) for draw in draws] for room in column_rooms)
-    if _width_at(wide, _LEAST) <= _MIN_PHONE or _max_width(narrow_pictures) >= _max_width(wide):
-        narrow_pictures, pictures = wide, _scaled_pictures(wide)
+    column_rooms = _column_width(len(draws), least), _PHONE
+    wide, narrow = ([draw(room) for draw in draws] for room in column_rooms)
+    if _width_at_font(wide, _LEAST) <= _MIN_PHONE or _max_width(narrow) >= _max_width(wide):
+        narrow, pictures = wide, _scaled_pictures(wide)
     else:
-        picture_pairs = zip(_scaled_pictures(wide), _scaled_pictures(narrow_pictures), strict=True)
-        pictures = [_by_width(*pair, f"{_width_at(wide, _REDRAWN)}px") for pair in picture_pairs]
-    least = _width_at(narrow_pictures, _LEAST)
-    column_width = f"max({least}px,min(100%,{_width_at(wide, _SHRUNK)}px))"
+        picture_pairs = zip(_scaled_pictures(wide), _scaled_pictures(narrow), strict=True)
+        limit = f"{_width_at_font(wide, _REDRAWN)}px"
+        pictures = [_responsive_svg(*pair, limit) for pair in picture_pairs]
+    least = _width_at_font(narrow, _LEAST)
+    column_width = f"max({least}px,min(100%,{_width_at_font(wide, _SHRUNK)}px))"
     grid_style = (
         f"display:grid;gap:0.75rem 1rem;margin-bottom:0.5rem;"
         f"grid-template-columns:repeat(auto-fit,minmax({column_width},1fr));"
@@ -119,7 +120,7 @@ def side_by_side(draws, *, least=0, key=""):
     return f'<div class="{class_names}" style="{grid_style}">{"".join(pictures)}</div>{key}'
 
 
-def _column_room(n_pictures, min_room):
+def _column_width(n_pictures, min_room):
     """Return each picture's room in a column, with as many in each line as can be."""
     n_columns = max(1, min(n_pictures, int((_PAGE_WIDTH + _GAP) // (min_room + _GAP))))
     n_columns = math.ceil(n_pictures / math.ceil(n_pictures / n_columns))
@@ -135,7 +136,7 @@ def _max_width(pictures):
     return max(map(_picture_width, pictures))
 
 
-def _width_at(pictures, font_size):
+def _width_at_font(pictures, font_size):
     """Return the width of the widest of some pictures at which its texts have a size."""
     return math.ceil(_max_width(pictures) * font_size / _FONT_SIZE)
 
@@ -149,7 +150,7 @@ def _scaled_pictures(pictures):
     ]
 
 
-def _by_width(wide_picture, narrow_picture, limit):
+def _responsive_svg(wide_picture, narrow_picture, limit):
     """Return a picture and the one that takes its place where there is less room than a limit.
 
     No style sheet goes with a figure: what is not shown has a width of 0.
@@ -164,7 +165,7 @@ def _by_width(wide_picture, narrow_picture, limit):
     return f"<div>{''.join(clamped_pictures)}</div>"
 
 
-class Ticks(Formatter):
+class TickFormat(Formatter):
     """Write the ticks of one axis in one notation: as powers of ten, or as decimals."""
 
     def __init__(self, *, is_log=False):
@@ -176,20 +177,21 @@ class Ticks(Formatter):
 
     def format_ticks(self, values):
         """Write the ticks of an axis."""
-        view_start, view_end = sorted(self.axis.get_view_interval())
-        visible_texts = [pretty(tick) for tick in values if view_start <= tick <= view_end and tick]
+        low, high = sorted(self.axis.get_view_interval())
+        visible_texts = [number_text(tick) for tick in values if low <= tick <= high and tick]
         has_exponent = [text.endswith(_SUPERSCRIPT_DIGITS) for text in visible_texts]
         if all(has_exponent) or not any(has_exponent):
-            return [_thousands(pretty(tick)) if self.is_log else pretty(tick) for tick in values]
+            texts = list(map(number_text, values))
+            return list(map(_thousands, texts)) if self.is_log else texts
         return [_power_of_ten(tick) if self.is_log else _decimal_text(tick) for tick in values]
 
 
-def pretty(number, digits=8):
+def number_text(number, digits=8):
     """Write a number as one does by hand, in the picture alone: −0.5, 10⁻⁶, 2·10⁻⁶."""
     text = f"{number:.{digits}g}"
     if 0 < abs(number) < 0.001 and "e" not in text:
         return _power_of_ten(number, digits)
-    return _with_power(text)
+    return _as_superscript(text)
 
 
 def _thousands(text):
@@ -198,7 +200,7 @@ def _thousands(text):
 
 
 def _power_of_ten(number, digits=8):
-    return _with_power(np.format_float_scientific(number, precision=digits - 1, trim="-"))
+    return _as_superscript(np.format_float_scientific(number, precision=digits - 1, trim="-"))
 
 
 def _decimal_text(number, digits=8):
@@ -206,7 +208,7 @@ def _decimal_text(number, digits=8):
     return text.replace("-", "−")
 
 
-def _with_power(text):
+def _as_superscript(text):
     """Write 2e-06 as 2·10⁻⁶, and other texts as they are."""
     mantissa, _, exponent = text.replace("-", "−").partition("e")
     if not exponent:
@@ -236,7 +238,9 @@ def _visible_elements(parent, shapes_by_id):
         tag = node.tag.removeprefix(_NAMESPACE)
         if tag == "g":
             inner = _visible_elements(node, shapes_by_id)
-            elements += _joined(inner, node.get("id")) if "cells" in node.get("id", "") else inner
+            elements += (
+                _join_cells(inner, node.get("id")) if "cells" in node.get("id", "") else inner
+            )
         elif tag == "use":
             path = shapes_by_id[node.get(_HREF)]
             offset = f"translate({node.get('x')} {node.get('y')})"
@@ -249,21 +253,21 @@ def _visible_elements(parent, shapes_by_id):
 
 def _svg_element(tag, attributes, style, text=None):
     """Return an element with its numbers rounded and its stand-ins replaced by CSS colours."""
-    kept_attributes = {name: _rounded(attributes[name]) for name in _GEOMETRY if name in attributes}
-    if "rotate(0 " in kept_attributes.get("transform", ""):
-        del kept_attributes["transform"]
-    element = ElementTree.Element(tag, kept_attributes | {"style": _css_style(style)})
+    geometry = {name: _rounded_path(attributes[name]) for name in _GEOMETRY if name in attributes}
+    if "rotate(0 " in geometry.get("transform", ""):
+        del geometry["transform"]
+    element = ElementTree.Element(tag, geometry | {"style": _nondefault_css(style)})
     element.text = text
     return element
 
 
-def _rounded(numbers):
+def _rounded_path(numbers):
     numbers = re.sub(r"-?\d+\.\d+", lambda match: f"{float(match[0]):.1f}", numbers)
     numbers = re.sub(r"\.0\b", "", numbers).replace("-0 ", "0 ")
     return re.sub(r" *([MLCQHVz]) *", r"\1", numbers.replace("\n", " ")).strip()
 
 
-def _css_style(style):
+def _nondefault_css(style):
     """Return the declarations that differ from what the page or the picture as a whole says."""
     declarations = dict(re.findall(r"([\w-]+): *([^;]+)", style))
     if "font" in declarations:  # matplotlib before 3.11 writes style, weight, size in one
@@ -282,7 +286,7 @@ def _is_painted(path):
     return "stroke:" in style or ("fill:none" not in style and "opacity:0" not in style)
 
 
-def _joined(cells, cell_kind):
+def _join_cells(cells, cell_kind):
     """Join the rectangles of one colour into one path."""
     paths_by_style = {}
     for cell in cells:

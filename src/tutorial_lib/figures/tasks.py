@@ -2,9 +2,16 @@
 
 import numpy as np
 
-from tutorial_lib.figures.figure import Figure, require_numbers, require_some
+from tutorial_lib.figures.figure import Figure, require_entries, require_plottable
 from tutorial_lib.figures.ink import SEQUENTIAL
-from tutorial_lib.figures.maps import FIXED, colour_bar, draw_grids, grid_of, levels_of, table_of
+from tutorial_lib.figures.maps import (
+    FIXED,
+    colour_bar,
+    draw_grids,
+    grid_table,
+    labelled_grid,
+    to_colour_levels,
+)
 
 _MAX_NUMBERED_MAPS = 2  # maps that carry their numbers; more are small, to be seen at once
 
@@ -30,20 +37,21 @@ def task_maps(scores, baseline, *, heads, tasks, caption):
     ShapeError : other axes, other than one name or one baseline for each
     ValueError : no map, NaN, a score outside 0 to 1
     """
-    require_some("scores", scores)
-    grids = [
-        _grid(title, array, _of("baseline", baseline, title), (_of("heads", heads, title), tasks))
-        for title, array in scores.items()
-    ]
-    colour_levels = [levels_of(grid.numbers, 0, 1) for grid in grids]
+    require_entries("scores", scores)
+    grids = []
+    for title, array in scores.items():
+        names = _value_for_map("heads", heads, title), tasks
+        grids.append(_score_grid(title, array, _value_for_map("baseline", baseline, title), names))
+    colour_levels = [to_colour_levels(grid.numbers, 0, 1) for grid in grids]
     colour_key = colour_bar("score", SEQUENTIAL, (0, 0.5, 1))
     has_numbers = len(grids) <= _MAX_NUMBERED_MAPS
     svg = draw_grids(grids, colour_levels, SEQUENTIAL, written=has_numbers, key=colour_key)
-    alt = "Heat map of scores, framed above the fixed offset. " + " ".join(map(_grid_alt, grids))
-    return Figure(svg, tuple(map(table_of, grids)), caption, alt)
+    summaries = " ".join(map(_best_heads_text, grids))
+    alt = f"Heat map of scores, framed above the fixed offset. {summaries}"
+    return Figure(svg, tuple(map(grid_table, grids)), caption, alt)
 
 
-def _of(name, shared_value, title):
+def _value_for_map(name, shared_value, title):
     """Return what is given for a map, or for all maps."""
     if not isinstance(shared_value, dict):
         return shared_value
@@ -55,18 +63,18 @@ def _of(name, shared_value, title):
     return shared_value[title]
 
 
-def _grid(title, array, baseline, names):
+def _score_grid(title, array, baseline, names):
     """Return the scores of one map, tasks down, with the fixed offset after the heads."""
     heads, tasks = map(list, names)
-    require_numbers(title, array, "heads tasks", limits=(0, 1), heads=heads, tasks=tasks)
-    require_numbers("baseline", baseline, "tasks", limits=(0, 1), tasks=tasks)
+    require_plottable(title, array, "heads tasks", limits=(0, 1), heads=heads, tasks=tasks)
+    require_plottable("baseline", baseline, "tasks", limits=(0, 1), tasks=tasks)
     numbers = np.vstack([array, baseline]).T  # (tasks, heads + 1)
     rows, columns = ("", tasks), ("head", [*heads, FIXED])
-    grid = grid_of(title, numbers, rows=rows, columns=columns)
+    grid = labelled_grid(title, numbers, rows=rows, columns=columns)
     return grid._replace(framed=grid.numbers > grid.numbers[:, -1:])
 
 
-def _grid_alt(grid):
+def _best_heads_text(grid):
     """Say of each task which head is best, and whether it is above the baseline."""
     best_heads = grid.numbers[:, :-1].argmax(axis=1)
     task_phrases = [

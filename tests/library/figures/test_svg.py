@@ -2,7 +2,7 @@
 
 import pytest
 
-from tutorial_lib.figures.svg import pretty
+from tutorial_lib.figures.svg import number_text
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ from tutorial_lib.figures.svg import pretty
     ],
 )
 def test_numbers_below_a_thousandth_or_of_nine_digits_have_a_power_of_ten(number, digits, text):
-    assert pretty(number, digits) == text
+    assert number_text(number, digits) == text

@@ -278,7 +278,7 @@ def write(name, record):
     ------
     ValueError : the record does not begin as `new_record` makes it
     """
-    records.require_head(name, record)
+    records.require_record_head(name, record)
     _put(f"results/{name}.json", (as_text(record) + "\n").encode())
 
 
@@ -291,7 +291,7 @@ def write_checkpoint(name, arrays):
     """
     buffer = io.BytesIO()
     np.savez(buffer, **{f"{place:02}": array for place, array in enumerate(arrays)})
-    records.require_budget(name, buffer.getvalue())
+    records.require_checkpoint_budget(name, buffer.getvalue())
     _put(f"checkpoints/{name}.npz", buffer.getvalue())
 
 

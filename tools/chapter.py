@@ -14,7 +14,7 @@ import sys
 
 from tools import readme, run_notebooks
 from tools.chapters import FOLDER, ROOT, ContentsError, page
-from tutorial_lib.records import page_of
+from tutorial_lib.records import page_of_room
 
 ROOMS = ROOT / "src" / "tutorial_lib" / "practice"
 BY_HAND = re.compile(r"^[A-Z]+\d+ (?!\[\*\])", re.MULTILINE)  # what ruff reports and cannot mend
@@ -54,7 +54,7 @@ def lay_out(name):
     ValueError : names the file; it is unchanged
     """
     for path in ROOMS.glob("*/bank.json"):
-        if page_of(path.parent.name) == name:
+        if page_of_room(path.parent.name) == name:
             text = path.read_text(encoding="utf-8")
             try:
                 new = laid_out(text)

@@ -28,7 +28,7 @@ from book._ext.models import (
 )
 from book._ext.variants import every_row
 from tools.chapters import FOLDER, pages
-from tutorial_lib.counting import cache_entries, layer_kinds, layers_by_kind, model_cache_bytes
+from tutorial_lib.counting import cache_entries, layer_kind_counts, layer_kinds, model_cache_bytes
 from tutorial_lib.figures.masks import mask_svg
 from tutorial_lib.records import DATA
 
@@ -189,7 +189,7 @@ def kv_heads(model) -> str:
 
 def masks(model) -> str:
     """Return the mask of every kind of layer, each with its numbers below it."""
-    drawn = "".join(_mask(model, kind, n) for kind, n in layers_by_kind(model).items())
+    drawn = "".join(_mask(model, kind, n) for kind, n in layer_kind_counts(model).items())
     return f'<div class="card-masks">{drawn}</div>'
 
 
@@ -361,7 +361,7 @@ def state_words(model, fixed) -> str:
     """Say what is stored once beside the states, and the bytes with states of 32 bits."""
     if "state" not in model:
         return ""
-    state, layers = model["state"], layers_by_kind(model)["state"]
+    state, layers = model["state"], layer_kind_counts(model)["state"]
     wider = fixed + 2 * layers * state["heads"] * state["d_k"] * state["d_v"]
     rows = state["convolution"] - 1
     return (
@@ -397,7 +397,7 @@ def _reach(model, kinds):
 
 def numbers(model) -> str:
     """Return what a card draws as tables, and where its entry was read."""
-    kinds = "".join(_kind_row(model, kind, n) for kind, n in layers_by_kind(model).items())
+    kinds = "".join(_kind_row(model, kind, n) for kind, n in layer_kind_counts(model).items())
     names = ("layer", "layers", f"fraction of scores at {length_of(model):,}")
     tables = _table(names, kinds)
     if writes(model):

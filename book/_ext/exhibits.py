@@ -17,7 +17,7 @@ from book._ext.folds import SUMMARY
 from book._ext.lighten import LATER, MODEL_BEGINS
 from tools.chapters import FOLDER, ROOT, at, pages
 from tutorial_lib import multihead
-from tutorial_lib.describe import as_fraction, format_array
+from tutorial_lib.describe import format_array, fraction_text
 from tutorial_lib.elements import gallery
 from tutorial_lib.elements.banks import check_bank
 from tutorial_lib.elements.exhibits import (
@@ -204,7 +204,7 @@ class Prediction(Directive):
         bank = check_bank({"predictions": [question], "quiz": [], "parsons": None}, "first page")
         example = running_example()
         weights = multihead.trace(example.X, example.params, mask=example.mask).weights[0]
-        rows = format_array(weights, as_fraction, rows=example.tokens, columns=example.tokens)
+        rows = format_array(weights, fraction_text, rows=example.tokens, columns=example.tokens)
         return [raw(draw_prediction(bank, "first-page", 1).html + OUTPUT.format(rows))]
 
 

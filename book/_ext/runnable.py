@@ -14,7 +14,7 @@ from pathlib import Path
 
 from book._ext.site_shell import is_site
 from tools.chapters import FOLDER, pages
-from tutorial_lib.records import DATA, FOLDERS, MANIFEST, page_of
+from tutorial_lib.records import DATA, FOLDERS, MANIFEST, page_of_room
 
 LIBRARY = DATA.parent
 ROOMS = LIBRARY / "practice"
@@ -22,13 +22,13 @@ ELSEWHERE = {page.name for page in pages() if not page.runs_in_browser}
 LEFT_OUT = (  # folders that no page that runs reads
     "pytorch",
     "models/real",
-    *(f"practice/{room.name}" for room in ROOMS.iterdir() if page_of(room.name) in ELSEWHERE),
+    *(f"practice/{room.name}" for room in ROOMS.iterdir() if page_of_room(room.name) in ELSEWHERE),
     *(f"data/{folder}" for folder in FOLDERS),
 )
 BANKS = {  # of the rooms that the archive holds; they are fetched as data is
-    f"banks/{page_of(path.parent.name)}.json": path
+    f"banks/{page_of_room(path.parent.name)}.json": path
     for path in sorted(ROOMS.glob("*/bank.json"))
-    if page_of(path.parent.name) not in ELSEWHERE
+    if page_of_room(path.parent.name) not in ELSEWHERE
 }
 BEFORE = '<section id="goal">'
 BAR = """\

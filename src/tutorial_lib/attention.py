@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tutorial_lib.contract import checked
-from tutorial_lib.errors import require_softmax_rows
+from tutorial_lib.errors import require_finite_row_maxima
 
 
 @checked
@@ -38,7 +38,7 @@ def softmax(scores: "any ...", axis: "integer" = -1) -> "...":
     >>> softmax(np.zeros((3, 5, 6))).shape
     (3, 5, 6)
     """
-    require_softmax_rows(scores, axis)
+    require_finite_row_maxima(scores, axis)
     scores = scores - scores.max(axis=axis, keepdims=True)  # same weights, exp cannot overflow
     positive = np.exp(scores)
     return positive / positive.sum(axis=axis, keepdims=True)

@@ -14,7 +14,7 @@ from tutorial_lib import practice
 PREFIX = "check_"
 
 
-def _rooms():
+def _check_modules():
     """Import the checks of one room after the other."""
     for folder in pkgutil.iter_modules(practice.__path__):
         if folder.ispkg:
@@ -24,7 +24,7 @@ def _rooms():
 def __getattr__(name):
     if name.startswith("_"):  # Python asks for some of its own
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    for room_checks in _rooms() if name.startswith(PREFIX) else ():
+    for room_checks in _check_modules() if name.startswith(PREFIX) else ():
         if hasattr(room_checks, name):
             return getattr(room_checks, name)
     check_names = [check.removeprefix(PREFIX) for check in __dir__()]
@@ -34,4 +34,5 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(name for module in _rooms() for name in vars(module) if name.startswith(PREFIX))
+    names = (name for module in _check_modules() for name in vars(module))
+    return sorted(name for name in names if name.startswith(PREFIX))

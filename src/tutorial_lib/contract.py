@@ -33,13 +33,13 @@ import numpy as np
 
 from tutorial_lib.errors import (
     ShapeError,
-    broadcast_batches,
+    common_batch_shape,
     require_array,
     require_gradient,
-    require_length,
     require_mask,
-    require_operand,
-    require_whole,
+    require_positive_whole,
+    require_whole_number,
+    require_wide_finite,
 )
 
 MADE_BY = {  # class -> what is expected, and how to make one
@@ -57,8 +57,8 @@ MADE_BY = {  # class -> what is expected, and how to make one
 NUMPY_CLASSES = {bool: bool | np.bool_, float: Real}  # class -> what will do
 PROPERTIES = {"H": "n_heads", "G": "n_kv_heads"}  # the axes of a record whose property differs
 ENTRY_CHECKS = {  # word before the axes -> what is required of the entries
-    "": require_operand,
-    "any": lambda name, array: require_operand(name, array, finite=False),
+    "": require_wide_finite,
+    "any": lambda name, array: require_wide_finite(name, array, finite=False),
     "raw": lambda name, array: None,
     "int": lambda name, array: require(
         array.dtype.kind in "iu",
@@ -72,13 +72,13 @@ LATE_CHECKS = {  # the same, where an array is checked last, against the lengths
     "gradient": require_gradient,
 }
 CHECKS = {  # what is no array -> its check
-    "length": require_length,
-    "integer": require_whole,
+    "length": require_positive_whole,
+    "integer": require_whole_number,
     callable: lambda name, value: require_instance(name, value, callable),
 }
 
 
-class _Call(threading.local):
+class _CheckedCallState(threading.local):
     checked = False  # whether a checked function is running
 
 
@@ -96,13 +96,13 @@ def require_instance(name, value, kind):
         raise TypeError(f"{name} is a {type(value).__name__}; expected {recipe}")
 
 
-def require_value(name, value, annotation, **sizes):
+def require_by_annotation(name, value, annotation, **sizes):
     """Require what an annotation asks for; `sizes` are the lengths of some of its axes."""
     if annotation in CHECKS:
         CHECKS[annotation](name, value)
     elif isinstance(annotation, str):
-        axes = Axes(annotation)
-        axes.measure(name, value, sizes)
+        axes = ArraySpec(annotation)
+        axes.match_axes(name, value, sizes)
         axes.require_entries(name, value)
     elif not isinstance(annotation, GenericAlias):
         require_instance(name, value, annotation)
@@ -115,10 +115,10 @@ def require_value(name, value, annotation, **sizes):
         raise ValueError(f"{name} is empty; expected one entry at least. Give a list of some.")
     else:
         for index, entry in enumerate(value):
-            require_value(f"{name}[{index}]", entry, *annotation.__args__)
+            require_by_annotation(f"{name}[{index}]", entry, *annotation.__args__)
 
 
-class Axes:
+class ArraySpec:
     """What an annotation such as `"any ... H S d_k"` asks of an array, read once."""
 
     kinds, last, require_array = ENTRY_CHECKS, LATE_CHECKS, staticmethod(require_array)
@@ -133,7 +133,7 @@ class Axes:
         self.before = len(self.text.partition("...")[0].split())  # the batch axes
         self.require_entries = (self.kinds | self.last)[self.kind]
 
-    def measure(self, name, array, sizes):
+    def match_axes(self, name, array, sizes):
         """Require these axes of an array; add their lengths to `sizes`, and return its batch."""
         self.require_array(name, array)
         for axis, factors in self.factors.items():
@@ -162,7 +162,7 @@ class Axes:
 class Contract:
     """What the annotations of a function ask of its arguments, read once."""
 
-    kind_of_axes = Axes
+    kind_of_axes = ArraySpec
 
     def __init__(self, parameters):
         annotations = {
@@ -189,14 +189,14 @@ class Contract:
         sizes = {}
         for name, annotation in self.values.items():
             if name in inputs:
-                require_value(name, inputs[name], annotation)
+                require_by_annotation(name, inputs[name], annotation)
                 sizes |= getattr(inputs[name], "sizes", {})
         arrays = [(name, inputs[name], axes) for name, axes in self.arrays if name in inputs]
-        batch_axes = {name: axes.measure(name, array, sizes) for name, array, axes in arrays}
+        batch_axes = {name: axes.match_axes(name, array, sizes) for name, array, axes in arrays}
         for name in self.lists & inputs.keys():
             for index, entry in enumerate(inputs[name]):
-                require_fields(f"{name}[{index}]", entry, dict(sizes))
-        batch_shape = broadcast_batches(batch_axes)
+                require_record_axes(f"{name}[{index}]", entry, dict(sizes))
+        batch_shape = common_batch_shape(batch_axes)
         for name, array, axes in arrays:
             axes.require_entries(name, array)
         for name, axes in self.last:
@@ -207,7 +207,7 @@ class Contract:
         return inputs
 
 
-_call = _Call()
+_call = _CheckedCallState()
 
 
 def checked(function):
@@ -242,37 +242,36 @@ def record(made_by):
     made_by : how to make one, a sentence
     """
 
-    def decorate(cls):
-        cls.__post_init__, cls.sizes = _check_fields, property(_axis_lengths)
+    def make_checked_record(cls):
+        cls.__post_init__, cls.sizes = _check_record_fields, property(_record_axis_lengths)
         cls = dataclass(frozen=True)(cls)
         cls.contract = Contract(inspect.signature(cls).parameters)
         for name, axes in reversed(cls.contract.axes.items()):
             for axis_number, axis in enumerate(axes.names):
                 if axis.isidentifier():
-                    setattr(
-                        cls, PROPERTIES.get(axis, axis), _axis_property(name, axis_number, axis)
-                    )
+                    property_name = PROPERTIES.get(axis, axis)
+                    setattr(cls, property_name, _axis_length_property(name, axis_number, axis))
         MADE_BY[cls] = f"{cls.__name__}. {made_by}"
         return cls
 
-    return decorate
+    return make_checked_record
 
 
-def _check_fields(self):
+def _check_record_fields(self):
     self.contract.check((), vars(self))
     if hasattr(self, "check"):
         self.check()
 
 
-def require_fields(name, instance, sizes):
+def require_record_axes(name, instance, sizes):
     """Require of each array of a record the axes that its annotation names, and `sizes`."""
     for field, annotation in type(instance).__annotations__.items():
         array = getattr(instance, field)
         if isinstance(annotation, str) and annotation not in CHECKS and array is not None:
-            Axes(annotation).measure(f"{name}.{field}", array, sizes)
+            ArraySpec(annotation).match_axes(f"{name}.{field}", array, sizes)
 
 
-def _axis_lengths(self):
+def _record_axis_lengths(self):
     """Return the lengths of the axes, by name."""
     sizes = {}
     for name, value in vars(self).items():
@@ -282,7 +281,7 @@ def _axis_lengths(self):
     return sizes
 
 
-def _axis_property(name, axis_index, axis):
+def _axis_length_property(name, axis_index, axis):
     """Return the property that is the length of an axis of one array."""
     return property(
         lambda self: getattr(self, name).shape[axis_index], doc=f"Length of the axis {axis}."

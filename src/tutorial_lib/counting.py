@@ -5,7 +5,7 @@ from collections import Counter
 from itertools import cycle, islice
 
 from tutorial_lib.contract import checked, require
-from tutorial_lib.errors import ShapeError, require_length
+from tutorial_lib.errors import ShapeError, require_positive_whole
 
 KV_FIELDS = ("kv_heads", "d_k", "d_v")
 MAY_BE_ZERO = ("rope_dim", "channels", "random")  # lengths within a field that may be 0
@@ -42,7 +42,7 @@ def attention_flop(Q: object, K: object, V: object) -> int:
     >>> attention_flop(*np.ones((3, 5, 4)))
     400
     """
-    require_attention(Q, K, V)
+    require_fitting_qkv(Q, K, V)
     pairs = math.prod(Q.shape[:-1]) * K.shape[-2]  # of a query and a key, in all heads
     return 2 * pairs * (Q.shape[-1] + V.shape[-1])
 
@@ -69,7 +69,7 @@ def attention_bytes(Q: object, K: object, V: object, *, fused: bool) -> int:
     >>> attention_bytes(*np.ones((3, 5, 4)), fused=True)
     640
     """
-    require_attention(Q, K, V)
+    require_fitting_qkv(Q, K, V)
     queries = math.prod(Q.shape[:-1])  # in all heads
     output, table = (queries * n * Q.itemsize for n in (V.shape[-1], K.shape[-2]))
     once = Q.nbytes + K.nbytes + V.nbytes + output
@@ -144,11 +144,11 @@ def cache_entries(model: dict):
     (66, 0, 0)
     """
     cached_kinds = layer_kinds(model)[: model["layers"] - model.get("shared", 0)]
-    layer_entries = [_layer_entries(model, kind) for kind in cached_kinds]
+    layer_entries = [_layer_cache_entries(model, kind) for kind in cached_kinds]
     return tuple(map(sum, zip(*layer_entries, strict=True)))
 
 
-def _layer_entries(model, kind):
+def _layer_cache_entries(model, kind):
     """Return the same of one layer."""
     indexer_entries = model.get("chosen", {}).get("d_k", 0) if "chosen" in kind else 0
     if kind in ("full", "window", "pool", "chosen pool"):
@@ -180,14 +180,14 @@ def layer_kinds(model: dict) -> list:
     >>> layer_kinds(model | {"kv_heads": 3, "d_k": 4, "d_v": 7})
     ['window', 'full', 'window', 'full']
     """
-    require_model(model)
+    require_model_fields(model)
     first_kinds, last_kinds = model.get("first", []), model.get("last", [])
     n_between = model["layers"] - len(first_kinds) - len(last_kinds)
     return [*first_kinds, *islice(cycle(model["pattern"]), n_between), *last_kinds]
 
 
 @checked
-def layers_by_kind(model: dict) -> Counter:
+def layer_kind_counts(model: dict) -> Counter:
     """Count the layers of each kind in a model.
 
     Introduced in chapter 14.
@@ -195,7 +195,7 @@ def layers_by_kind(model: dict) -> Counter:
     `cache_entries` says what a model has to hold.
 
     >>> model = {"layers": 5, "pattern": ["window", "full"], "window": 6}
-    >>> layers_by_kind(model | {"kv_heads": 3, "d_k": 4, "d_v": 7})["window"]
+    >>> layer_kind_counts(model | {"kv_heads": 3, "d_k": 4, "d_v": 7})["window"]
     3
     """
     return Counter(layer_kinds(model))
@@ -231,7 +231,7 @@ def model_cache_bytes(model: dict, tokens: float, *, itemsize: float = 2):
     return itemsize * (per_token * tokens + per_window_token * window_tokens + per_sequence)
 
 
-def require_attention(Q, K, V):
+def require_fitting_qkv(Q, K, V):
     """Require queries, keys and values that fit one another."""
     for name, value in {"Q": Q, "K": K, "V": V}.items():
         if not (hasattr(value, "shape") and hasattr(value, "itemsize")):
@@ -249,7 +249,7 @@ def require_attention(Q, K, V):
         )
 
 
-def require_model(model):
+def require_model_fields(model):
     """Require the fields that give the cache of each layer of a model."""
     name, pattern = model.get("name", "the model"), model.get("pattern")
     kinds = [*(pattern or []), *model.get("first", []), *model.get("last", [])]
@@ -268,7 +268,7 @@ def require_model(model):
         lengths = model[field] if isinstance(model[field], dict) else {field: model[field]}
         for axis_name, length in lengths.items():
             if length != 0 or axis_name not in MAY_BE_ZERO:
-                require_length(f"{axis_name} of {name}", length)
+                require_positive_whole(f"{axis_name} of {name}", length)
     n_named = len(kinds) - len(pattern)
     if max(n_named + 1, model.get("shared", 0) + 1) > model["layers"]:
         raise ValueError(

@@ -27,7 +27,7 @@ def show(label, value, *, rows=None, columns=None, decimals=4):
         value too close to a rounding boundary to be stable. Nothing is printed then
     """
     array = _as_numpy(value)
-    _print_array(label, array, formatter(array, decimals), rows, columns)
+    _print_array(label, array, entry_formatter(array, decimals), rows, columns)
 
 
 def show_fractions(label, value, *, rows=None, columns=None):
@@ -42,7 +42,7 @@ def show_fractions(label, value, *, rows=None, columns=None):
     ValueError : names that do not match an axis, or a value that is no such fraction. Nothing is
         printed then
     """
-    _print_array(label, _as_numpy(value), as_fraction, rows, columns)
+    _print_array(label, _as_numpy(value), fraction_text, rows, columns)
 
 
 def _as_numpy(value):
@@ -53,7 +53,7 @@ def _as_numpy(value):
 def _print_array(label, array, format_entry, rows, columns):
     if array.ndim == 0:
         for axis_name, names in {"rows": rows, "columns": columns}.items():
-            _checked_names(axis_name, names, None)
+            _checked_entry_names(axis_name, names, None)
         text = f"{label}: {format_entry(array.item())}"
     elif array.size == 0:
         text = f"{label}   {array.shape}"
@@ -77,13 +77,13 @@ def format_array(array, number, *, rows=None, columns=None):
     ValueError : as many names as entries are expected
     """
     matrices = array[None] if array.ndim == 1 else array
-    rows = _checked_names("rows", rows, None if array.ndim == 1 else matrices.shape[-2])
-    columns = _checked_names("columns", columns, matrices.shape[-1])
+    rows = _checked_entry_names("rows", rows, None if array.ndim == 1 else matrices.shape[-2])
+    columns = _checked_entry_names("columns", columns, matrices.shape[-1])
     tables = []
     for index in product(*(range(length) for length in matrices.shape[:-2])):
         heading = [f"[{', '.join(str(axis_index) for axis_index in index)}]"] if index else []
         cells = [[number(entry.item()) for entry in row] for row in matrices[index]]
-        tables.append("\n".join(heading + _aligned_table(cells, rows, columns)))
+        tables.append("\n".join(heading + _aligned_table_lines(cells, rows, columns)))
     return "\n".join(tables)
 
 
@@ -118,14 +118,14 @@ def describe_attention(weights, tokens, *, query, head=0):
             f"below {weights.shape[1]}. Both are counted from 0."
         )
     row = weights[head, query]
-    shown = [round_stable(weight, 3) for weight in row.tolist()]  # equal texts keep their order
+    shown = [round_unless_near_tie(weight, 3) for weight in row.tolist()]  # equal texts in order
     key_order = [s for s in np.argsort([-weight for weight in shown], kind="stable") if row[s] > 0]
-    key_texts = [f"{tokens[s]} {_decimal_text(shown[s], 3)}" for s in key_order]
+    key_texts = [f"{tokens[s]} {_trimmed_decimals(shown[s], 3)}" for s in key_order]
     key_list = ", ".join(key_texts) if key_texts else "nothing"
     return f"Head {head}: {tokens[query]} looks at {key_list}."
 
 
-def round_stable(value, decimals, margin=FLOAT64_MARGIN):
+def round_unless_near_tie(value, decimals, margin=FLOAT64_MARGIN):
     """Round a number; when outputs are refreshed or compared, refuse one that could flip.
 
     A value so near, within `margin`, to a rounding boundary may round up on one machine and down on
@@ -144,17 +144,17 @@ def round_stable(value, decimals, margin=FLOAT64_MARGIN):
     return round(value, decimals) + 0.0  # -0.0 becomes 0.0
 
 
-def printable(name):
+def escaped_name(name):
     """Write a name in one line: a token may be a line break."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in str(name))
 
 
-def _is_dyadic_boundary(value, decimals):
+def _is_exact_tie(value, decimals):
     scaled_value = value * 2.0 ** (decimals + 1)
     return scaled_value == round(scaled_value) and abs(value) * 10.0**decimals % 1 == 0.5
 
 
-def formatter(array, decimals):
+def entry_formatter(array, decimals):
     """Return a function that prints each entry with as many decimals as the array needs."""
     if array.dtype.kind not in "fiub":
         return str
@@ -162,28 +162,28 @@ def formatter(array, decimals):
         return lambda entry: "✓·"[not entry] if isinstance(entry, bool) else str(entry)
     finite_entries = [entry for entry in array.ravel().tolist() if np.isfinite(entry)]
     is_single = array.dtype == np.float32 and decimals <= FEW_DECIMALS
-    while not is_single and any(_is_dyadic_boundary(entry, decimals) for entry in finite_entries):
+    while not is_single and any(_is_exact_tie(entry, decimals) for entry in finite_entries):
         decimals += 1  # an exact short decimal such as 1/32 prints in full
 
-    def rounded(value):
+    def round_entry(value):
         margin = FLOAT32_MARGIN * max(1, abs(value) / 10) if is_single else FLOAT64_MARGIN
-        return round_stable(value, decimals, margin)
+        return round_unless_near_tie(value, decimals, margin)
 
-    texts = (_decimal_text(rounded(entry), max(decimals, 0)) for entry in finite_entries)
-    n_decimals = max(map(_decimals_of, texts), default=0)
-    return lambda entry: f"{rounded(entry):.{n_decimals}f}"
+    texts = (_trimmed_decimals(round_entry(entry), max(decimals, 0)) for entry in finite_entries)
+    n_decimals = max(map(_count_decimals, texts), default=0)
+    return lambda entry: f"{round_entry(entry):.{n_decimals}f}"
 
 
-def _decimal_text(value, decimals):
-    text = f"{round_stable(value, decimals):.{decimals}f}"
+def _trimmed_decimals(value, decimals):
+    text = f"{round_unless_near_tie(value, decimals):.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _decimals_of(text):
+def _count_decimals(text):
     return len(text.partition(".")[2])
 
 
-def as_fraction(value):
+def fraction_text(value):
     """Write a number as the fraction that it is, such as 4/7.
 
     Raises
@@ -198,7 +198,7 @@ def as_fraction(value):
     return str(fraction)
 
 
-def _checked_names(axis_name, names, length):
+def _checked_entry_names(axis_name, names, length):
     if names is None:
         return None
     if length is None:
@@ -214,7 +214,7 @@ def _checked_names(axis_name, names, length):
     return [str(name) for name in names]
 
 
-def _aligned_table(cells, rows, columns):
+def _aligned_table_lines(cells, rows, columns):
     width = max(len(text) for row in [*cells, columns or []] for text in row)
     margin = max((len(name) for name in rows), default=0) if rows else 0
     separator = "  " if rows else ""

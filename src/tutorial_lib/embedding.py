@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.contract import checked, require, require_value
+from tutorial_lib.contract import checked, require, require_by_annotation
 from tutorial_lib.errors import ShapeError, require_ids
 
 
@@ -25,18 +25,18 @@ def embed(
     (3, 12)
     """
     require_ids(ids, len(E))
-    require_positions(P, ids.shape[-1], E.shape[-1])
+    require_position_table(P, ids.shape[-1], E.shape[-1])
     X = E[ids]  # (..., T, d_model)
     if P is None:
         return X
     return X + P[: ids.shape[-1]]
 
 
-def require_positions(P, T, d_model):
+def require_position_table(P, T, d_model):
     """Require None, or a finite table of at least T rows of width d_model."""
     if P is None:
         return
-    require_value("P", P, "positions d_model", d_model=d_model)
+    require_by_annotation("P", P, "positions d_model", d_model=d_model)
     require(
         len(P) >= T,
         ShapeError,
@@ -68,7 +68,7 @@ def sinusoidal_positions(T: "length", d_model: "length", *, base: float = 10_000
         f"d_model={d_model}; expected an even width, a sine and a cosine for each wavelength. "
         f"Choose {d_model - 1} or {d_model + 1}.",
     )
-    require_base(base)
+    require_wavelength_base(base)
     frequencies = base ** (-np.arange(0, d_model, 2) / d_model)  # (d_model/2,)
     angles = np.arange(T)[:, None] * frequencies  # (T, d_model/2)
     P = np.empty((T, d_model))
@@ -77,7 +77,7 @@ def sinusoidal_positions(T: "length", d_model: "length", *, base: float = 10_000
     return P
 
 
-def require_base(base):
+def require_wavelength_base(base):
     """Require a positive, finite base of the wavelengths."""
     require(
         0 < base < np.inf,

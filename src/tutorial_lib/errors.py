@@ -7,12 +7,12 @@ class ShapeError(ValueError):
     """The axes of an array, or two arrays together, do not fit."""
 
 
-def first_index(is_true):
+def first_true_index(is_true):
     """Return the index of the first True; of none, an empty one."""
     return tuple(int(coordinate) for coordinate in next(iter(np.argwhere(is_true)), ()))
 
 
-def broadcasts(shape, target):
+def broadcasts_to(shape, target):
     """Say whether an array of a shape broadcasts to another shape, which stays as it is."""
     length_pairs = zip(reversed(shape), reversed(target), strict=False)
     return len(shape) <= len(target) and all(size in (1, length) for size, length in length_pairs)
@@ -43,7 +43,7 @@ def require_array(name, value):
         )
 
 
-def require_floats(name, array):
+def require_float_array(name, array):
     """Require an array of floats, because whole numbers cannot change by a small amount."""
     if array.dtype.kind != "f":
         raise TypeError(
@@ -52,7 +52,7 @@ def require_floats(name, array):
         )
 
 
-def require_whole(name, value):
+def require_whole_number(name, value):
     """Require a whole number, of Python or of NumPy; True and False are none."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(
@@ -61,9 +61,9 @@ def require_whole(name, value):
         )
 
 
-def require_length(name, value):
+def require_positive_whole(name, value):
     """Require a whole number of at least 1, with which NumPy can count: of 62 bits."""
-    require_whole(name, value)
+    require_whole_number(name, value)
     if value < 1:
         raise ValueError(f"{name}={value}; expected at least 1. Give a positive length.")
     if value >= 2**62:
@@ -75,8 +75,8 @@ def require_length(name, value):
 
 def require_divisible(width_name, width, parts_name, parts):
     """Require that a width splits into equal parts."""
-    require_length(width_name, width)
-    require_length(parts_name, parts)
+    require_positive_whole(width_name, width)
+    require_positive_whole(parts_name, parts)
     if width % parts:
         divisors = [divisor for divisor in range(1, width + 1) if width % divisor == 0]
         raise ShapeError(
@@ -88,14 +88,14 @@ def require_divisible(width_name, width, parts_name, parts):
 def require_finite(name, array):
     """Require that no entry is NaN or infinite; the error names the first position."""
     if not np.isfinite(array).all():
-        position = first_index(~np.isfinite(array))
+        position = first_true_index(~np.isfinite(array))
         raise ValueError(
             f"{name} is {array[position]} at position {position}; expected finite numbers. "
             f"Look at the step that computed {name}: np.argwhere(~np.isfinite({name})) lists all."
         )
 
 
-def require_operand(name, array, *, finite=True):
+def require_wide_finite(name, array, *, finite=True):
     """Require numbers of a dtype that is wide enough for their products and sums.
 
     NumPy adds and multiplies small integers in their own width, and drops what does not fit
@@ -110,7 +110,7 @@ def require_operand(name, array, *, finite=True):
         require_finite(name, array)
 
 
-def require_softmax_rows(scores, axis):
+def require_finite_row_maxima(scores, axis):
     """Require that each row along `axis` has a finite largest score, so that softmax is defined."""
     is_axis = isinstance(axis, int | np.integer) and -scores.ndim <= axis < scores.ndim
     if not is_axis or scores.shape[axis] == 0:
@@ -120,14 +120,14 @@ def require_softmax_rows(scores, axis):
         )
     maxima = scores.max(axis=axis)
     if not np.isfinite(maxima).all():
-        row_index = first_index(~np.isfinite(maxima))
+        row_index = first_true_index(~np.isfinite(maxima))
         raise ValueError(
             f"the largest score of row {row_index} is {maxima[row_index]}; expected a finite "
-            "number. " + _score_remedy(maxima[row_index])
+            "number. " + _nonfinite_score_advice(maxima[row_index])
         )
 
 
-def _score_remedy(maximum):
+def _nonfinite_score_advice(maximum):
     if np.isnan(maximum):
         return "Look for NaN in Q and K: np.argwhere(~np.isfinite(Q))."
     remedy = "make Q or K smaller" if maximum.dtype == np.float64 else "convert Q and K to float64"
@@ -155,11 +155,11 @@ def require_mask(mask, shape):
             f"mask is of type {mask_type}; expected a NumPy array of booleans, True = may look. "
             f"From 1 and 0 make mask == 1; from 0 and -inf make mask == 0."
         )
-    if not broadcasts(mask.shape, shape):
-        raise mask_misfit(mask, shape)
+    if not broadcasts_to(mask.shape, shape):
+        raise mask_shape_error(mask, shape)
 
 
-def mask_misfit(mask, shape):
+def mask_shape_error(mask, shape):
     """Return the error of a mask, array or tensor, that does not broadcast to the scores."""
     return ShapeError(
         f"mask has shape {tuple(mask.shape)}, which does not broadcast to the scores' "
@@ -168,7 +168,7 @@ def mask_misfit(mask, shape):
     )
 
 
-def broadcast_batches(axes_by_name):
+def common_batch_shape(axes_by_name):
     """Return the shape to which batch axes broadcast; `batches` holds those of each array."""
     axes_by_name = {name: axes for name, axes in axes_by_name.items() if axes}
     if len(set(axes_by_name.values())) < 2:
@@ -186,7 +186,7 @@ def broadcast_batches(axes_by_name):
 def require_gradient(name, gradient, shape):
     """Require finite floats of the shape of the array whose gradient they are."""
     require_array(name, gradient)
-    require_floats(name, gradient)
+    require_float_array(name, gradient)
     if gradient.shape != tuple(shape):
         raise ShapeError(
             f"{name} has shape {gradient.shape}; expected {tuple(shape)}, the shape of "
@@ -200,7 +200,7 @@ def require_ids(ids, vocabulary_size):
     """Require ids from 0 to `vocabulary_size` - 1; the error names the first position."""
     is_outside = (ids < 0) | (ids >= vocabulary_size)
     if is_outside.any():
-        position = first_index(is_outside)
+        position = first_true_index(is_outside)
         raise ValueError(
             f"ids is {ids[position]} at position {position}; expected 0 to {vocabulary_size - 1}, "
             f"one of the {vocabulary_size} rows of E. Add a row to E, or map unknown tokens first."

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tutorial_lib.contract import checked, require, require_fields
+from tutorial_lib.contract import checked, require, require_record_axes
 from tutorial_lib.errors import (
     ShapeError,
-    broadcasts,
+    broadcasts_to,
     require_finite,
-    require_floats,
+    require_float_array,
     require_gradient,
 )
 from tutorial_lib.heads import concat_heads, split_heads
@@ -64,7 +64,7 @@ def sum_copies(gradient: "any ...", shape: tuple) -> "...":
     (5, 4)
     """
     require(
-        broadcasts(shape, gradient.shape),
+        broadcasts_to(shape, gradient.shape),
         ShapeError,
         f"gradient has shape {gradient.shape}; expected copies of an array of shape {shape}, "
         f"but that does not broadcast to it. Pass the shape of the array, such as K.shape.",
@@ -146,7 +146,7 @@ def multi_head_attention_backward(trace: Trace, dY: "any ...") -> Gradients:
     >>> multi_head_attention_backward(record, np.ones((5, 12))).dW_O.shape
     (12, 12)
     """
-    require_backward(trace, dY)
+    require_backward_inputs(trace, dY)
     dconcat, dW_O = linear_backward(trace.concat, trace.params.W_O, dY)
     dheads = split_heads(dconcat, trace.params.n_heads)  # (..., H, T, d_v)
     arrays = trace.Q, trace.K, trace.V, trace.weights
@@ -160,13 +160,13 @@ def multi_head_attention_backward(trace: Trace, dY: "any ...") -> Gradients:
     return Gradients(from_Q, from_K + from_V, dW_Q, dW_K, dW_V, dW_O)
 
 
-def require_backward(trace, dY):
+def require_backward_inputs(trace, dY):
     """Require a trace of finite floats, and a gradient of its output."""
     require_gradient("dY", dY, trace.Y.shape)
     layer_input = {"X": trace.X, "params": trace.params, "context": trace.context}
     multi_head_attention.contract.check((), layer_input)
     key_input = trace.X if trace.context is None else trace.context
-    require_fields("trace", trace, trace.params.sizes | {"S": key_input.shape[-2]})
+    require_record_axes("trace", trace, trace.params.sizes | {"S": key_input.shape[-2]})
     require_finite("trace.Y", trace.Y)  # what overflows anywhere in the layer ends up here
     for name, array in {"X": trace.X, "context": key_input}.items():
-        require_floats(name, array)
+        require_float_array(name, array)

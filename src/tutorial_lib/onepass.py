@@ -9,7 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tutorial_lib.contract import MADE_BY, checked, require
-from tutorial_lib.errors import ShapeError, first_index, require_gradient, require_one_precision
+from tutorial_lib.errors import (
+    ShapeError,
+    first_true_index,
+    require_gradient,
+    require_one_precision,
+)
 
 
 @checked
@@ -173,7 +178,7 @@ def flash_forward(
         rows = np.s_[..., start : start + block, :]  # of any array (..., T, width)
         part = attend_rows(Q[rows], K, V, last[rows], block)
         heads[rows], logsumexp[rows] = part
-    require_scores(logsumexp, last)
+    require_finite_logsumexp(logsumexp, last)
     return FlashTrace(Q, K, V, heads, logsumexp, causal)
 
 
@@ -240,12 +245,13 @@ def flash_backward(trace: FlashTrace, dheads: "... T d_v", *, block: "length" = 
     return dQ, dK, dV
 
 
-def require_scores(logsumexp, last):
+def require_finite_logsumexp(logsumexp, last):
     """Require that scores did not overflow: a query that sees keys has a finite logsumexp."""
     overflows = (last >= 0) & ~(np.abs(logsumexp) < np.finfo(logsumexp.dtype).max)
     require(
         not overflows.any(),
         ValueError,
-        f"the scores of query {first_index(overflows)[:-1]} overflow {logsumexp.dtype}; expected a "
-        f"finite largest one. Q and K are finite, but their products are not: make one smaller.",
+        f"the scores of query {first_true_index(overflows)[:-1]} overflow {logsumexp.dtype}; "
+        f"expected a finite largest one. "
+        f"Q and K are finite, but their products are not: make one smaller.",
     )

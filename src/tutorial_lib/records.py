@@ -54,7 +54,7 @@ def record(name):
     FileNotFoundError : neither installed nor to be fetched
     """
     record_dict = json.loads(_verified_bytes("results", name))
-    require_head(name, record_dict)
+    require_record_head(name, record_dict)
     return record_dict
 
 
@@ -68,7 +68,7 @@ def checkpoint(name):
     FileNotFoundError : neither installed nor to be fetched
     """
     npz_bytes = _verified_bytes("checkpoints", name)
-    require_budget(name, npz_bytes)
+    require_checkpoint_budget(name, npz_bytes)
     try:
         with np.load(BytesIO(npz_bytes)) as archive:
             return [array.astype(float) for array in archive.values()]
@@ -90,7 +90,7 @@ def facts(name):
     return json.loads(_verified_bytes("facts", name))
 
 
-def page_of(room):
+def page_of_room(room):
     """Return the page that a room belongs to: "05_concatenation" of "ch05_concatenation".
 
     Python can import the name of a room. A review's room has the name of its page.
@@ -106,16 +106,16 @@ def bank(page):
     ValueError : no room of that name, or a room without a bank
     """
     folders = resources.files("tutorial_lib").joinpath("practice").iterdir()
-    rooms = {page_of(room.name): room for room in folders if room.joinpath("__init__.py").is_file()}
+    rooms = {page_of_room(f.name): f for f in folders if f.joinpath("__init__.py").is_file()}
     if page not in rooms:
         raise ValueError(
             f"There is no chapter {page!r} with questions. There are: {sorted(rooms)}."
         )
-    text = _bank_bytes(rooms[page], page).decode("utf-8")
+    text = _question_bank_bytes(rooms[page], page).decode("utf-8")
     return json.loads(re.sub(r"<!--.*?-->", "", text))  # which tell tests where a number comes from
 
 
-def require_head(name, record_dict):
+def require_record_head(name, record_dict):
     """Require that a record begins with HEAD_KEYS."""
     leading_keys = tuple(record_dict)[: len(HEAD_KEYS)]
     if leading_keys != HEAD_KEYS:
@@ -126,7 +126,7 @@ def require_head(name, record_dict):
         )
 
 
-def require_budget(name, npz_bytes):
+def require_checkpoint_budget(name, npz_bytes):
     """Require that a checkpoint has a budget in CHECKPOINT_KB and keeps to it."""
     size_kb, budget_kb = len(npz_bytes) / 1000, CHECKPOINT_KB.get(name, 0)
     if size_kb > budget_kb:
@@ -136,7 +136,7 @@ def require_budget(name, npz_bytes):
         )
 
 
-def _bank_bytes(room, page):
+def _question_bank_bytes(room, page):
     """Return the bytes of a bank, which the page's copy of the library fetches as it does data."""
     bank_file = room.joinpath("bank.json")
     if bank_file.is_file():
@@ -159,7 +159,7 @@ def _verified_bytes(folder, name):
             f"There is no {name!r} in data/{folder}; expected one of {known_names}. "
             f"After adding a file run: {SEAL_COMMAND}."
         )
-    file_bytes = _file_bytes(path)
+    file_bytes = _local_or_fetched_bytes(path)
     digest = hashlib.sha256(file_bytes).hexdigest()
     if digest != digests[path]:
         raise ValueError(
@@ -171,7 +171,7 @@ def _verified_bytes(folder, name):
     return file_bytes
 
 
-def _file_bytes(path):
+def _local_or_fetched_bytes(path):
     """Return the bytes of the installed file, or else of the one at the address."""
     if (DATA / path).is_file():
         return (DATA / path).read_bytes()

@@ -7,7 +7,7 @@ import numpy as np
 
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.contract import checked, require
-from tutorial_lib.errors import ShapeError, first_index, require_one_precision
+from tutorial_lib.errors import ShapeError, first_true_index, require_one_precision
 from tutorial_lib.heads import concat_heads, split_heads
 from tutorial_lib.projection import Params
 
@@ -36,7 +36,7 @@ def attend_block(
     >>> attend_block(np.ones((5, 4)), np.ones((4, 6)), np.ones((6, 7))).shape
     (5, 7)
     """
-    require_tile(Q, K_T, V, causal)
+    require_tile_operands(Q, K_T, V, causal)
     scores = Q @ K_T  # (..., rows, S)
     if causal:
         rows = Q.shape[-2]
@@ -71,7 +71,7 @@ def attend_in_blocks(
     >>> attend_in_blocks(*np.ones((3, 3, 4, 4)), causal=True, block=2).shape
     (3, 4, 4)
     """
-    require_tile(Q, K_T, V, causal)
+    require_tile_operands(Q, K_T, V, causal)
     H, T, _ = V.shape
     heads = np.empty_like(V)  # lies in memory as V does
     together = max(1, 2**19 // (block * T))  # heads whose scores stay in the cache
@@ -83,9 +83,9 @@ def attend_in_blocks(
     require(
         not np.isnan(heads).any(),
         ValueError,
-        f"(head, query) {first_index(np.isnan(heads))[:-1]} got NaN: a score, or a sum of values, "
-        f"overflows {heads.dtype}, or an input is NaN; expected finite numbers. Make X, W_Q, W_K "
-        f"or W_V smaller, or look for NaN in them.",
+        f"(head, query) {first_true_index(np.isnan(heads))[:-1]} got NaN: a score, or a sum of "
+        f"values, overflows {heads.dtype}, or an input is NaN; expected finite numbers. Make X, "
+        f"W_Q, W_K or W_V smaller, or look for NaN in them.",
     )
     return heads
 
@@ -130,7 +130,7 @@ def tiled_multi_head_attention(
     return Y
 
 
-def require_tile(Q, K_T, V, causal):
+def require_tile_operands(Q, K_T, V, causal):
     """Require one precision, and in a causal block at least as many keys as queries."""
     require_one_precision(Q=Q, K_T=K_T, V=V)
     require(

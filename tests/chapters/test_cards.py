@@ -28,7 +28,7 @@ from book._ext.models import (
 )
 from book._ext.variants import every_row
 from tools.chapters import ROOT, pages
-from tutorial_lib.counting import cache_entries, layers_by_kind, model_cache_bytes
+from tutorial_lib.counting import cache_entries, layer_kind_counts, model_cache_bytes
 from tutorial_lib.records import facts
 from tutorial_lib.variants.patterns import receptive_field, window_mask
 
@@ -62,7 +62,7 @@ def pairs(model, kind):
 @NAMED
 def test_a_drawn_mask_has_the_pairs_that_a_plain_loop_counts(model):
     shrunk = small(model)
-    for kind in layers_by_kind(model):
+    for kind in layer_kind_counts(model):
         scored, through = masks_of(shrunk, kind)
         found = int((scored | through).sum())
         if kind == "chosen":
@@ -177,7 +177,7 @@ def test_every_arrow_of_a_card_leads_to_where_it_is_built(model):
 @NAMED
 def test_the_numbers_of_a_card_are_those_of_its_entry(model):
     told = numbers(model)
-    for kind, count in layers_by_kind(model).items():
+    for kind, count in layer_kind_counts(model).items():
         name, _ = cards.named(model, kind)
         assert f'<th scope="row">{name}</th><td>{count}</td>' in told
     rows = re.findall(r'<th scope="row">([\d,]+)</th><td>(.*?)</td>', told)
@@ -372,7 +372,7 @@ def test_the_pale_line_has_the_keys_and_values_of_all_heads(model):
     found = re.search(r'<polyline class="card-all" points="(.*?)"', curve(model))
     assert bool(found) == ("heads" in model)
     if found:
-        layers = layers_by_kind(model).items()
+        layers = layer_kind_counts(model).items()
         widths = [(n, model | (model.get("full", {}) if k == "full" else {})) for k, n in layers]
         kept = 2 * sum(n * m["heads"] * (m["d_k"] + m["d_v"]) for n, m in widths)
         points = [point.split(",") for point in found[1].split()]

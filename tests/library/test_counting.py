@@ -11,8 +11,8 @@ from tutorial_lib.counting import (
     attention_flop,
     cache_bytes,
     cache_entries,
+    layer_kind_counts,
     layer_kinds,
-    layers_by_kind,
     model_cache_bytes,
 )
 from tutorial_lib.records import facts
@@ -114,7 +114,7 @@ def test_each_kind_of_layer_caches_its_entries(pattern):
     model = HEADS | FIELDS | {"pattern": list(pattern)}
     growing_entries, windowed_entries, n_fixed = ENTRIES[pattern]
     assert cache_entries(model) == (growing_entries, windowed_entries, n_fixed)
-    layer_counts = layers_by_kind(model)
+    layer_counts = layer_kind_counts(model)
     assert layer_counts == {kind: [*pattern * 5][:5].count(kind) for kind in pattern}
     for tokens in (0, 1, 6, 7, 100):
         entries = n_fixed + sum(growing_entries + windowed_entries * (t < 6) for t in range(tokens))

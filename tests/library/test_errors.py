@@ -9,7 +9,7 @@ import pytest
 
 import tutorial_lib as tl
 from tutorial_lib import errors
-from tutorial_lib.embedding import require_positions
+from tutorial_lib.embedding import require_position_table
 from tutorial_lib.onepass import flash_backward, flash_forward
 
 COMPARISONS = {
@@ -107,7 +107,7 @@ SENTENCES = {
     "ValueError: ids is 9 at position (1, 3); … 0 to 8 … Add a row": lambda: look_up(9, (1, 3)),
     "ValueError: ids is -1 at position (0, 4); expected 0": lambda: look_up(-1, (slice(None), 4)),
     "TypeError: P is an array of int8; expected floats": (
-        lambda: require_positions(np.ones((8, 12), dtype=np.int8), 5, 12)
+        lambda: require_position_table(np.ones((8, 12), dtype=np.int8), 5, 12)
     ),
     "ShapeError: d_model=7; expected an even width … Choose 6 or 8": lambda: sines(7),
     "ValueError: base=0.0; … positive finite number … base=10_000.0": lambda: sines(8, base=0.0),

@@ -13,7 +13,7 @@ import pytest
 
 import tutorial_lib
 from tests.library.test_errors import NoArithmetic
-from tutorial_lib.contract import CHECKS, LATE_CHECKS, MADE_BY, Axes, checked
+from tutorial_lib.contract import CHECKS, LATE_CHECKS, MADE_BY, ArraySpec, checked
 from tutorial_lib.models.grammar import GRAMMAR, Documents, sample_documents
 from tutorial_lib.models.own_layer import OwnLayer, Pass, forward_pass, init_own_model
 from tutorial_lib.models.real.model import RealModel, RealTrace, run_real
@@ -28,7 +28,7 @@ LENGTHS = {"T": 5, "S": 7, "H": 6, "G": 2, "d_k": 8, "d_v": 11, "d_model": 13, "
 LENGTHS |= {"n": 19, "vocabulary": 100, "words": 100, "length": 64}
 LENGTH_ALIASES = dict(zip(("n_heads", "n_kv_heads"), "HG", strict=True))
 MUTATED_ARGUMENTS = {"buffer", "cache"}  # arguments that change
-COUNTING_FUNCTIONS = "cache_entries", "layer_kinds", "layers_by_kind", "model_cache_bytes"
+COUNTING_FUNCTIONS = "cache_entries", "layer_kinds", "layer_kind_counts", "model_cache_bytes"
 MODEL_FIELDS = {"layers": 2, "pattern": ["full"], "kv_heads": 3, "d_k": 4, "d_v": 7}
 PARAMS = Params(*np.ones((3, 3, 12, 4)), np.ones((12, 12)))
 TARGET = np.zeros((19, 5), dtype=int)
@@ -110,7 +110,7 @@ def valid_value(annotation, name=""):
     if isinstance(annotation, GenericAlias):
         return [*map(valid_value, annotation.__args__)] * 2
     if not isinstance(annotation, type):
-        return ones(Axes(annotation))
+        return ones(ArraySpec(annotation))
     constructors = {
         np.random.Generator: np.random.default_rng,
         float: lambda: 2.5,
@@ -209,7 +209,7 @@ def axis_faults(annotations, values):
         if hasattr(annotation, "contract"):
             known_axes |= set(values[name].sizes)
         elif isinstance(annotation, str) and annotation not in CHECKS:
-            axes = Axes(annotation)
+            axes = ArraySpec(annotation)
             for axis_place, axis in enumerate(axes.names[::-1], 1):
                 if (axis in known_axes or "*" in axis) and axes.kind not in LATE_CHECKS:
                     yield name, np.repeat(values[name], 2, axis=-axis_place), f"{name} has shape"
@@ -219,7 +219,7 @@ def axis_faults(annotations, values):
 def batch_faults(annotations, values):
     """The first two arrays with batch axes that do not broadcast."""
     texts = {n: a for n, a in annotations.items() if isinstance(a, str) and a not in CHECKS}
-    axes = {name: Axes(text) for name, text in texts.items()}
+    axes = {name: ArraySpec(text) for name, text in texts.items()}
     names = [n for n, a in axes.items() if a.batched and not a.before and a.kind not in LATE_CHECKS]
     if len(names) > 1:
         yield {n: np.stack([values[n]] * copies) for n, copies in zip(names, (2, 3), strict=False)}
@@ -230,7 +230,9 @@ def call_faults(function, values, array_faults=array_faults):
     annotations = {n: p.annotation for n, p in inspect.signature(function).parameters.items()}
     for name, annotation in annotations.items():
         array = isinstance(annotation, str) and annotation not in CHECKS
-        faults = array_faults(Axes(annotation), values[name]) if array else value_faults(annotation)
+        faults = (
+            array_faults(ArraySpec(annotation), values[name]) if array else value_faults(annotation)
+        )
         for value, error, message in faults:
             yield function, values, {name: value}, error, message
     for name, value, message in axis_faults(annotations, values):
@@ -266,7 +268,7 @@ def test_what_the_annotations_allow_is_computed_and_has_the_shape_that_they_name
     output = function(**arguments(function))
     return_annotation = inspect.signature(function).return_annotation
     if isinstance(return_annotation, str):
-        Axes(return_annotation).measure(
+        ArraySpec(return_annotation).match_axes(
             name, output + 0, {} if function.__name__ in ARGUMENTS else dict(LENGTHS)
         )
     elif isinstance(return_annotation, type) and return_annotation is not inspect.Signature.empty:

@@ -10,11 +10,11 @@ from tools.chapters import ROOT
 from tools.retarget import current
 from tutorial_lib import checks, practice
 from tutorial_lib.practice import account as engine
-from tutorial_lib.records import page_of
+from tutorial_lib.records import page_of_room
 
 SYMPTOMS = f"https://{current(ROOT).pages}/book/symptoms.html#symptom-"
 NAMES = [found.name for found in pkgutil.iter_modules(practice.__path__) if found.ispkg]
-ROOMS = {page_of(name): import_module(f"{practice.__name__}.{name}.checks") for name in NAMES}
+ROOMS = {page_of_room(name): import_module(f"{practice.__name__}.{name}.checks") for name in NAMES}
 BY_BEHAVIOUR = {"cached", "attention", "claims"}  # with no right function: tests of their own
 ALL_MISTAKES = {name: wrong for room in ROOMS.values() for name, wrong in room.MISTAKES.items()}
 MISTAKES = {name: wrong for name, wrong in ALL_MISTAKES.items() if name not in BY_BEHAVIOUR}

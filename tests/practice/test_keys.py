@@ -25,7 +25,7 @@ from tests.chapters.prose_numbers import TUPLE, bare, numbers, settings
 from tests.elements.sample_bank import sample_bank
 from tests.practice.rooms import NAMES
 from tutorial_lib.elements.banks import as_number
-from tutorial_lib.records import page_of
+from tutorial_lib.records import page_of_room
 
 ROOT = Path(__file__).resolve().parents[2]
 BANK = "src/tutorial_lib/practice/{}/bank.json"
@@ -75,7 +75,7 @@ def bank_questions(room, text):
                 options = {str(near["value"]): False for near in entry["near"]}
                 options[str(entry["answer"])] = True
             tolerance = as_number(entry["tolerance"]) if "answer" in entry else None
-            where = f"{page_of(room)}, {kind} {i} ({place})"
+            where = f"{page_of_room(room)}, {kind} {i} ({place})"
             yield Question(where, room, options, entry.get("computed"), tolerance, asked.pop(0))
 
 
@@ -252,7 +252,7 @@ PARTS = {
 
 def shown(told, room):
     """The message of a failed test."""
-    return listed(told, None if room == "inventory" else page_of(room))
+    return listed(told, None if room == "inventory" else page_of_room(room))
 
 
 @pytest.mark.parametrize("question", COMPUTED, ids=lambda q: f"{q.room}-{q.computed}")

@@ -13,9 +13,9 @@ from tests.elements.sample_bank import sample_bank
 from tests.practice import puzzles
 from tests.practice.rooms import NAMES
 from tutorial_lib import records
-from tutorial_lib.records import page_of
+from tutorial_lib.records import page_of_room
 
-PROBLEMS = {room: records.bank(page_of(room))["parsons"] for room in NAMES}
+PROBLEMS = {room: records.bank(page_of_room(room))["parsons"] for room in NAMES}
 PROBLEMS = {room: problem for room, problem in PROBLEMS.items() if problem}
 
 
@@ -55,7 +55,7 @@ def test_solution_is_right_and_no_other_program_of_its_lines(room):
     judge = getattr(puzzles, room, None)
     assert judge, f"tests/practice/puzzles.py has no {room}: write what judges its puzzle."
     told = list(complaints(PROBLEMS[room], judge))
-    assert not told, f"Parsons problem of {room}:{listed(told, page_of(room))}"
+    assert not told, f"Parsons problem of {room}:{listed(told, page_of_room(room))}"
 
 
 def softmax_of_far_rows(program):

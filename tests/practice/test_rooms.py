@@ -56,7 +56,7 @@ def rooms_imported(source):
     return {part for path in paths for part in path.split(".")} & set(NAMES)
 
 
-@pytest.mark.parametrize("room", [name for name in NAMES if name != records.page_of(name)])
+@pytest.mark.parametrize("room", [name for name in NAMES if name != records.page_of_room(name)])
 def test_a_chapters_room_imports_no_other_room(room):
     for path in (FOLDER / room).glob("*.py"):
         others = rooms_imported(path.read_text(encoding="utf-8")) - {room}
@@ -123,4 +123,4 @@ def test_a_page_without_a_room_is_told(planted, page):
     ],
 )
 def test_a_room_has_the_name_of_its_page_with_ch_before_a_number(room, page):
-    assert records.page_of(room) == page
+    assert records.page_of_room(room) == page

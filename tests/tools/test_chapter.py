@@ -31,7 +31,7 @@ LAYOUT = """\
 
 @pytest.mark.parametrize("path", BANKS, ids=lambda path: path.parent.name)
 def test_every_bank_has_the_one_layout(path):
-    text, name = path.read_text(encoding="utf-8"), chapter.page_of(path.parent.name)
+    text, name = path.read_text(encoding="utf-8"), chapter.page_of_room(path.parent.name)
     one = laid_out(text) == text
     assert one, f"{path.relative_to(ROOT)} has another layout. Run: make chapter NB={name}"
 

@@ -3,7 +3,7 @@
 from hashlib import sha256
 from html import escape
 
-from tutorial_lib.describe import printable
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.elements.markup import Element, wrap
 
 NO_MATH = "tex2jax_ignore mathjax_ignore"  # a token may be a dollar sign
@@ -79,7 +79,7 @@ def picture(looks, queries, keys, alt, *, room):
     alt : what is said to who cannot see it
     room : pixels for the cells; where they are large enough, numbers stand in them
     """
-    queries, keys = ([_short(printable(name)) for name in names] for names in (queries, keys))
+    queries, keys = ([_short(escaped_name(name)) for name in names] for names in (queries, keys))
     side = max(4, min(44, room // max(len(queries), len(keys))))
     step = -(-14 // side)  # a line of text is 14 pixels high
     left, below = (12 + round(7.2 * max(map(len, names))) for names in (queries, keys))

@@ -5,9 +5,9 @@ from fractions import Fraction
 from html import escape
 from typing import NamedTuple
 
-from tutorial_lib.contract import require, require_value
-from tutorial_lib.describe import printable, round_stable
-from tutorial_lib.errors import ShapeError, first_index, require_finite, require_mask
+from tutorial_lib.contract import require, require_by_annotation
+from tutorial_lib.describe import escaped_name, round_unless_near_tie
+from tutorial_lib.errors import ShapeError, first_true_index, require_finite, require_mask
 
 _MOST = {"H": (16, "heads"), "T": (64, "queries"), "S": (64, "keys")}
 _MOST_ROWS = 48  # of the table that needs no script
@@ -113,7 +113,7 @@ def read_weights(weights, tokens, keys, mask):
     ------
     TypeError, ShapeError, ValueError : see `inspector`
     """
-    require_value("weights", weights, "raw H T S")
+    require_by_annotation("weights", weights, "raw H T S")
     _require_lengths(weights.shape, {"T": tokens, "S": keys})
     require_finite("weights", weights)
     require_mask(mask, weights.shape)
@@ -121,7 +121,7 @@ def read_weights(weights, tokens, keys, mask):
     seen = weights == weights
     seen = seen if mask is None else seen & mask
     if (hidden := (weights > 0) & ~seen).any():
-        place = first_index(hidden)
+        place = first_true_index(hidden)
         raise ValueError(
             f"mask hides position {place}, where the weight is {weights[place]}; expected 0. "
             f"Give the mask that made these weights: attention_weights(scores, mask=mask)."
@@ -150,7 +150,7 @@ def read_targets(target, looks):
     ShapeError : other than a position for each query
     ValueError : a position that is not there, or that no head may attend to
     """
-    require_value("target", target, "raw T")
+    require_by_annotation("target", target, "raw T")
     if target.dtype.kind not in "iu":
         raise TypeError(
             f"target is an array of {target.dtype}; expected whole numbers, the positions of keys. "
@@ -190,14 +190,14 @@ def _require_lengths(shape, names):
 
 def _require_rows(weights):
     if (negative := weights < 0).any():
-        place = first_index(negative)
+        place = first_true_index(negative)
         raise ValueError(
             f"weights is {weights[place]} at position {place}; expected 0 to 1. "
             f"If these are scores, attention_weights(scores) makes weights of them."
         )
     sums = weights.sum(axis=-1, dtype=float)
     if (misfits := (abs(sums - 1) > 1e-3) & (sums != 0)).any():  # float16 has 3 digits
-        place = first_index(misfits)
+        place = first_true_index(misfits)
         raise ValueError(
             f"the row of head {place[0]}, query {place[1]} sums to {sums[place]:.4g} along axis S; "
             f"expected 1, or 0 where a query sees nothing. Give all keys of a row, and weights "
@@ -210,7 +210,7 @@ def _rounded(weights):
     near = {weight: Fraction(weight).limit_denominator(64) for weight in weights}
     near = {weight: fraction for weight, fraction in near.items() if abs(fraction - weight) < 1e-6}
     numbers = {
-        weight: round(1000 * (near[weight] if weight in near else round_stable(weight, 3)))
+        weight: round(1000 * (near[weight] if weight in near else round_unless_near_tie(weight, 3)))
         for weight in weights
     }
     texts = {numbers[weight]: str(fraction) for weight, fraction in near.items()}
@@ -220,7 +220,7 @@ def _rounded(weights):
 
 def token_names(tokens):
     """Name tokens, those that occur twice with their positions."""
-    names = [printable(token) for token in tokens]
+    names = [escaped_name(token) for token in tokens]
     return [f"{name} ({i})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 

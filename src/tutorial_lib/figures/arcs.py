@@ -8,7 +8,7 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.path import Path
 
 from tutorial_lib.contract import require
-from tutorial_lib.describe import printable
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.figures.figure import Figure, Table, on_two_lines, require_entries, short_label
 from tutorial_lib.figures.ink import HEAD_INKS, INK
 from tutorial_lib.figures.svg import LINE, draw_svg, side_by_side, text_width
@@ -47,7 +47,7 @@ def arcs(tokens, kinds, *, caption):
     ValueError : no word, no kind, no arc, an arc without two places that are there, or from a word
         to itself
     """
-    words = [printable(token) for token in tokens]
+    words = [escaped_name(token) for token in tokens]
     require_entries("kinds", kinds)
     require(words, ValueError, "tokens is empty; expected at least one word. Give the sentence.")
     require(
@@ -56,7 +56,7 @@ def arcs(tokens, kinds, *, caption):
         f"kinds has no arc, only {list(kinds)}; expected pairs of two positions. "
         f"Give them: {{'agreement': [(4, 1)]}}.",
     )
-    names, numbered = [printable(name) for name in kinds], enumerate(kinds.items())
+    names, numbered = [escaped_name(name) for name in kinds], enumerate(kinds.items())
     end_pairs = ((n, name, pair) for n, (name, pairs) in numbered for pair in pairs)
     curves = [_checked_arc(*end_pair, len(words)) for end_pair in end_pairs]
     row_plan = _row_arc_layout(words, names, curves)

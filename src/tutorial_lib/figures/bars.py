@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from tutorial_lib.describe import printable
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
@@ -41,7 +41,7 @@ def bar_chart(values, rows, columns, *, label, caption):
     ShapeError : other axes, or another number of names than of rows or columns
     ValueError : NaN, infinity or a number below 0
     """
-    rows, columns = ([printable(name) for name in names] for names in (rows, columns))
+    rows, columns = ([escaped_name(name) for name in names] for names in (rows, columns))
     value_rules = {"limits": (0, np.inf), "rows": rows, "columns": columns}
     require_plottable("values", values, "rows columns", **value_rules)
     numbers, texts = round_with_text(values)

@@ -9,7 +9,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from matplotlib.path import Path
 
 from tutorial_lib.contract import MADE_BY, require, require_instance
-from tutorial_lib.describe import printable
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.figures.figure import Figure, Table, require_entries, round_with_text
 from tutorial_lib.figures.ink import HEAD_INKS, HEADS, INK, SEQUENTIAL, title_colour
@@ -267,7 +267,7 @@ def _checked_arrow_path(title, arrow, diagram, boxes):
             f"{title!r} has an arrow {arrow!r} without room; expected {_MIN_LENGTH} pixels or more "
             f"between its two blocks. Move them apart."
         )
-    label = printable(arrow[2]) if len(arrow) == 3 else ""
+    label = escaped_name(arrow[2]) if len(arrow) == 3 else ""
     return ArrowPath(arrow_points, label, _label_direction(arrow_points, keep_left=has_return))
 
 
@@ -359,14 +359,14 @@ def _path_crosses_boxes(line_points, boxes):
 
 
 def _block_text_lines(block):
-    return [printable(line) for line in str(block.text).split("\n")]
+    return [escaped_name(line) for line in str(block.text).split("\n")]
 
 
 def _diagram_svg(title, diagram, layout):
     def draw_diagram(axes):
         axes.set(xlim=(0, layout.width), ylim=(layout.height, 0))
         axes.set_axis_off()
-        axes.set_title(printable(title), color=title_colour(title))
+        axes.set_title(escaped_name(title), color=title_colour(title))
         for name, block in diagram.blocks.items():
             _draw_block(axes, block, layout.boxes[name])
         for arrow in layout.arrows:
@@ -448,7 +448,7 @@ def _block_table(title, diagram):
     if diagram.arrows:
         columns["arrows to"] = [_arrow_targets_text(name, diagram.arrows) for name in blocks]
     cells = np.array(list(columns.values())).T
-    return Table(printable(title), cells, [*map(printable, blocks)], [*columns], "block")
+    return Table(escaped_name(title), cells, [*map(escaped_name, blocks)], [*columns], "block")
 
 
 def _rounded_shade_and_text(block):

@@ -5,8 +5,8 @@ from html import escape
 
 import numpy as np
 
-from tutorial_lib.contract import require_value
-from tutorial_lib.describe import format_array, formatter
+from tutorial_lib.contract import require_by_annotation
+from tutorial_lib.describe import entry_formatter, format_array
 from tutorial_lib.errors import ShapeError, require_finite
 
 _TABLE_CSS = (
@@ -118,7 +118,7 @@ def round_with_text(array, *, fine=False):
     numbers : float array, what is drawn
     texts : array of str, what is written
     """
-    format_entry = formatter(array, 4)
+    format_entry = entry_formatter(array, 4)
     texts = [
         f"{entry:.3e}" if fine and abs(entry) < 0.01 else format_entry(entry)
         for entry in array.ravel().tolist()
@@ -154,7 +154,7 @@ def require_plottable(name, array, axes, *, limits=(-np.inf, np.inf), log=False,
     ShapeError : other axes, or another number of entries
     ValueError : NaN, infinity, or a number that is outside of the limits or has no logarithm
     """
-    require_value(name, array, f"raw {axes}")
+    require_by_annotation(name, array, f"raw {axes}")
     require_finite(name, array)
     for axis, length in zip(axes.split(), array.shape, strict=True):
         labels = entries.get(axis)

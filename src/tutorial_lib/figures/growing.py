@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from tutorial_lib.contract import require_value
+from tutorial_lib.contract import require_by_annotation
 from tutorial_lib.figures.ink import HEAD_INKS
 from tutorial_lib.figures.lines import line_chart
 
@@ -37,7 +37,7 @@ def watch(training, start, steps):
     ------
     TypeError : steps is no whole number
     """
-    require_value("steps", steps, "integer")
+    require_by_annotation("steps", steps, "integer")
     previous_model, model, losses, screen = start, start, [], _CellOutput()
     outcome = ""
     with np.errstate(all="ignore"):  # what overflows is told once, at the end

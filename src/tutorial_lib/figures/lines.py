@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
-from tutorial_lib.describe import printable
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
@@ -63,7 +63,7 @@ def line_chart(x, series, *, labels, caption, log=()):
         require_plottable(name, y, "x", x=x, log="y" in log)
     x_values = NamedCurve("x", *round_with_text(x, fine="x" in log))
     rounded = {name: round_with_text(y, fine="y" in log) for name, y in series.items()}
-    curves = [NamedCurve(printable(name), *values) for name, values in rounded.items()]
+    curves = [NamedCurve(escaped_name(name), *values) for name, values in rounded.items()]
 
     def svg_for_width(room):
         chart_height = 130 + 0.25 * room

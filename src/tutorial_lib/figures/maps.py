@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 
-from tutorial_lib.describe import as_fraction, printable
+from tutorial_lib.describe import escaped_name, fraction_text
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
@@ -161,7 +161,7 @@ def _numbers_and_texts(array, fractions):
     """Return what is drawn and what is written: decimals, or the fractions that the numbers are."""
     if not fractions:
         return round_with_text(array)
-    texts = np.array([as_fraction(entry) for entry in array.ravel().tolist()])
+    texts = np.array([fraction_text(entry) for entry in array.ravel().tolist()])
     numbers = np.array([float(Fraction(text)) for text in texts.tolist()])
     return numbers.reshape(array.shape), texts.reshape(array.shape)
 
@@ -174,7 +174,7 @@ def _axis_and_names(names, axis=""):
 
 
 def _axis_names(axis, entries):
-    return AxisNames(axis, [printable(entry) for entry in entries])
+    return AxisNames(axis, [escaped_name(entry) for entry in entries])
 
 
 def to_colour_levels(numbers, low, high):

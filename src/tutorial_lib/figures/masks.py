@@ -4,8 +4,8 @@ from itertools import groupby
 
 import numpy as np
 
-from tutorial_lib.contract import require, require_value
-from tutorial_lib.describe import printable
+from tutorial_lib.contract import require, require_by_annotation
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.figures.figure import Figure, Table, require_entries
 from tutorial_lib.figures.ink import CSS_COLOURS, SEQUENTIAL
 from tutorial_lib.figures.svg import LINE, side_by_side, text_width
@@ -43,8 +43,8 @@ def mask_panels(masks, *, caption, alt=None):
             f"{title!r} is no array of booleans; expected True where a query may look. "
             f"Compare first, for example weights > 0.",
         )
-        require_value(repr(title), mask.astype(int), "T S")
-    printed_masks = {printable(title): mask for title, mask in masks.items()}
+        require_by_annotation(repr(title), mask.astype(int), "T S")
+    printed_masks = {escaped_name(title): mask for title, mask in masks.items()}
     panel_draws = [lambda room, t=t, m=m: _titled_mask_svg(t, m) for t, m in printed_masks.items()]
     min_width = max(_mask_panel_px(title, mask) for title, mask in printed_masks.items())
     counts = " ".join(f"{title}: {pair_count_text(mask)}." for title, mask in printed_masks.items())

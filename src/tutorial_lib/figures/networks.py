@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.patches import FancyBboxPatch
 
-from tutorial_lib.describe import printable
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.figures.figure import Figure, Table, require_entries
 from tutorial_lib.figures.ink import INK
 from tutorial_lib.figures.svg import RULE, draw_svg, side_by_side, text_width
@@ -111,7 +111,8 @@ def _parse_einsum(title, subscripts, names):
             f"{title!r} has {len(names)} names for {len(operands)} operands, {subscripts!r}; "
             f"expected one for each. Give the names in the order of the operands."
         )
-    return EinsumChain(printable(title), [printable(name) for name in names], operands, result)
+    names = list(map(escaped_name, names))
+    return EinsumChain(escaped_name(title), names, operands, result)
 
 
 def _index_table(chain):

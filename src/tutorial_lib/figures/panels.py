@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tutorial_lib.describe import as_fraction, printable
+from tutorial_lib.describe import escaped_name, fraction_text
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
@@ -55,7 +55,7 @@ def bar_panels(panels, names, *, fractions=False, caption, alt=None):
     ValueError : no array, NaN, infinity, or no such fraction
     """
     require_entries("panels", panels)
-    names = [printable(name) for name in names]
+    names = [escaped_name(name) for name in names]
     rounded_panels = [_rounded_bar_panel(t, array, names, fractions) for t, array in panels.items()]
     min_width = len(names) * _min_bar_pitch(rounded_panels, names)
     draws = [lambda room, p=p: _bars_svg(p, names, max(min_width, room)) for p in rounded_panels]
@@ -68,9 +68,9 @@ def bar_panels(panels, names, *, fractions=False, caption, alt=None):
 def _rounded_bar_panel(title, array, names, fractions):
     require_plottable(title, array, "names", names=names)
     if not fractions:
-        return BarPanel(printable(title), *round_with_text(array))
-    texts = [as_fraction(entry) for entry in array.tolist()]
-    return BarPanel(printable(title), np.array([float(Fraction(text)) for text in texts]), texts)
+        return BarPanel(escaped_name(title), *round_with_text(array))
+    texts = [fraction_text(entry) for entry in array.tolist()]
+    return BarPanel(escaped_name(title), np.array([float(Fraction(text)) for text in texts]), texts)
 
 
 def _min_bar_pitch(panels, names):

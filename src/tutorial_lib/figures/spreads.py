@@ -3,8 +3,8 @@
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from tutorial_lib.contract import require_value
-from tutorial_lib.describe import printable
+from tutorial_lib.contract import require_by_annotation
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
@@ -47,10 +47,10 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
     require_entries("runs", runs)
     for name, values in runs.items():
         require_plottable(name, values, "runs", log=log)
-        require_value(name, values, "raw runs", runs=len(next(iter(runs.values()))))
+        require_by_annotation(name, values, "raw runs", runs=len(next(iter(runs.values()))))
     if at is not None:
         require_plottable("at", np.array([at]), "line", log=log)
-    names = [printable(name) for name in runs]
+    names = [escaped_name(name) for name in runs]
     numbers, texts = round_with_text(np.stack([*runs.values()]), fine=log)
 
     def draw_spreads_and_line(axes):

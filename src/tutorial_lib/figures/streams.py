@@ -4,8 +4,8 @@ import numpy as np
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.path import Path
 
-from tutorial_lib.contract import require, require_value
-from tutorial_lib.describe import printable
+from tutorial_lib.contract import require, require_by_annotation
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.figures.figure import Figure, Table, require_entries
 from tutorial_lib.figures.ink import INK, title_colour
 from tutorial_lib.figures.svg import RULE, draw_svg, side_by_side, text_width
@@ -65,8 +65,8 @@ def block_map(models, *, layers="L", caption):
             f"Give () for a whole block, or for example ('norm', 'MLP').",
         )
     if not isinstance(layers, str):
-        require_value("layers", layers, "length")
-    named_models = [(printable(title), frozenset(missing)) for title, missing in models.items()]
+        require_by_annotation("layers", layers, "length")
+    named_models = [(escaped_name(title), frozenset(missing)) for title, missing in models.items()]
     svgs = [_residual_stream_svg(*model, layers) for model in named_models]  # they fit every room
     panel_draws = [lambda room, picture=picture: picture for picture in svgs]
     tables = tuple(_stream_step_table(title, missing) for title, missing in named_models)
@@ -81,7 +81,7 @@ def block_map(models, *, layers="L", caption):
 
 def _block_count_text(n_blocks):
     """Say how often a block stands in a model."""
-    return f"× {printable(str(n_blocks))} {'block' if n_blocks == 1 else 'blocks'}"
+    return f"× {escaped_name(str(n_blocks))} {'block' if n_blocks == 1 else 'blocks'}"
 
 
 def _missing_parts_text(title, missing_parts):

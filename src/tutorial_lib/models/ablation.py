@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from tutorial_lib.attention import causal_mask, softmax
-from tutorial_lib.contract import checked, require, require_instance, require_value
+from tutorial_lib.contract import checked, require, require_by_annotation, require_instance
 from tutorial_lib.embedding import embed
 from tutorial_lib.gradients import multi_head_attention_backward
 from tutorial_lib.heads import concat_heads
@@ -249,7 +249,7 @@ def interval(values: object) -> tuple:
         f"values has {np.size(values)} entries; expected one for each of two seeds or more, since "
         f"one seed does not show how far others are from it. Train again with another seed.",
     )
-    require_value("values", np.asarray(values), "seeds")
+    require_by_annotation("values", np.asarray(values), "seeds")
     return min(values), max(values), 1 - 2 / 2 ** len(values)
 
 

@@ -4,8 +4,14 @@ import numpy as np
 
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.contract import checked, require
-from tutorial_lib.embedding import embed, require_positions
-from tutorial_lib.errors import ShapeError, broadcasts, require_array, require_ids, require_operand
+from tutorial_lib.embedding import embed, require_position_table
+from tutorial_lib.errors import (
+    ShapeError,
+    broadcasts_to,
+    require_array,
+    require_ids,
+    require_wide_finite,
+)
 from tutorial_lib.gradients import multi_head_attention_backward
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.copying import TinyModel, run
@@ -209,7 +215,7 @@ def require_ids_of(model, ids, *others):
     """Require ids that the model has words and positions for, and others of the same shape."""
     for sequence in (ids, *others):
         require_ids(sequence, len(model.E))
-        require_positions(model.P, sequence.shape[-1], model.d_model)
+        require_position_table(model.P, sequence.shape[-1], model.d_model)
         require(
             sequence.shape == ids.shape,
             ShapeError,
@@ -225,9 +231,9 @@ def require_outputs(layers, ids, outputs):
         require_array("output", output)
         shape = (*ids.shape, layers[layer].d_v)
         require(
-            broadcasts(output.shape, shape),
+            broadcasts_to(output.shape, shape),
             ShapeError,
             f"output has shape {output.shape}; expected what broadcasts to {shape}, (..., T, d_v). "
             f"A mean over documents and positions has shape ({shape[-1]},).",
         )
-        require_operand("output", output)
+        require_wide_finite("output", output)

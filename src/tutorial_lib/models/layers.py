@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from tutorial_lib.contract import require, require_value
-from tutorial_lib.errors import ShapeError, require_whole
+from tutorial_lib.contract import require, require_by_annotation
+from tutorial_lib.errors import ShapeError, require_whole_number
 
 AXES = {"TinyModel": (3, 3, 3, 2), "BlockModel": (3, 3, 3, 2, 2, 2)}  # of the arrays of a layer
 
 
 def split_layers(arrays, kind):
     """Return E, P, the arrays of each layer, and U, of what checkpoint(name) returns."""
-    require_value("arrays", arrays, list[object])
+    require_by_annotation("arrays", arrays, list[object])
     n_arrays, axes = len(AXES[kind]), tuple(map(np.ndim, arrays[2:-1]))
     fits = [name for name, layer in AXES.items() if axes == layer * max(1, len(axes) // len(layer))]
     require(
@@ -35,7 +35,7 @@ def require_heads(layers, *heads):
         )
         count = len(layers)
         for name, index in zip(("layer", "head"), head, strict=True):
-            require_whole(name, index)
+            require_whole_number(name, index)
             require(
                 0 <= index < count,
                 ValueError,

@@ -13,7 +13,7 @@ import numpy as np
 from tutorial_lib.attention import attention_scores, softmax
 from tutorial_lib.contract import MADE_BY, checked, record, require
 from tutorial_lib.embedding import embed
-from tutorial_lib.errors import require_floats, require_gradient
+from tutorial_lib.errors import require_float_array, require_gradient
 from tutorial_lib.gradients import attention_backward, linear_backward, project_heads_backward
 from tutorial_lib.heads import concat_heads, split_heads
 from tutorial_lib.models.grammar import LENGTH, WORDS, sample_documents
@@ -123,7 +123,7 @@ def backward_pass(record: Pass, dY: "any ...") -> tuple:
     ------
     TypeError : a pass of whole numbers
     """
-    require_floats("X", record.X)
+    require_float_array("X", record.X)
     require_gradient("dY", dY, record.Y.shape)
     layer, params = record.layer, record.layer.params
     dconcat, dW_O = linear_backward(record.concat, params.W_O, dY)

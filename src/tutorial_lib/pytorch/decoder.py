@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.errors import require_divisible, require_length
+from tutorial_lib.errors import require_divisible, require_positive_whole
 from tutorial_lib.pytorch.doors import (
     require_frequencies,
     require_new_cache,
@@ -142,7 +142,7 @@ class Sight:
 
     def __post_init__(self):
         if self.window is not None:
-            require_length("window", self.window)
+            require_positive_whole("window", self.window)
         require_sink(self.sink)
         require_qk_norm(self.qk_norm, self.eps)
 
@@ -215,7 +215,7 @@ class DecoderAttention(nn.Module):
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
         require_divisible("n_heads", n_heads, "n_kv_heads", n_kv_heads)
-        require_length("d_model", d_model)
+        require_positive_whole("d_model", d_model)
         if sizes is None:
             require_divisible("d_model", d_model, "n_heads", n_heads)
             sizes = d_model // n_heads, d_model // n_heads

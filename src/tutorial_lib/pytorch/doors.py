@@ -3,8 +3,13 @@
 import numpy as np
 import torch
 
-from tutorial_lib.contract import require_value
-from tutorial_lib.errors import ShapeError, require_finite, require_floats, require_length
+from tutorial_lib.contract import require_by_annotation
+from tutorial_lib.errors import (
+    ShapeError,
+    require_finite,
+    require_float_array,
+    require_positive_whole,
+)
 from tutorial_lib.pytorch.tensors import autocast_converts, kind_of
 from tutorial_lib.variants.cache import require_capacity, require_pad, require_unused
 from tutorial_lib.variants.patterns import require_sink_scores
@@ -96,8 +101,8 @@ def require_frequencies(frequencies, half):
     ShapeError : another number of axes than one, or an empty one
     ValueError : NaN or infinity
     """
-    require_value("frequencies", frequencies, "raw n")
-    require_floats("frequencies", frequencies)
+    require_by_annotation("frequencies", frequencies, "raw n")
+    require_float_array("frequencies", frequencies)
     require_finite("frequencies", frequencies)
     if not isinstance(half, bool):
         raise TypeError(
@@ -134,7 +139,7 @@ def require_sizes(sizes):
             f"values. Give a pair, such as (64, 64)."
         )
     for name, width in zip(("d_k", "d_v"), sizes, strict=True):
-        require_length(name, width)
+        require_positive_whole(name, width)
 
 
 def require_sink(sink):
@@ -147,8 +152,8 @@ def require_sink(sink):
     ValueError : NaN or +inf
     """
     if sink is not None:
-        require_value("sink", sink, "raw H")
-        require_floats("sink", sink)
+        require_by_annotation("sink", sink, "raw H")
+        require_float_array("sink", sink)
         require_sink_scores(sink)
 
 
@@ -162,8 +167,8 @@ def require_qk_norm(qk_norm, eps):
     ValueError : NaN or infinity, an eps below 0
     """
     if qk_norm is not None:
-        require_value("qk_norm", qk_norm, "raw two d_k", two=2)
-        require_floats("qk_norm", qk_norm)
+        require_by_annotation("qk_norm", qk_norm, "raw two d_k", two=2)
+        require_float_array("qk_norm", qk_norm)
         require_finite("qk_norm", qk_norm)
     if isinstance(eps, bool) or not isinstance(eps, int | float):
         raise TypeError(
@@ -293,14 +298,14 @@ def require_new_cache(layer, capacity, batch, pad, kind):
     ValueError : a length below 1, more padding than capacity
     """
     require_module(layer, kind, "A cache belongs to a layer: DecoderCache.empty(layer, capacity).")
-    require_length("capacity", capacity)
+    require_positive_whole("capacity", capacity)
     if not isinstance(batch, tuple):
         raise TypeError(
             f"batch is {batch!r}; expected the lengths of the batch axes. Give a tuple, such as "
             f"(2,) or ()."
         )
     for length in batch:
-        require_length("a length of batch", length)
+        require_positive_whole("a length of batch", length)
     if pad is not None:
         _require_pad(pad, batch, capacity, lambda pad: not pad.is_meta)
 

@@ -19,7 +19,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tutorial_lib.contract import MADE_BY, checked, require
-from tutorial_lib.errors import require_divisible, require_floats, require_one_precision
+from tutorial_lib.errors import require_divisible, require_float_array, require_one_precision
 from tutorial_lib.projection import Params, init_params
 from tutorial_lib.pytorch.bridge import module_from_params
 from tutorial_lib.pytorch.device import to_float64
@@ -134,7 +134,7 @@ def run_layer(
     is_causal: bool = False,
 ) -> RankResult:
     """Run the layer in float64, its heads over the mesh: a worker of run_parallel (chapter 13)."""
-    require_floats("X", X)
+    require_float_array("X", X)
     layer = parallelize_heads(params, mesh)
     X = torch.tensor(X, device=mesh.device_type, requires_grad=True)
     with CommunicationLog() as forward_log:

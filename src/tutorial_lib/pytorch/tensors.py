@@ -11,8 +11,8 @@ from functools import wraps
 import torch
 from torch import nn
 
-from tutorial_lib.contract import Axes, Contract
-from tutorial_lib.errors import mask_misfit
+from tutorial_lib.contract import ArraySpec, Contract
+from tutorial_lib.errors import mask_shape_error
 
 
 def checked(function):
@@ -49,7 +49,7 @@ def require_mask(name, mask, shape):
     except RuntimeError:
         is_fitting = False
     if not is_fitting:
-        raise mask_misfit(mask, shape)
+        raise mask_shape_error(mask, shape)
 
 
 def kind_of(value):
@@ -65,7 +65,7 @@ def autocast_converts(*tensors):
     return is_autocast and all(tensor.dtype != torch.float64 for tensor in tensors)
 
 
-class TensorAxes(Axes):
+class TensorAxes(ArraySpec):
     """What an annotation asks of a tensor."""
 
     kinds, last = {"": lambda name, tensor: None}, {"mask": require_mask}

@@ -11,8 +11,8 @@ from tutorial_lib.errors import (
     ShapeError,
     require_array,
     require_finite,
-    require_length,
-    require_operand,
+    require_positive_whole,
+    require_wide_finite,
 )
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.projection import Params, project_heads
@@ -125,7 +125,7 @@ class KVCache:
             f"many, since a token adds a key and a value to each. Give both for the same heads.",
         )
         for length in batch:
-            require_length("a length of batch", length)
+            require_positive_whole("a length of batch", length)
         if pad is not None:
             require_pad(np.array(pad), batch, capacity)
             pad = np.array(pad, int)  # positions are differences, below 0 too
@@ -381,7 +381,7 @@ def merge_heads(heads: "parts ... T d_v", logsumexp: "any parts ... T 1") -> "..
     >>> merge_heads(np.ones((2, 3, 5, 7)), np.zeros((2, 3, 5, 1))).shape
     (3, 5, 7)
     """
-    require_operand("logsumexp", np.where(logsumexp == -np.inf, 0, logsumexp))  # sees no key
+    require_wide_finite("logsumexp", np.where(logsumexp == -np.inf, 0, logsumexp))  # sees no key
     require(
         logsumexp.shape[:-1] == heads.shape[:-1],
         ShapeError,

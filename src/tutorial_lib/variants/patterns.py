@@ -4,7 +4,7 @@ import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights, causal_mask
 from tutorial_lib.contract import checked, require
-from tutorial_lib.errors import ShapeError, require_finite, require_mask, require_softmax_rows
+from tutorial_lib.errors import ShapeError, require_finite, require_finite_row_maxima, require_mask
 from tutorial_lib.projection import project_heads
 
 FEWER_KEYS = (
@@ -161,7 +161,7 @@ def attention_with_sink(
     0.857
     """
     require_sink_scores(sink)
-    require_softmax_rows(_visible_scores(scores, mask), -1)
+    require_finite_row_maxima(_visible_scores(scores, mask), -1)
     column = np.broadcast_to(sink[:, None, None], (*scores.shape[:-1], 1))
     seen = np.broadcast_to(True if mask is None else mask, scores.shape)
     both = np.concatenate([scores, column], axis=-1)  # (..., H, T, S + 1)
@@ -233,7 +233,7 @@ def top_k_mask(
         f"mask is None for {scores.shape[-2]} queries, all of which may then look at the last "
         f"token; expected a mask of the past. Give mask=causal_mask{scores.shape[-2:]}.",
     )
-    require_softmax_rows(_visible_scores(scores, mask), -1)
+    require_finite_row_maxima(_visible_scores(scores, mask), -1)
     seen = scores if mask is None else np.where(mask, scores, -np.inf)
     order = np.argsort(-seen, axis=-1, kind="stable")  # best first
     ranks = np.argsort(order, axis=-1)  # (..., T, S), 0: best

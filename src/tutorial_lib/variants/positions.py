@@ -3,9 +3,9 @@
 import numpy as np
 
 from tutorial_lib.attention import attention_scores
-from tutorial_lib.contract import checked, require, require_value
-from tutorial_lib.embedding import require_base
-from tutorial_lib.errors import ShapeError, broadcasts
+from tutorial_lib.contract import checked, require, require_by_annotation
+from tutorial_lib.embedding import require_wavelength_base
+from tutorial_lib.errors import ShapeError, broadcasts_to
 
 
 @checked
@@ -30,7 +30,7 @@ def rope_frequencies(d_k: "length", *, base: float = 10_000.0) -> "n":
     (2,)
     """
     require_pairs("d_k", d_k)
-    require_base(base)
+    require_wavelength_base(base)
     return base ** (-np.arange(0, d_k, 2) / d_k)
 
 
@@ -158,9 +158,9 @@ def require_pairs(name, width):
 
 def require_positions(positions, tokens):
     """Require a position for each token, none below that of the token before it."""
-    require_value("positions", positions, "... T", T=tokens[-1])
+    require_by_annotation("positions", positions, "... T", T=tokens[-1])
     require(
-        broadcasts(positions.shape, tokens),
+        broadcasts_to(positions.shape, tokens),
         ShapeError,
         f"positions has shape {positions.shape}, which does not broadcast to the tokens' {tokens}. "
         f"Positions of each sequence, (B, T), need a head axis: positions[:, None].",

@@ -4,7 +4,7 @@ from hashlib import sha256
 from html import escape
 
 from tutorial_lib.contract import require
-from tutorial_lib.describe import printable
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.elements.markup import HIDDEN, KEYS, Element, inline, wrap
 
 LONGEST_NAME = 60
@@ -58,7 +58,7 @@ def _by(name):
         f"name has {len(name)} signs; expected {LONGEST_NAME} at most, which one line holds. "
         f"Shorten it.",
     )
-    return f"Shown by {printable(name)}" if name.strip() else "Shown by nobody yet"
+    return f"Shown by {escaped_name(name)}" if name.strip() else "Shown by nobody yet"
 
 
 def _heading(name):

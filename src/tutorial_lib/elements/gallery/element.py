@@ -1,6 +1,6 @@
 """The gallery: all heads of a layer behind a question."""
 
-from tutorial_lib.describe import round_stable
+from tutorial_lib.describe import round_unless_near_tie
 from tutorial_lib.elements.maps import NO_MATH, figure, legend, picture
 from tutorial_lib.elements.markup import HIDDEN, KEYS, NEWS, REGION, answer_box, button_row, inline
 from tutorial_lib.elements.weights import read_targets, read_weights
@@ -68,7 +68,7 @@ def _scores(answers, n_heads):
             f"axis H of weights has {n_heads} heads, but {len(answers)} answers are given; "
             f"expected one for each. Give pairs of a score and its reason."
         )
-    scores = [f"{round_stable(float(score), 2):.2f}" for score, _ in answers]
+    scores = [f"{round_unless_near_tie(float(score), 2):.2f}" for score, _ in answers]
     top = max(map(float, scores))
     if [float(score) for score in scores].count(top) != 1:  # NaN equals nothing
         raise ValueError(

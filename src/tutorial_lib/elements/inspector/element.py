@@ -2,7 +2,7 @@
 
 from html import escape
 
-from tutorial_lib.describe import printable
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.elements.maps import NO_MATH, TABLE, figure, headings, legend, picture
 from tutorial_lib.elements.markup import HIDDEN, KEYS, ask, band, button_row
 from tutorial_lib.elements.weights import read_weights
@@ -41,7 +41,7 @@ def inspector(weights, tokens, *, keys=None, mask=None):
     looks = read_weights(weights, tokens, keys, mask)
     heads = [f"head {h}" for h in range(len(looks.rows))]
     placed = [
-        [f"{i}: {printable(name)}" for i, name in enumerate(names)] for names in (tokens, keys)
+        [f"{i}: {escaped_name(name)}" for i, name in enumerate(names)] for names in (tokens, keys)
     ]
     menus = [_select("Head", heads), _select("Query", placed[0]), _select("Key", placed[1], "none")]
     body = [

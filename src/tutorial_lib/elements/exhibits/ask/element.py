@@ -9,7 +9,7 @@ import numpy as np
 
 from tutorial_lib.attention import softmax
 from tutorial_lib.contract import require_instance
-from tutorial_lib.describe import printable, round_stable
+from tutorial_lib.describe import escaped_name, round_unless_near_tie
 from tutorial_lib.elements.maps import NO_MATH, TABLE, headings
 from tutorial_lib.elements.markup import (
     HIDDEN,
@@ -142,7 +142,7 @@ def _read_names(model, words):
                 f"words[{i}] is {word!r}, as words[{words.index(word)}] is; expected a name of "
                 f"its own for each token. Rename one."
             )
-    return [printable(word) for word in words]
+    return [escaped_name(word) for word in words]
 
 
 def _pair(words, split):
@@ -320,7 +320,7 @@ def _attribute(value):
 
 
 def _three(number):
-    return f"{round_stable(float(number), 3):.3f}"
+    return f"{round_unless_near_tie(float(number), 3):.3f}"
 
 
 def _chance(number):
@@ -329,7 +329,7 @@ def _chance(number):
 
 
 def _signed(number):
-    return f"{round_stable(float(number), 2):+.2f}".replace("-", "−")
+    return f"{round_unless_near_tie(float(number), 2):+.2f}".replace("-", "−")
 
 
 def _bar(term, most):

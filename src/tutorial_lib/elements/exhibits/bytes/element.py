@@ -3,7 +3,7 @@
 import math
 from html import escape
 
-from tutorial_lib.counting import cache_entries, layers_by_kind, model_cache_bytes
+from tutorial_lib.counting import cache_entries, layer_kind_counts, model_cache_bytes
 from tutorial_lib.elements.maps import TABLE, headings
 from tutorial_lib.elements.markup import (
     HIDDEN,
@@ -196,7 +196,7 @@ def _line(model):
 
 def _layers(model):
     """Say of each kind of layer how many there are and what they cache."""
-    count = layers_by_kind(model)
+    count = layer_kind_counts(model)
     heads = f"{model['kv_heads']} KV head{'s' * (model['kv_heads'] > 1)} of {model['d_k']}"
     latent = model.get("latent", {"rank": 0, "rope_dim": 0})
     state = model.get("state", {"heads": 0, "d_k": 0, "d_v": 0})

@@ -14,7 +14,13 @@ from tests.sampling import long
 from tutorial_lib import records
 from tutorial_lib.models import own_layer
 from tutorial_lib.models.grammar import TASKS, sample_documents
-from tutorial_lib.models.own_layer import OwnLayer, OwnModel, init_own_model, run_own, train_own
+from tutorial_lib.models.own_layer import (
+    OwnLayer,
+    OwnModel,
+    init_own_model,
+    run_own_model,
+    train_own,
+)
 from tutorial_lib.practice.ch23_capstone.promises import attention
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.positions import rope_frequencies
@@ -80,7 +86,7 @@ def test_a_right_form_is_the_layer_of_the_chapter(name, T):
     arrays, ids = known_text.begin(arm, 3), FEW.ids[:, :T]
     own = as_own(arrays, arm, how.get("window"))
     found = torch_logits(name, arrays, ids)
-    np.testing.assert_allclose(found, run_own(own, ids)[0], rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(found, run_own_model(own, ids)[0], rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("T", [7, LENGTH])
@@ -92,7 +98,7 @@ def test_a_wrong_form_has_the_mistake_that_the_check_names(name, T):
     own, found = as_own(arrays, arm), torch_logits(name, arrays, ids)
     expected = with_layer(own, ids, wrong[MISTAKES[name]].of(attention))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
-    assert np.abs(found - run_own(own, ids)[0]).max() > 0.1, "it is no mistake"
+    assert np.abs(found - run_own_model(own, ids)[0]).max() > 0.1, "it is no mistake"
 
 
 def test_a_reader_trains_as_the_script_does(monkeypatch):

@@ -15,7 +15,7 @@ import tutorial_lib
 from tests.library.test_errors import NoArithmetic
 from tutorial_lib.contract import CHECKS, LATE_CHECKS, MADE_BY, ArraySpec, checked
 from tutorial_lib.models.grammar import GRAMMAR, Documents, sample_documents
-from tutorial_lib.models.own_layer import OwnLayer, Pass, forward_pass, init_own_model
+from tutorial_lib.models.own_layer import ForwardRecord, OwnLayer, forward_pass, init_own_model
 from tutorial_lib.models.real.model import RealModel, RealTrace, run_real
 from tutorial_lib.models.rules import Grammar
 from tutorial_lib.onepass import FlashTrace, flash_forward
@@ -65,7 +65,7 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "gated": GATES,
     "gate_gradients": {"task": "bracket", **GATES},
     "learn_gates": {"gates": {(1, 0): 0.5}, "gradients": lambda gates: gates},
-    "alternatives": {"rule": "1 dog"},
+    "parse_alternatives": {"rule": "1 dog"},
     "compile_rules": {"rules": {"text": "1 dog text"}, "words": ["dog"], "start": "text"},
     "read_documents": {"ids": np.array([[0, 2, 8]])},
     "prune_greedily": {"heads": [(0, 0), (0, 1)], "loss": len},
@@ -117,7 +117,7 @@ def valid_value(annotation, name=""):
         np.ndarray: lambda: np.ones(3),
         Grammar: lambda: GRAMMAR,
         OwnLayer: lambda: OwnLayer(valid_value(GroupedParams)),
-        Pass: lambda: forward_pass(valid_value("T d_model"), valid_value(OwnLayer)),
+        ForwardRecord: lambda: forward_pass(valid_value("T d_model"), valid_value(OwnLayer)),
         Documents: lambda: sample_documents(np.random.default_rng(0), LENGTHS["n"]),
         tutorial_lib.Trace: lambda: tutorial_lib.trace(
             valid_value("T d_model"), valid_value(Params)

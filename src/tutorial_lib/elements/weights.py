@@ -140,9 +140,10 @@ def read_weights(weights, tokens, keys, mask):
 def read_targets(target, looks):
     """Check the target of each query, the position of the key that decides its next word; add it.
 
-    Scores of heads have a check of their own, `models.head_scores.require_target`: they subtract
-    positions, so these are signed and not after the query, and they average over the queries that
-    have a target, so there is one. Here there may be none, and only `mask` says what a query sees.
+    Scores of heads have a check of their own, `models.head_scores.require_target_positions`: they
+    subtract positions, so these are signed and not after the query, and they average over the
+    queries that have a target, so there is one. Here there may be none, and only `mask` says what a
+    query sees.
 
     Raises
     ------

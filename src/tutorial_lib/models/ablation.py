@@ -12,7 +12,7 @@ from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.entropy import form_loss
 from tutorial_lib.models.grammar import FORMS, Documents
-from tutorial_lib.models.head_scores import require_ids_of, require_outputs, run_with
+from tutorial_lib.models.head_scores import require_head_outputs, require_ids_of_model, run_with
 from tutorial_lib.models.layers import require_heads
 from tutorial_lib.multihead import trace
 
@@ -86,7 +86,7 @@ def ablate(
         f"all {len(heads)} heads are ablated, so no word can depend on another; expected fewer. "
         f"Keep one, or replace all outputs: run_with(model, ids, outputs).",
     )
-    require_ids_of(model, ids, *([others] if how == "resample" else []))
+    require_ids_of_model(model, ids, *([others] if how == "resample" else []))
     return run_with(model, ids, replacement_outputs(model, heads, others, how))
 
 
@@ -133,8 +133,8 @@ def gated(model: TinyModel, ids: "int ... T", gates: dict, outputs: dict) -> "..
     >>> gated(model, np.array([2, 0, 1]), {(1, 0): 0.5}, {(1, 0): np.zeros(4)}).shape
     (3, 7)
     """
-    require_outputs(model.layers, ids, outputs)
-    require_gates(gates, outputs)
+    require_head_outputs(model.layers, ids, outputs)
+    require_gates_with_outputs(gates, outputs)
     X = embed(ids, model.E, model.P)
     for layer, params in enumerate(model.layers):
         heads = trace(X, params, mask=causal_mask(ids.shape[-1])).heads.copy()
@@ -161,11 +161,11 @@ def gate_gradients(
     TypeError, ShapeError, ValueError : as `gated`; as `Documents.target_of`; a task without words
     """
     ids, target = documents.ids, documents.target_of(task)
-    require_outputs(model.layers, ids[:, :-1], outputs)
-    require_gates(gates, outputs)
+    require_head_outputs(model.layers, ids[:, :-1], outputs)
+    require_gates_with_outputs(gates, outputs)
     message = f"no word of the documents belongs to {task!r}; expected at least one. Sample more."
     require((target >= 0).any(), ValueError, message)
-    logits, records = _gated_traces(model, ids[:, :-1], gates, outputs)
+    logits, records = _gated_logits_and_traces(model, ids[:, :-1], gates, outputs)
     n, query = np.nonzero(target >= 0)
     right_word = ids[n, query + 1]
     is_form = FORMS[right_word][:, None] == FORMS
@@ -175,12 +175,12 @@ def gate_gradients(
     for layer in reversed(range(len(model.layers))):
         for head in [head for head in gates if head[0] == layer]:
             difference = records[layer].heads[:, head[1]] - outputs[head]
-            gradients[head] = float((difference @ _output_rows(model, head) * dX).sum())
+            gradients[head] = float((difference @ _head_output_weights(model, head) * dX).sum())
         dX = dX + multi_head_attention_backward(records[layer], dX).dX
     return form_loss(logits, documents)[task], gradients
 
 
-def _gated_traces(model, ids, gates, outputs):
+def _gated_logits_and_traces(model, ids, gates, outputs):
     """Return the logits of `gated`, and traces with the rows of W_O times their head's gate."""
     X, records = embed(ids, model.E, model.P), []
     for layer, params in enumerate(model.layers):
@@ -190,11 +190,11 @@ def _gated_traces(model, ids, gates, outputs):
         X = X + records[-1].Y
         for head, gate in gates.items():
             if head[0] == layer:
-                X = X + (1 - gate) * outputs[head] @ _output_rows(model, head)
+                X = X + (1 - gate) * outputs[head] @ _head_output_weights(model, head)
     return X @ model.U, records
 
 
-def _output_rows(model, head):
+def _head_output_weights(model, head):
     """Return the rows of W_O that belong to a head, (d_v, d_model)."""
     layer_params = model.layers[head[0]]
     return layer_params.W_O[head[1] * layer_params.d_v : (head[1] + 1) * layer_params.d_v]
@@ -217,7 +217,7 @@ def learn_gates(gates: dict, gradients: callable, *, price: float, steps: "integ
     >>> learn_gates({(0, 0): 1.0, (0, 1): 1.0}, lambda g: {(0, 0): 0.1, (0, 1): -3.0}, price=0.1)
     {(0, 0): 0.0, (0, 1): 1.0}
     """
-    require_gates(gates, gates)
+    require_gates_with_outputs(gates, gates)
     expectation = "expected more than 0, or a gate that nothing needs does not move"
     require(price > 0, ValueError, f"price is {price}; {expectation}. Take 0.3 nats.")
     for step_size in np.linspace(0.2, 0.02, steps):
@@ -253,7 +253,7 @@ def interval(values: object) -> tuple:
     return min(values), max(values), 1 - 2 / 2 ** len(values)
 
 
-def require_gates(gates, outputs):
+def require_gates_with_outputs(gates, outputs):
     """Require gates, one at least, from 0 to 1, each of a head with a replacement output."""
     require(gates, ValueError, "gates is empty; expected at least one gate. Write {(1, 0): 0.5}.")
     for head, gate in gates.items():

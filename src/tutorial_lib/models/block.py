@@ -26,7 +26,7 @@ def rms_norm(X: "... d_model") -> "... d_model":
     >>> rms_norm(np.array([[3.0, 3.0], [0.0, 0.0]])).round(6).tolist()
     [[1.0, 1.0], [0.0, 0.0]]
     """
-    require_squares(X)
+    require_finite_squares(X)
     return X / np.sqrt((X**2).mean(axis=-1, keepdims=True) + 1e-12)
 
 
@@ -71,7 +71,7 @@ def block(
     return X + mlp(rms_norm(X), W_1, W_2)
 
 
-def require_squares(X):
+def require_finite_squares(X):
     """Require rows whose squares, and sums of squares, do not overflow."""
     require(
         X.dtype != np.float16,

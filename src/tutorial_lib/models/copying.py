@@ -10,7 +10,7 @@ from tutorial_lib.attention import causal_mask, softmax
 from tutorial_lib.contract import checked, record, require
 from tutorial_lib.embedding import embed
 from tutorial_lib.gradients import linear_backward, multi_head_attention_backward
-from tutorial_lib.models.layers import split_layers
+from tutorial_lib.models.layers import split_arrays_into_layers
 from tutorial_lib.multihead import trace
 from tutorial_lib.projection import Params, init_params
 
@@ -43,7 +43,7 @@ class TinyModel:
     @classmethod
     def of(cls, arrays):
         """Make a model of such a list."""
-        E, P, layers, U = split_layers(arrays, "TinyModel")
+        E, P, layers, U = split_arrays_into_layers(arrays, "TinyModel")
         return cls(E, P, tuple(Params(*matrices) for matrices in layers), U)
 
 

@@ -28,7 +28,7 @@ def expected_surprisal(*, length: "length" = LENGTH, grammar: Grammar = GRAMMAR)
     entropy = -(chances * np.log(np.where(chances > 0, chances, 1))).sum(axis=1)
     transitions = np.zeros((len(chances), len(chances)))  # from state to state, by any word
     np.add.at(transitions, (np.arange(len(chances))[:, None], grammar.follows), chances)
-    is_surname, new = _chances_of_new(grammar, length)
+    is_surname, new = _new_name_chances(grammar, length)
     distribution, nats = np.zeros((len(chances), length)), []  # over states and names so far
     distribution[0, 0] = 1
     for _ in range(length):
@@ -38,7 +38,7 @@ def expected_surprisal(*, length: "length" = LENGTH, grammar: Grammar = GRAMMAR)
     return np.array(nats)
 
 
-def _chances_of_new(grammar, length):
+def _new_name_chances(grammar, length):
     """Return which states are surnames, and how likely one is new, by the number of names so far.
 
     Given names have to be equally likely wherever one is possible, and surnames only after them.
@@ -68,7 +68,7 @@ def excess_loss(logits: "any n length 100", documents: Documents) -> "n length":
 
     Introduced in chapter 19. The logits are of the next word.
     """
-    return -_log_softmax(logits, documents.ids[:, 1:]) - documents.surprisal
+    return -_target_log_probabilities(logits, documents.ids[:, 1:]) - documents.surprisal
 
 
 @checked
@@ -80,7 +80,7 @@ def accuracy(logits: "any n length 100", documents: Documents) -> dict:
     """
     return {
         task: float((logits.argmax(axis=-1) == targets).mean())
-        for task, logits, targets in _form_cases(logits, documents)
+        for task, logits, targets in _task_form_cases(logits, documents)
     }
 
 
@@ -101,12 +101,12 @@ def form_loss(logits: "any n length 100", documents: Documents) -> dict:
     0.6931
     """
     return {
-        task: float(-_log_softmax(logits, targets).mean())
-        for task, logits, targets in _form_cases(logits, documents)
+        task: float(-_target_log_probabilities(logits, targets).mean())
+        for task, logits, targets in _task_form_cases(logits, documents)
     }
 
 
-def _form_cases(logits, documents):
+def _task_form_cases(logits, documents):
     """Yield each task that occurs, the logits of its cases, and the right form of each.
 
     The logits, (cases, words), are -inf outside the set of forms that the right one belongs to.
@@ -118,7 +118,7 @@ def _form_cases(logits, documents):
             yield name, np.where(FORMS[targets][:, None] == FORMS, logits[cases], -np.inf), targets
 
 
-def _log_softmax(logits, targets):
+def _target_log_probabilities(logits, targets):
     """Return the log of the softmax at one word of each row; no gap of logits is too wide."""
     shifted_logits = logits - logits.max(axis=-1, keepdims=True)
     target_logit = np.take_along_axis(shifted_logits, targets[..., None], axis=-1)[..., 0]

@@ -18,16 +18,16 @@ TASKS = ("agreement", "inside clause", "across clause", "across aside", "attract
 TASKS += ("pronoun", "bracket", "outer bracket", "surname")
 
 
-def _is(*classes):
+def _word_is(*classes):
     """Return for each word whether it is one of these words, or of these classes."""
     return np.isin(WORDS, " ".join(CLASSES.get(name, name) for name in classes).split())
 
 
-VERB, GIVEN = _is("rest:s", "rest:p", "act:s", "act:p"), _is("given:f", "given:m")
-CLOSING, SURNAME = _is(")", "]"), _is("surname")
+VERB, GIVEN = _word_is("rest:s", "rest:p", "act:s", "act:p"), _word_is("given:f", "given:m")
+CLOSING, SURNAME = _word_is(")", "]"), _word_is("surname")
 FORMS = np.arange(len(WORDS))  # words of one number are forms of one set: a single one is right
-FORMS[_is("rest:p", "act:p")] = FORMS[_is("rest:s", "act:s")]
-for _form_set in (CLOSING, SURNAME, _is("pronoun"), _is("reflexive")):
+FORMS[_word_is("rest:p", "act:p")] = FORMS[_word_is("rest:s", "act:s")]
+for _form_set in (CLOSING, SURNAME, _word_is("pronoun"), _word_is("reflexive")):
     FORMS[_form_set] = FORMS[_form_set][0]
 
 
@@ -116,7 +116,7 @@ class Documents:
         return np.where(self.task == TASKS.index(task), self.decided_by, -1)
 
 
-def _make_documents(next_word, n, length, grammar):
+def _documents_word_by_word(next_word, n, length, grammar):
     """Make documents word by word; `next_word` gets t and the chances (n, words)."""
     batch, state = np.arange(n), np.zeros(n, dtype=int)
     ids, surprisal = np.zeros((n, length + 1), dtype=int), np.zeros((n, length))
@@ -134,26 +134,26 @@ def _make_documents(next_word, n, length, grammar):
         noted[:, -1] = -1
         surname_at[batch[SURNAME[word]], last_words[SURNAME[word]]] = t + 1
         state = grammar.follows[state, word]
-    return Documents(ids, np.abs(surprisal), _word_tasks(ids, decided_by), decided_by)
+    return Documents(ids, np.abs(surprisal), _task_of_each_word(ids, decided_by), decided_by)
 
 
-def _word_tasks(ids, decided_by):
+def _task_of_each_word(ids, decided_by):
     """Return which of TASKS each word is, from the words between it and its target."""
     documents, word = np.arange(len(ids))[:, None], ids[:, 1:]
-    verb, closing, is_that = VERB[word], CLOSING[word], _is("that")
+    verb, closing, is_that = VERB[word], CLOSING[word], _word_is("that")
 
-    def count_between(word_flags):
+    def count_since(word_flags):
         running_count = np.pad(np.cumsum(word_flags[ids], axis=1), ((0, 0), (1, 0)))
         return running_count[:, 1:-1] - running_count[documents, decided_by + 1]
 
-    plural, nested = _is("noun:p", "they")[ids[documents, decided_by]], count_between(CLOSING) > 0
-    n_singular = count_between(_is("noun:s") | GIVEN)
-    n_attractors = np.where(plural, n_singular, count_between(_is("noun:p")))
+    plural = _word_is("noun:p", "they")[ids[documents, decided_by]]
+    nested, n_singular = count_since(CLOSING) > 0, count_since(_word_is("noun:s") | GIVEN)
+    n_attractors = np.where(plural, n_singular, count_since(_word_is("noun:p")))
     is_next = decided_by == np.arange(ids.shape[1] - 1)
     lagged = np.pad(ids, ((0, 0), (2, 0)))[:, :-3]  # the word before the last
     cases = [verb & (is_that[ids[:, :-1]] | is_that[lagged] & is_next), verb & (n_attractors > 0)]
-    cases += [verb & (count_between(is_that) > 0), verb & nested, verb, closing & nested, closing]
-    cases += [SURNAME[word], _is("reflexive")[word], _is("pronoun")[word]]  # the first that holds
+    cases += [verb & (count_since(is_that) > 0), verb & nested, verb, closing & nested, closing]
+    cases += [SURNAME[word], _word_is("reflexive")[word], _word_is("pronoun")[word]]  # first wins
     return np.where(decided_by >= 0, np.select(cases, [1, 4, 2, 3, 0, 8, 7, 9, 5, 6]), -1)
 
 
@@ -167,11 +167,11 @@ def sample_documents(
     """
     draws = rng.random((length, n, 1))
 
-    def next_word(t, chances):
+    def sample_next_word(t, chances):
         cumulative = np.cumsum(chances, axis=1)
         return (cumulative <= draws[t] * cumulative[:, -1:]).sum(axis=1)
 
-    return _make_documents(next_word, n, length, grammar)
+    return _documents_word_by_word(sample_next_word, n, length, grammar)
 
 
 @checked
@@ -192,7 +192,7 @@ def read_documents(ids: "int n tokens", *, grammar: Grammar = GRAMMAR) -> Docume
     if ids[:, 0].any():
         raise ValueError("a document does not begin with <bos>; expected id 0. Put it in front.")
 
-    def next_word(t, chances):
+    def checked_given_word(t, chances):
         word_ids = ids[:, t + 1]
         for n in np.flatnonzero(chances[np.arange(len(ids)), word_ids] == 0):
             allowed_words = [WORDS[word_id] for word_id in np.flatnonzero(chances[n])]
@@ -202,4 +202,4 @@ def read_documents(ids: "int n tokens", *, grammar: Grammar = GRAMMAR) -> Docume
             )
         return word_ids
 
-    return _make_documents(next_word, len(ids), ids.shape[1] - 1, grammar)
+    return _documents_word_by_word(checked_given_word, len(ids), ids.shape[1] - 1, grammar)

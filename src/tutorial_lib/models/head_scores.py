@@ -34,7 +34,7 @@ def score_head(weights: "n H T T", target: "int n T") -> "H":
     >>> score_head(weights, np.array([[-1, 0, -1, -1, 3], [-1] * 5])).tolist()
     [0.2, 0.2, 0.2]
     """
-    require_target(target)
+    require_target_positions(target)
     n, t = np.nonzero(target >= 0)
     return weights[n, :, t, target[n, t]].mean(axis=0)
 
@@ -49,7 +49,7 @@ def best_offset(target: "int n T") -> np.integer:
     >>> int(best_offset(np.array([[-1, 0, 1, -1, 1]])))
     1
     """
-    require_target(target)
+    require_target_positions(target)
     n, t = np.nonzero(target >= 0)
     return np.bincount(t - target[n, t]).argmax()
 
@@ -68,7 +68,7 @@ def fixed_offset_score(target: "int n T", offset: "integer") -> float:
     >>> float(fixed_offset_score(np.array([[-1, 0, 1, -1, 1]]), 3))
     0.3333333333333333
     """
-    require_target(target)
+    require_target_positions(target)
     require(
         offset >= 0,
         ValueError,
@@ -122,7 +122,7 @@ def run_with(model: TinyModel, ids: "int ... T", outputs: dict) -> "... T vocabu
     >>> run_with(model, np.array([2, 0, 1]), {(1, 0): np.zeros(4), (1, 2): np.ones(4)}).shape
     (3, 7)
     """
-    require_outputs(model.layers, ids, outputs)
+    require_head_outputs(model.layers, ids, outputs)
     X = embed(ids, model.E, model.P)
     for layer, params in enumerate(model.layers):
         heads = trace(X, params, mask=causal_mask(ids.shape[-1])).heads.copy()
@@ -152,7 +152,7 @@ def patch(
     >>> patch(model, np.array([2, 0, 1]), np.array([3, 0, 1]), 1, 0).shape
     (3, 7)
     """
-    require_ids_of(model, ids, other)
+    require_ids_of_model(model, ids, other)
     require_heads(model.layers, (layer, head))
     _, records = run(model, other)
     output = records[layer].heads[..., head, :, :]
@@ -176,7 +176,7 @@ def attribution_patch(
 
     Source: Nanda (2023), https://www.neelnanda.io/mechanistic-interpretability/attribution-patching
     """
-    require_ids_of(model, ids, other)
+    require_ids_of_model(model, ids, other)
     (_, traces), (_, other_traces) = run(model, ids), run(model, other)
     dX, estimates = dlogits @ model.U.T, []
     for base_trace, other_trace in zip(traces[::-1], other_traces[::-1], strict=True):
@@ -187,7 +187,7 @@ def attribution_patch(
     return np.concatenate(estimates[::-1], axis=-1)
 
 
-def require_target(target):
+def require_target_positions(target):
     """Require target positions that are not after their query, or -1, and at least one of them.
 
     A gallery checks its own: it takes a sentence without any target, and unsigned positions.
@@ -211,7 +211,7 @@ def require_target(target):
     )
 
 
-def require_ids_of(model, ids, *others):
+def require_ids_of_model(model, ids, *others):
     """Require ids that the model has words and positions for, and others of the same shape."""
     for sequence in (ids, *others):
         require_ids(sequence, len(model.E))
@@ -224,7 +224,7 @@ def require_ids_of(model, ids, *others):
         )
 
 
-def require_outputs(layers, ids, outputs):
+def require_head_outputs(layers, ids, outputs):
     """Require an output for heads that are there: finite numbers that broadcast to their own."""
     require_heads(layers, *outputs)
     for (layer, _), output in outputs.items():

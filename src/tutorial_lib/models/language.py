@@ -11,7 +11,7 @@ from tutorial_lib.errors import ShapeError
 from tutorial_lib.models.block import mlp, rms_norm
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import ID, LENGTH
-from tutorial_lib.models.layers import split_layers
+from tutorial_lib.models.layers import split_arrays_into_layers
 from tutorial_lib.multihead import trace
 from tutorial_lib.projection import Params
 
@@ -61,7 +61,7 @@ class BlockModel:
     @classmethod
     def of(cls, arrays):
         """Make a model of such a list."""
-        E, P, blocks, U = split_layers(arrays, "BlockModel")
+        E, P, blocks, U = split_arrays_into_layers(arrays, "BlockModel")
         layers = tuple(Params(*matrices[:4]) for matrices in blocks)
         return cls(E, P, layers, tuple(tuple(matrices[4:]) for matrices in blocks), U)
 
@@ -124,10 +124,10 @@ def _sentence_fault(words, length):
             f"{length} positions and <bos> takes the first. Leave out {len(words) - limit}."
         )
     unknown_words = [word for word in words if not ID.get(word)]  # None, or 0 for <bos>
-    return _word_fault(unknown_words[0]) if unknown_words else ""
+    return _unknown_word_message(unknown_words[0]) if unknown_words else ""
 
 
-def _word_fault(word):
+def _unknown_word_message(word):
     """Explain that the text does not have a word, and what may have been meant."""
     if word in ID:
         return f"'{word}' is put in front by itself. Leave it out."

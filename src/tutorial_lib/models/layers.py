@@ -8,7 +8,7 @@ from tutorial_lib.errors import ShapeError, require_whole_number
 AXES = {"TinyModel": (3, 3, 3, 2), "BlockModel": (3, 3, 3, 2, 2, 2)}  # of the arrays of a layer
 
 
-def split_layers(arrays, kind):
+def split_arrays_into_layers(arrays, kind):
     """Return E, P, the arrays of each layer, and U, of what checkpoint(name) returns."""
     require_by_annotation("arrays", arrays, list[object])
     n_arrays, axes = len(AXES[kind]), tuple(map(np.ndim, arrays[2:-1]))

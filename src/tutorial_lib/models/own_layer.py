@@ -65,14 +65,14 @@ class OwnLayer:
         fields = {**vars(self), "params": None}
         return {name: value for name, value in fields.items() if value is not None}
 
-    def of(self, arrays):
+    def with_arrays(self, arrays):
         """Return the layer with other arrays."""
         *matrices, sink = arrays if len(arrays) == 5 else (*arrays, None)
         return replace(self, params=GroupedParams(*matrices), sink=sink)
 
 
 @dataclass(frozen=True)
-class Pass:
+class ForwardRecord:
     """The arrays of one forward pass, which the backward pass needs.
 
     Introduced in chapter 23.
@@ -88,11 +88,11 @@ class Pass:
     Y: "... T d_model"
 
 
-MADE_BY[Pass] = "a Pass. Compute it with forward_pass(X, layer)."
+MADE_BY[ForwardRecord] = "a ForwardRecord. Compute it with forward_pass(X, layer)."
 
 
 @checked
-def forward_pass(X: "... T d_model", layer: OwnLayer) -> Pass:
+def forward_pass(X: "... T d_model", layer: OwnLayer) -> ForwardRecord:
     """Run one layer, causally.
 
     Introduced in chapter 23.
@@ -110,11 +110,11 @@ def forward_pass(X: "... T d_model", layer: OwnLayer) -> Pass:
     mask = window_mask(T, T, layer.window or T)
     weights = attention_with_sink(attention_scores(Q, K), sink, mask=mask)
     concat = concat_heads(weights @ V)
-    return Pass(layer, X, Q, K, V, weights, concat, concat @ params.W_O)
+    return ForwardRecord(layer, X, Q, K, V, weights, concat, concat @ params.W_O)
 
 
 @checked
-def backward_pass(record: Pass, dY: "any ...") -> tuple:
+def backward_pass(record: ForwardRecord, dY: "any ...") -> tuple:
     """Compute dX and the gradients of one layer, in the order of `layer.arrays`, from dL/dY.
 
     Introduced in chapter 23. dY has the shape of record.Y.
@@ -129,7 +129,7 @@ def backward_pass(record: Pass, dY: "any ...") -> tuple:
     dconcat, dW_O = linear_backward(record.concat, params.W_O, dY)
     dheads = split_heads(dconcat, params.n_heads)
     dQ, dK, dV = attention_backward(record.Q, record.K, record.V, record.weights, dheads)
-    dK, dV = (_sum_groups(dZ, params.n_kv_heads) for dZ in (dK, dV))
+    dK, dV = (_sum_grouped_gradients(dZ, params.n_kv_heads) for dZ in (dK, dV))
     if layer.frequencies is not None:
         dQ, dK = (rotate(dZ, np.arange(dZ.shape[-2]), -layer.frequencies) for dZ in (dQ, dK))
     pairs = zip((params.W_Q, params.W_K, params.W_V), (dQ, dK, dV), strict=True)
@@ -138,7 +138,7 @@ def backward_pass(record: Pass, dY: "any ...") -> tuple:
     return sum(dX), [*matrices, dW_O, *sink_gradients]
 
 
-def _sum_groups(dZ, n_kv_heads):
+def _sum_grouped_gradients(dZ, n_kv_heads):
     """Add up the gradients of the copies of each KV head: (..., H, T, d) to (..., G, T, d)."""
     *batch, H, T, d = dZ.shape
     return dZ.reshape(*batch, n_kv_heads, H // n_kv_heads, T, d).sum(axis=-3)
@@ -170,10 +170,10 @@ class OwnModel:
     def arrays(self):
         """All parameters, in one list; the first and the last are E, P and U."""
         layer_arrays = [array for layer in self.layers for array in layer.arrays]
-        return [self.E, *([self.P] if self.has_positions else []), *layer_arrays, self.U]
+        return [self.E, *([self.P] if self.learns_positions else []), *layer_arrays, self.U]
 
     @property
-    def has_positions(self):
+    def learns_positions(self):
         """Whether it learns position embeddings."""
         return self.layers[0].frequencies is None
 
@@ -182,12 +182,13 @@ class OwnModel:
         """The number of its parameters."""
         return sum(array.size for array in self.arrays)
 
-    def of(self, arrays):
+    def with_arrays(self, arrays):
         """Return the model with other arrays, in the order of `arrays`."""
         E, *layer_arrays, U = arrays
-        P = layer_arrays.pop(0) if self.has_positions else self.P
+        P = layer_arrays.pop(0) if self.learns_positions else self.P
         size = len(layer_arrays) // len(self.layers)
-        layers = (layer.of(layer_arrays[n * size :][:size]) for n, layer in enumerate(self.layers))
+        parts = (layer_arrays[n * size :][:size] for n in range(len(self.layers)))
+        layers = (layer.with_arrays(part) for layer, part in zip(self.layers, parts, strict=True))
         return replace(self, E=E, P=P, layers=tuple(layers), U=U)
 
 
@@ -221,8 +222,8 @@ def init_own_model(
 
 
 @checked
-def run_own(model: OwnModel, ids: "int ... T") -> tuple:
-    """Return the logits of the next word, (..., T, words), and the Pass of each layer.
+def run_own_model(model: OwnModel, ids: "int ... T") -> tuple:
+    """Return the logits of the next word, (..., T, words), and the ForwardRecord of each.
 
     Introduced in chapter 23.
     """
@@ -239,7 +240,7 @@ def loss_and_gradients(model: OwnModel, ids: "int n tokens") -> tuple:
 
     Introduced in chapter 23. The gradients are a list in the order of `model.arrays`.
     """
-    logits, passes = run_own(model, ids[:, :-1])
+    logits, passes = run_own_model(model, ids[:, :-1])
     probabilities, one_hot = softmax(logits), np.eye(len(model.E))[ids]
     loss = -np.log((probabilities * one_hot[:, 1:]).sum(axis=-1)).mean()
     dlogits = (probabilities - one_hot[:, 1:]) / ids[:, 1:].size
@@ -251,7 +252,7 @@ def loss_and_gradients(model: OwnModel, ids: "int n tokens") -> tuple:
     _, dE = linear_backward(one_hot[:, :-1], model.E, dX)
     dP = np.zeros(model.P.shape)
     dP[: dX.shape[1]] = dX.sum(axis=0)
-    return loss, [dE, *([dP] if model.has_positions else []), *gradients]
+    return loss, [dE, *([dP] if model.learns_positions else []), *gradients]
 
 
 @checked
@@ -276,17 +277,18 @@ def train_own(
     require(0 < rate < np.inf, ValueError, f"rate={rate}; {expectation}. Begin with 4e-3.")
     arrays, averages, adam_memories = model.arrays, model.arrays, (None, None)
     for step in range(1, steps + 1):
-        loss, gradients = loss_and_gradients(model.of(arrays), sample_documents(rng, BATCH).ids)
+        ids = sample_documents(rng, BATCH).ids
+        loss, gradients = loss_and_gradients(model.with_arrays(arrays), ids)
         warm_rate = rate * min(1, step / WARM_UP)
         arrays, adam_memories = _adam_update(model, arrays, gradients, adam_memories, warm_rate)
         new_share = AVERAGE_LAG / (step + AVERAGE_LAG - 1)
         averages = [mean + new_share * (W - mean) for mean, W in zip(averages, arrays, strict=True)]
-        yield step, loss, replace(model.of(averages), steps=model.steps + step)
+        yield step, loss, replace(model.with_arrays(averages), steps=model.steps + step)
 
 
 def _adam_update(model, arrays, gradients, memories, rate):
     """One step of Adam, at a larger rate for E, P and U; return arrays and both memories."""
-    n_tables = 2 if model.has_positions else 1  # of E and P
+    n_tables = 2 if model.learns_positions else 1  # of E and P
     table_arrays = ([*array_list[:n_tables], array_list[-1]] for array_list in (arrays, gradients))
     tables, table_memory = adam_step(*table_arrays, memories[0], rate * TABLE_RATE)
     middle, layer_memory = adam_step(arrays[n_tables:-1], gradients[n_tables:-1], memories[1], rate)

@@ -36,7 +36,7 @@ class Grammar:
 
 
 @checked
-def alternatives(rule: str) -> list:
+def parse_alternatives(rule: str) -> list:
     """Return the alternatives of a rule: pairs of a chance and a tuple of what follows."""
     choices = []
     for alternative in rule.split("|"):
@@ -52,15 +52,16 @@ def alternatives(rule: str) -> list:
     return [(rule_weight / weight_sum, parts) for rule_weight, parts in choices]
 
 
-def _symbol_marks(part):
+def _split_rule_part(part):
     """Return a part's symbol or word, and its marks."""
     return re.fullmatch(r"(.[^<>]*)(.*)", part).groups()
 
 
-def _checked_choices(symbol, rule, vocabulary):
+def _checked_rule(symbol, rule, vocabulary):
     """Return the alternatives of a rule, of known symbols and words."""
-    choices = alternatives(rule)
-    unknown = {name for _, parts in choices for name, _ in map(_symbol_marks, parts)} - vocabulary
+    choices = parse_alternatives(rule)
+    names = {name for _, parts in choices for name, _ in map(_split_rule_part, parts)}
+    unknown = names - vocabulary
     require(
         not unknown,
         ValueError,
@@ -70,12 +71,12 @@ def _checked_choices(symbol, rule, vocabulary):
     return choices
 
 
-def _expand(rules_of, parts, within=()):
+def _continuations(rules_of, parts, within=()):
     """Yield each continuation: chance, the word, its marks, and the parts after it.
 
     `rules_of` are the alternatives of each symbol. `within` are the symbols that these parts begin.
     """
-    symbol, marks = _symbol_marks(parts[0])
+    symbol, marks = _split_rule_part(parts[0])
     if symbol not in rules_of:
         yield 1.0, symbol, marks, parts[1:]
         return
@@ -87,8 +88,8 @@ def _expand(rules_of, parts, within=()):
     )
     first_words = set()
     for chance, (first_part, *other_parts) in rules_of[symbol]:
-        continuations = _expand(rules_of, (first_part + marks, *other_parts), (*within, symbol))
-        for inner_chance, word, word_marks, next_parts in continuations:
+        inner = _continuations(rules_of, (first_part + marks, *other_parts), (*within, symbol))
+        for inner_chance, word, word_marks, next_parts in inner:
             require(
                 word not in first_words,
                 ValueError,
@@ -117,14 +118,14 @@ def compile_rules(rules: dict, words: list[str], *, start: str = "text") -> Gram
         or no word, or a word that is not in `words`; a symbol begins with itself; a text ends
     """
     vocabulary = {*rules, *words}
-    choices = {symbol: _checked_choices(symbol, rule, vocabulary) for symbol, rule in rules.items()}
-    _checked_choices("the start", f"1 {start}", vocabulary)
+    choices = {symbol: _checked_rule(symbol, rule, vocabulary) for symbol, rule in rules.items()}
+    _checked_rule("the start", f"1 {start}", vocabulary)
     note_names = sorted(set(re.findall(r">(\w+)", " ".join(rules.values()))))
     names, state_numbers, states = (*note_names, ""), {(start,): 0}, []
     for parts in (open_states := [(start,)]):  # grows while it is read
         table_rows = np.zeros((4, len(words)))
         table_rows[2:] = len(note_names)
-        for chance, word, marks, next_parts in _expand(choices, parts):
+        for chance, word, marks, next_parts in _continuations(choices, parts):
             require(
                 next_parts,
                 ValueError,
@@ -134,14 +135,14 @@ def compile_rules(rules: dict, words: list[str], *, start: str = "text") -> Gram
             if next_parts not in state_numbers:
                 state_numbers[next_parts] = len(state_numbers)
                 open_states.append(next_parts)
-            name_indices = [names.index(name) for name in _mark_names(marks, names)]
+            name_indices = [names.index(name) for name in _decider_and_note_names(marks, names)]
             table_rows[:, words.index(word)] = chance, state_numbers[next_parts], *name_indices
         states.append(table_rows)
     chances, *tables = np.stack(states, axis=1)
     return Grammar(chances, *(table.astype(int) for table in tables), names)
 
 
-def _mark_names(marks, names):
+def _decider_and_note_names(marks, names):
     """Return under which name the target of a word is noted, and under which its own position."""
     decider, note = re.fullmatch(r"(?:<(\w+))?(?:>(\w+))?", marks).groups("")
     require(

@@ -74,7 +74,7 @@ def test_a_layer_and_its_gradients_equal_plain_loops_and_central_differences(
     arrays = [X, *layer.arrays]
 
     def loss(arrays):
-        return (forward_pass(arrays[0], layer.of(arrays[1:])).Y * dY).sum()
+        return (forward_pass(arrays[0], layer.with_arrays(arrays[1:])).Y * dY).sum()
 
     for n, (array, gradient) in enumerate(zip(arrays, [dX, *gradients], strict=True)):
         expected = oracle.central_differences(loss_of_array(loss, arrays, n), array)
@@ -108,7 +108,7 @@ def test_a_models_loss_and_gradients_are_those_of_loops_and_differences(options,
     chances = oracle.softmax(oracle.project_out(X, model.U))
     word_chances = np.take_along_axis(chances, ids[:, 1:, None], axis=-1)
     assert loss == pytest.approx(-np.log(word_chances).mean(), rel=1e-12)
-    loss_of = partial(loss_of_array, lambda arrays: loss_and_gradients(model.of(arrays), ids)[0])
+    loss_of = partial(loss_of_array, lambda W: loss_and_gradients(model.with_arrays(W), ids)[0])
     for n, (array, gradient) in enumerate(zip(model.arrays, gradients, strict=True)):
         direction = rng.standard_normal(gradient.shape)
         expected = directional_derivative(loss_of(model.arrays, n), array, direction, step=1e-6)
@@ -129,7 +129,7 @@ def test_without_options_it_is_the_model_of_chapter_19(rng):
 def test_a_model_of_other_arrays_keeps_its_options_and_counts_its_steps(rng):
     model = init_own_model(rng, n_kv_heads=1, rotated=True, window=7, sink=True)
     arrays = [array + 1 for array in model.arrays]
-    changed_model = model.of(arrays)
+    changed_model = model.with_arrays(arrays)
     assert all(a is b for a, b in zip(changed_model.arrays, arrays, strict=True))
     assert not changed_model.P.any()
     assert changed_model.layers[1].options.keys() == {"frequencies", "window", "sink"}

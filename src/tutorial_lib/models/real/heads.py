@@ -5,7 +5,7 @@ import numpy as np
 from tutorial_lib.contract import checked
 from tutorial_lib.errors import require_ids
 from tutorial_lib.heads import concat_heads
-from tutorial_lib.models.head_scores import require_outputs
+from tutorial_lib.models.head_scores import require_head_outputs
 from tutorial_lib.models.real.model import Block, RealModel, RealTrace, run_real
 from tutorial_lib.projection import Params
 
@@ -34,7 +34,7 @@ def run_real_with(model: RealModel, ids: "int ... T", outputs: dict) -> RealTrac
     >>> run_real_with(model, np.array([2, 0, 1]), {(0, 3): np.zeros(6)}).logits.shape
     (3, 9)
     """
-    require_outputs([block.params for block in model.blocks], ids, outputs)
+    require_head_outputs([block.params for block in model.blocks], ids, outputs)
 
     def hook(output):
         return lambda own: np.broadcast_to(output, own.shape)

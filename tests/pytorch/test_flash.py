@@ -96,7 +96,7 @@ def test_blocks_are_those_that_a_device_has_matrix_units_and_memory_for(
 ):
     monkeypatch.setattr(flash, "COMPILED", True)  # a stand-in for a GPU
     monkeypatch.setattr(flash, "capability", lambda device: capability)
-    assert flash._launch_options(torch.ones(1, 1, 1, d, dtype=dtype)) == launch_options
+    assert flash._kernel_launch_options(torch.ones(1, 1, 1, d, dtype=dtype)) == launch_options
 
 
 @each_device
@@ -366,7 +366,7 @@ def compiled(version, dtype, d, is_causal):
         run(flash.flash_kernel, *arguments, warmup=True, **options)
     )
     Q, K, V = (torch.ones(2, 200, 3, d, dtype=dtype).transpose(1, 2) for _ in range(3))
-    flash._run_kernel(Q, K, V, is_causal, None)
+    flash._flash_forward_kernel(Q, K, V, is_causal, None)
     return kernels[0]
 
 hopper = compiled(90, torch.bfloat16, 128, True)

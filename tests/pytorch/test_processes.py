@@ -154,7 +154,7 @@ def test_a_worker_that_fails_ends_what_it_has_started_by_itself(tmp_path):
     job = failing_worker, (pid_folder,), (folder / "meet").as_uri(), WAITS_S
     (folder / "job").write_bytes(pickle.dumps(sys.path) + pickle.dumps(job))
     with processes._Workers() as workers:
-        workers.start(folder, 1)
+        workers.start_processes(folder, 1)
         workers.processes[0].wait()  # its parent is not asked to kill anything
         assert surviving_pids(pid_folder) == []
     _, error = pickle.loads((folder / "error0").read_bytes())
@@ -162,7 +162,7 @@ def test_a_worker_that_fails_ends_what_it_has_started_by_itself(tmp_path):
 
 
 def test_a_taken_port_is_an_error_before_anything_starts(monkeypatch):
-    monkeypatch.setattr(processes._Workers, "start", None)
+    monkeypatch.setattr(processes._Workers, "start_processes", None)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(RuntimeError, match=f"port={port} cannot be had: Address already in"):

@@ -14,14 +14,15 @@ from tests.library.test_signatures import LENGTHS, arguments, array_faults, call
 from tests.pytorch.layers import D_MODEL, PATHS, B, NoArithmetic, T, draw, make
 from tutorial_lib import ShapeError, init_params, pytorch
 from tutorial_lib.pytorch import DecoderAttention, MultiHeadAttention
-from tutorial_lib.pytorch.tensors import TensorAxes, TensorContract
+from tutorial_lib.pytorch.tensors import TensorContract, TensorSpec
 
 FOLDER = Path(pytorch.__file__).parent
 SIZES = {name: LENGTHS[name] for name in ("d_model", "d_k", "d_v")}
 LAYER = MultiHeadAttention(n_heads=LENGTHS["H"], **SIZES).double()
 PARAMS = init_params(np.random.default_rng(0), d_model=12, n_heads=3)
 FLASH_QKV = dict.fromkeys("QKV", np.ones((2, 6, 5, 16), np.float32))
-PROCESS_CALLS = {"run_parallel", "parallelize_heads", "run_layer", "run_ring", "compare"}
+PROCESS_CALLS = {"run_parallel", "parallelize_heads", "run_layer", "run_ring"}
+PROCESS_CALLS |= {"compare_with_one_process"}
 PROCESS_CALLS |= {"ring_attention"}
 ARGUMENTS = {  # what mathematics asks beside the signature
     "MultiHeadAttention": SIZES,
@@ -123,7 +124,7 @@ def test_what_the_annotations_allow_is_computed_and_has_the_shape_that_they_name
     annotation = inspect.signature(function).return_annotation
     if isinstance(annotation, str) and "mask" not in annotation:
         sizes = dict(LENGTHS) if name not in ARGUMENTS else {}
-        TensorAxes(annotation).match_axes(name, output, sizes)
+        TensorSpec(annotation).match_axes(name, output, sizes)
     elif isinstance(annotation, type) and annotation is not inspect.Signature.empty:
         assert isinstance(output, annotation)
 

@@ -14,7 +14,13 @@ from tutorial_lib.errors import ShapeError
 from tutorial_lib.projection import Params
 from tutorial_lib.pytorch.decoder import ALL, DecoderAttention, Rotation, Sight
 from tutorial_lib.pytorch.device import to_float64
-from tutorial_lib.pytorch.known_layers import GPT2, LLAMAS, eps_of, require_layer, require_rotary
+from tutorial_lib.pytorch.known_layers import (
+    GPT2,
+    LLAMAS,
+    checked_known_layer,
+    checked_rotary_frequencies,
+    rms_norm_eps,
+)
 from tutorial_lib.pytorch.mha import MultiHeadAttention
 from tutorial_lib.variants.grouped import GroupedParams
 
@@ -145,7 +151,7 @@ def decoder_from_params(
     """
     state_dict = _state_dict(params, dtype)
     decoder_options = {"rotation": rotation, "sight": sight, "n_kv_heads": len(params.W_K)}
-    return _new_decoder(state_dict, params.n_heads, params.d_k, decoder_options)
+    return _decoder_from_state(state_dict, params.n_heads, params.d_k, decoder_options)
 
 
 @checked
@@ -171,11 +177,11 @@ def decoder_from_gpt2(attention: "GPT2Attention") -> DecoderAttention:
     Introduced in chapter 14. Weights and biases are copied, in their precision and on their device.
     The dropout is not, so in training the two differ. Where scores are divided by anything but the
     root of d_k, the rows of the queries are multiplied by the rest. Raises as
-    `known_layers.require_layer`.
+    `known_layers.checked_known_layer`.
 
     Source: transformers, `models/gpt2/modeling_gpt2.py`, whose Conv1D stores (in, out).
     """
-    return _converted_decoder(attention, require_layer(attention, GPT2), None, 1.0)
+    return _decoder_from_known_layer(attention, checked_known_layer(attention, GPT2), None, 1.0)
 
 
 def decoder_from_llama(attention: "LlamaAttention", rotary: object) -> DecoderAttention:
@@ -187,67 +193,69 @@ def decoder_from_llama(attention: "LlamaAttention", rotary: object) -> DecoderAt
     the rotation stretches too, as YaRN's, the rows of queries and keys are multiplied by it, or
     else the gains of their norms, which are float32 at least. Of a model give
     `model.model.layers[0].self_attn` and `model.model.rotary_emb`, which a layer without RoPE does
-    not need. Raises as `known_layers.require_layer` and `require_rotary`.
+    not need. Raises as `known_layers.checked_known_layer` and `checked_rotary_frequencies`.
 
     Source: transformers, `models/llama/modeling_llama.py`, and those of the other families.
     """
-    known_layer = require_layer(attention, LLAMAS)
+    known_layer = checked_known_layer(attention, LLAMAS)
     if not known_layer.rotates(attention):
-        return _converted_decoder(attention, known_layer, None, 1.0)
-    inv_freq, rotation_scale = require_rotary(rotary, attention)
+        return _decoder_from_known_layer(attention, known_layer, None, 1.0)
+    inv_freq, rotation_scale = checked_rotary_frequencies(rotary, attention)
     rotation = Rotation(to_float64(inv_freq).numpy(), half=known_layer.half).to(inv_freq.device)
-    return _converted_decoder(attention, known_layer, rotation, rotation_scale)
+    return _decoder_from_known_layer(attention, known_layer, rotation, rotation_scale)
 
 
-def _converted_decoder(attention, known_layer, rotation, rotation_scale):
+def _decoder_from_known_layer(attention, known_layer, rotation, rotation_scale):
     *input_projections, out = (getattr(attention, name) for name in known_layer.parts)
     d_k, group_size = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
     scales = torch.ones(2, d_k, dtype=torch.float64)  # of queries and keys, beside the root of d_k
     scales[0] *= attention.scaling / d_k**-0.5  # exactly 1, where they are equal
     if rotation is not None:
         scales[:, : 2 * len(rotation.bits)] *= rotation_scale
-    sight = _sight_of(attention, known_layer, scales)
+    sight = _sight_of_layer(attention, known_layer, scales)
     scales = torch.ones_like(scales) if known_layer.norm else scales  # the gains have them
-    qkv_rows = torch.cat([_rows(projection) for projection in input_projections])
+    qkv_rows = torch.cat([_out_in_weight(projection) for projection in input_projections])
     G = len(qkv_rows) // d_k // (group_size + 2)
     rows = torch.cat((scales[0].repeat(group_size * G), scales[1].repeat(G), torch.ones(G * d_k)))
-    state = {"qkv_proj.weight": _scaled(qkv_rows, rows[:, None]), "out_proj.weight": _rows(out)}
+    state = {"qkv_proj.weight": _scale_rows(qkv_rows, rows[:, None])}
+    state["out_proj.weight"] = _out_in_weight(out)
     if any(projection.bias is not None for projection in (*input_projections, out)):
-        biases = [_bias(projection) for projection in input_projections]
-        state |= {"qkv_proj.bias": _scaled(torch.cat(biases), rows), "out_proj.bias": _bias(out)}
+        biases = [_bias_or_zeros(projection) for projection in input_projections]
+        state["qkv_proj.bias"] = _scale_rows(torch.cat(biases), rows)
+        state["out_proj.bias"] = _bias_or_zeros(out)
     memory_layout = {"memory_format": torch.contiguous_format}
     state_copies = {name: tensor.detach().clone(**memory_layout) for name, tensor in state.items()}
     decoder_options = {"rotation": rotation, "sight": sight, "n_kv_heads": G}
-    return _new_decoder(state_copies, group_size * G, d_k, decoder_options)
+    return _decoder_from_state(state_copies, group_size * G, d_k, decoder_options)
 
 
-def _sight_of(attention, known_layer, row_factors):
+def _sight_of_layer(attention, known_layer, row_factors):
     sight_options = {"window": known_layer.window(attention)}
     if known_layer.sinks:
         sight_options["sink"] = to_float64(attention.sinks).numpy()
     if known_layer.norm:
         norms = attention.q_norm, attention.k_norm
         gains = torch.stack([to_float64(norm.weight) for norm in norms]) + known_layer.shift
-        sight_options |= {"qk_norm": (gains * row_factors).numpy(), "eps": eps_of(norms[0])}
+        sight_options |= {"qk_norm": (gains * row_factors).numpy(), "eps": rms_norm_eps(norms[0])}
     return Sight(**sight_options)
 
 
-def _rows(projection):
+def _out_in_weight(projection):
     W = projection.weight
     return W if isinstance(projection, nn.Linear) else W.T  # Conv1D's: (in, out)
 
 
-def _bias(projection):
-    weight = _rows(projection)
+def _bias_or_zeros(projection):
+    weight = _out_in_weight(projection)
     return weight.new_zeros(len(weight)) if projection.bias is None else projection.bias
 
 
-def _scaled(tensor, row_factors):
+def _scale_rows(tensor, row_factors):
     wide_dtype = torch.promote_types(tensor.dtype, torch.float32)
     return (tensor.to(wide_dtype) * row_factors.to(tensor.device, wide_dtype)).to(tensor.dtype)
 
 
-def _new_decoder(state, n_heads, d_k, options):
+def _decoder_from_state(state, n_heads, d_k, options):
     out_weight, sight = state["out_proj.weight"], options["sight"]
     d_model, concat_width = out_weight.shape
     wide_dtype = torch.promote_types(out_weight.dtype, torch.float32)  # gains are multiplied in it

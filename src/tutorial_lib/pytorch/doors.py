@@ -10,10 +10,10 @@ from tutorial_lib.errors import (
     require_float_array,
     require_positive_whole,
 )
-from tutorial_lib.pytorch.tensors import autocast_converts, kind_of
-from tutorial_lib.variants.cache import require_capacity, require_pad, require_unused
+from tutorial_lib.pytorch.tensors import autocast_converts, type_phrase
+from tutorial_lib.variants.cache import require_capacity, require_newest_view, require_pad
 from tutorial_lib.variants.patterns import require_sink_scores
-from tutorial_lib.variants.positions import require_pairs, require_positions
+from tutorial_lib.variants.positions import require_even_width, require_nondecreasing_positions
 
 FLOATS = torch.float64, torch.float32, torch.float16, torch.bfloat16
 INTEGERS = (
@@ -55,7 +55,7 @@ def _require_sequence(name, value, length, module):
     weight = module.qkv_proj.weight
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         raise TypeError(
-            f"{name} is {kind_of(value)}; expected a tensor of floats. "
+            f"{name} is {type_phrase(value)}; expected a tensor of floats. "
             f"Convert it first: torch.as_tensor({name}, dtype={weight.dtype})."
         )
     if value.dtype != weight.dtype and not autocast_converts(value, weight):
@@ -214,7 +214,7 @@ def require_pairs_to_rotate(width, n):
     ------
     ShapeError : odd, or fewer pairs
     """
-    require_pairs("d_k", width)
+    require_even_width("d_k", width)
     if 2 * n > width:
         raise ShapeError(
             f"the rotation has {n} frequencies, and a key of d_k={width} has {width // 2} pairs; "
@@ -233,13 +233,13 @@ def require_rotated(X, positions, n):
     """
     if not isinstance(X, torch.Tensor) or not X.is_floating_point():
         raise TypeError(
-            f"X is {kind_of(X)}; expected a tensor of floats, queries or keys. "
+            f"X is {type_phrase(X)}; expected a tensor of floats, queries or keys. "
             f"Convert it first: torch.as_tensor(X, dtype=torch.float64)."
         )
     require_pairs_to_rotate(X.shape[-1], n)
     if not isinstance(positions, torch.Tensor) or positions.dtype not in POSITIONS:
         raise TypeError(
-            f"positions is {kind_of(positions)}; expected a tensor of int64, int32, float64 or "
+            f"positions is {type_phrase(positions)}; expected a tensor of int64, int32, float64 or "
             f"float32, a position for each token. Count them: torch.arange(T)."
         )
     _require_positions(positions, tuple(X.shape[:-1]))
@@ -258,7 +258,7 @@ def _require_positions(positions, tokens):
         )
     if _may_check(positions) and (tokens[-1] > 1 or positions.is_floating_point()):
         wide_dtype = float if positions.is_floating_point() else np.int64
-        require_positions(positions.numpy(force=True).astype(wide_dtype), tokens)
+        require_nondecreasing_positions(positions.numpy(force=True).astype(wide_dtype), tokens)
 
 
 def _may_check(tensor):
@@ -337,7 +337,7 @@ def require_step(layer, X, cache, kind):
             f"X has shape {tuple(X.shape)}, a batch of {tuple(X.shape[:-2])}, and the cache one of "
             f"{cache.batch}; expected the same. Give batch to {kind.__name__}.empty."
         )
-    require_unused(cache)
+    require_newest_view(cache)
     if not cache.rolls:
         require_capacity(X.shape[-2], cache.length, cache.capacity)
     if _may_check(X):  # NumPy has no bfloat16

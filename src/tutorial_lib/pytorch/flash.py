@@ -169,7 +169,7 @@ def flash_attention(
         "kernel is none of PyTorch's operations. Leave out fullgraph=True, or use "
         "F.scaled_dot_product_attention.",
     )
-    attend = _attend
+    attend = _checked_flash_attention
     if "torch._dynamo" in sys.modules:  # then torch.compile may be at work, and must not look in
         attend = torch.compiler.disable(attend)
     return attend(Q, K, V, is_causal, blocks)
@@ -179,7 +179,7 @@ def flash_attention(
 flash_attention.contract = TensorContract(inspect.signature(flash_attention).parameters)
 
 
-def _attend(Q, K, V, is_causal, blocks):
+def _checked_flash_attention(Q, K, V, is_causal, blocks):
     flash_attention.contract.check((Q, K, V), {"is_causal": is_causal})
     B, H, _, d = Q.shape
     require(
@@ -199,10 +199,10 @@ def _attend(Q, K, V, is_causal, blocks):
         ValueError,
         f"Q has {B * H} heads in its batch; expected at most 65535, a GPU's grid. Cut it in two.",
     )
-    return _FlashAttention.apply(Q, K, V, (bool(is_causal), _block_sizes(blocks)))
+    return _FlashAttention.apply(Q, K, V, (bool(is_causal), _checked_block_sizes(blocks)))
 
 
-def _block_sizes(blocks):
+def _checked_block_sizes(blocks):
     sizes = blocks if isinstance(blocks, tuple) else ()
     are_powers = [isinstance(n, int | np.integer) and n >= 16 and n & (n - 1) == 0 for n in sizes]
     require(
@@ -223,7 +223,7 @@ class _FlashAttention(torch.autograd.Function):
             "Q is on meta, which holds no numbers; expected the CPU or a GPU, where the kernel can "
             "read them. For only the shapes use F.scaled_dot_product_attention.",
         )
-        run_forward = _run_numpy if _why_no_kernel(Q.device) else _run_kernel
+        run_forward = _flash_forward_numpy if _why_no_kernel(Q.device) else _flash_forward_kernel
         heads, logsumexp = run_forward(Q, K, V, *options)
         ctx.save_for_backward(Q, K, V, heads, logsumexp)
         ctx.is_causal, _ = options
@@ -238,10 +238,10 @@ class _FlashAttention(torch.autograd.Function):
             "gradients only, since its way back has no graph. Use F.scaled_dot_product_attention "
             "within torch.nn.attention.sdpa_kernel(SDPBackend.MATH).",
         )
-        return *_recompute(ctx.saved_tensors, dheads, ctx.is_causal), None
+        return *_flash_backward_torch(ctx.saved_tensors, dheads, ctx.is_causal), None
 
 
-def _run_numpy(Q, K, V, is_causal, blocks):
+def _flash_forward_numpy(Q, K, V, is_causal, blocks):
     arrays = (to_float64(tensor).numpy() for tensor in (Q, K, V))
     block_size, _ = blocks or (64, 64)
     trace = flash_forward(*arrays, causal=is_causal, block=block_size)
@@ -251,20 +251,20 @@ def _run_numpy(Q, K, V, is_causal, blocks):
     return heads.to(Q.dtype).to(Q.device), logsumexp.to(Q.device)
 
 
-def _run_kernel(Q, K, V, is_causal, blocks):
+def _flash_forward_kernel(Q, K, V, is_causal, blocks):
     dtype = Q.dtype
     if dtype == torch.bfloat16 and not COMPILED:  # NumPy, and so the interpreter, has none
         Q, K, V = Q.float(), K.float(), V.float()
     (B, H, T, d), S = Q.shape, K.shape[-2]
     heads, logsumexp = torch.empty_like(Q), Q.new_empty(B, H, T, dtype=torch.float32)
-    block_q, block_k, n_warps, n_stages = _launch_options(Q)
+    block_q, block_k, n_warps, n_stages = _kernel_launch_options(Q)
     block_q, block_k = blocks or (block_q, block_k)
     Q, K, V, heads_out = ((tensor, tensor.stride()) for tensor in (Q, K, V, heads))
     with torch.cuda.device_of(heads):
         flash_kernel[triton.cdiv(T, block_q), B * H](
             (Q, K, V),
             (heads_out, logsumexp),
-            (H, T, S, _score_scale(d)),
+            (H, T, S, _base_2_score_scale(d)),
             is_causal,
             (d, block_q, block_k),
             num_warps=n_warps,
@@ -274,12 +274,12 @@ def _run_kernel(Q, K, V, is_causal, blocks):
     return heads.to(dtype), logsumexp
 
 
-def _score_scale(d):
+def _base_2_score_scale(d):
     """The factor from a product of vectors to a score in units of ln 2; it has the root of d_k."""
     return 1 / (math.sqrt(d) * math.log(2))
 
 
-def _launch_options(Q):
+def _kernel_launch_options(Q):
     """Rows of queries, rows of keys, warps of a program, blocks that are loaded ahead."""
     if not COMPILED:
         return 64, 64, 4, 1
@@ -289,7 +289,7 @@ def _launch_options(Q):
     return 128, 64, 8 if Q.shape[-1] == 128 else 4, 3 if compute_capability >= (9, 0) else 2
 
 
-def _recompute(saved_tensors, dheads, is_causal, block=128):
+def _flash_backward_torch(saved_tensors, dheads, is_causal, block=128):
     """`flash_backward` in PyTorch; if causal, a block of keys takes only the rows that see it."""
     Q, K, V, heads, logsumexp = saved_tensors
     T, S = Q.shape[-2], K.shape[-2]
@@ -311,7 +311,7 @@ def _tile_backward(tile_tensors, offset):
     """
     Q, K, V, heads, logsumexp, dheads = tile_tensors
     mask = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool, device=Q.device).tril(offset)
-    scores = Q @ K.mT * _score_scale(Q.shape[-1])
+    scores = Q @ K.mT * _base_2_score_scale(Q.shape[-1])
     weights = torch.exp2(scores.masked_fill(~mask, -math.inf) - logsumexp)
     row_sum = (dheads * heads).sum(dim=-1, keepdim=True)
     dproducts = weights * (dheads @ V.mT - row_sum) * Q.shape[-1] ** -0.5

@@ -34,7 +34,7 @@ class KnownLayer:
     fixed: tuple = ("is_causal",)  # names in FIXED that the layer or its configuration listens to
 
 
-def _windowed_layer(**options):
+def _known_windowed(**options):
     return KnownLayer(window=WINDOW_FINDERS["layer"], reads=("sliding_window",), **options)
 
 
@@ -49,10 +49,10 @@ GPT2 = {
 LLAMAS = {
     "llama.LlamaAttention": KnownLayer(),
     "mistral.MistralAttention": KnownLayer(window=WINDOW_FINDERS["model"]),
-    "gpt_oss.GptOssAttention": _windowed_layer(sinks=True),
+    "gpt_oss.GptOssAttention": _known_windowed(sinks=True),
     "apertus.ApertusAttention": KnownLayer(norm="ApertusRMSNorm"),
     "cohere.CohereAttention": KnownLayer(half=False, reads=("use_qk_norm",)),
-    "cohere2.Cohere2Attention": _windowed_layer(
+    "cohere2.Cohere2Attention": _known_windowed(
         half=False, rotates=lambda attention: attention.sliding_window is not None
     ),
     "exaone4.Exaone4Attention": KnownLayer(
@@ -62,13 +62,13 @@ LLAMAS = {
         reads=("sliding_window",),
     ),
     "gemma.GemmaAttention": KnownLayer(),
-    "gemma2.Gemma2Attention": _windowed_layer(fixed=CAPPED_SETTINGS),
-    "gemma3.Gemma3Attention": _windowed_layer(norm="Gemma3RMSNorm", shift=1, fixed=CAPPED_SETTINGS),
+    "gemma2.Gemma2Attention": _known_windowed(fixed=CAPPED_SETTINGS),
+    "gemma3.Gemma3Attention": _known_windowed(norm="Gemma3RMSNorm", shift=1, fixed=CAPPED_SETTINGS),
     "glm.GlmAttention": KnownLayer(half=False),
     "glm4.Glm4Attention": KnownLayer(half=False),
     "granite.GraniteAttention": KnownLayer(),
     "helium.HeliumAttention": KnownLayer(half=False),
-    "ministral.MinistralAttention": _windowed_layer(),
+    "ministral.MinistralAttention": _known_windowed(),
     "mixtral.MixtralAttention": KnownLayer(window=WINDOW_FINDERS["model"]),
     "nemotron.NemotronAttention": KnownLayer(),
     "olmo.OlmoAttention": KnownLayer(fixed=("is_causal", "clip_qkv")),
@@ -76,9 +76,9 @@ LLAMAS = {
         parts=("q_proj", "k_proj", "v_proj", "dense"), reads=("qk_layernorm",)
     ),
     "phi3.Phi3Attention": KnownLayer(parts=("qkv_proj", "o_proj"), window=WINDOW_FINDERS["model"]),
-    "qwen2.Qwen2Attention": _windowed_layer(),
-    "qwen3.Qwen3Attention": _windowed_layer(norm="Qwen3RMSNorm"),
-    "qwen3_moe.Qwen3MoeAttention": _windowed_layer(norm="Qwen3MoeRMSNorm"),
+    "qwen2.Qwen2Attention": _known_windowed(),
+    "qwen3.Qwen3Attention": _known_windowed(norm="Qwen3RMSNorm"),
+    "qwen3_moe.Qwen3MoeAttention": _known_windowed(norm="Qwen3MoeRMSNorm"),
     "seed_oss.SeedOssAttention": KnownLayer(),
     "smollm3.SmolLM3Attention": KnownLayer(
         window=WINDOW_FINDERS["layer"],
@@ -111,7 +111,7 @@ NORMS = "q_norm", "k_norm"
 PLAIN_ROPE_TYPES = "default", "linear", "llama3", "yarn", "proportional"
 
 
-def require_layer(attention, known_layers):
+def checked_known_layer(attention, known_layers):
     """Require a layer of one of the known classes, GPT2 or LLAMAS, exactly, and return its Known.
 
     Raises
@@ -121,14 +121,15 @@ def require_layer(attention, known_layers):
         known, or a computation that a DecoderAttention does not do
     ShapeError : projections, biases or norms that do not fit its heads
     """
-    kind = {_hf_path(part): kind for part, kind in known_layers.items()}.get(_class(attention))
+    kinds = {_hf_class_path(part): kind for part, kind in known_layers.items()}
+    kind = kinds.get(_class_path(attention))
     if kind is None:
-        raise TypeError(_unknown_message(attention, known_layers))
+        raise TypeError(_unknown_layer_message(attention, known_layers))
     class_paths = dict.fromkeys(kind.parts, kind.linear)
     if kind.norm:
         class_paths |= dict.fromkeys(NORMS, f"{type(attention).__module__}.{kind.norm}")
     for part, class_path in class_paths.items():
-        found = _class(getattr(attention, part, None))
+        found = _class_path(getattr(attention, part, None))
         require(
             found == class_path,
             TypeError,
@@ -138,13 +139,13 @@ def require_layer(attention, known_layers):
             f"torch.nn.utils.parametrize.remove_parametrizations(part, 'weight'); load a quantised "
             f"model without quantisation.",
         )
-    tensors = require_untouched("attention", attention)
-    _require_nothing_lost(attention, kind, tensors)
-    _require_shapes(attention, kind, tensors)
+    tensors = unmodified_module_tensors("attention", attention)
+    _require_no_extra_parts(attention, kind, tensors)
+    _require_fitting_shapes(attention, kind, tensors)
     return kind
 
 
-def _require_nothing_lost(attention, known_layer, tensors):
+def _require_no_extra_parts(attention, known_layer, tensors):
     parts = (*known_layer.parts, *NORMS) if known_layer.norm else known_layer.parts
     used_names = {f"{part}.{name}" for part in parts for name in ("weight", "bias")}
     used_names |= {"sinks"} if known_layer.sinks else set()
@@ -169,8 +170,8 @@ def _require_nothing_lost(attention, known_layer, tensors):
         )
 
 
-def _require_shapes(attention, known_layer, tensors):
-    eps = [eps_of(getattr(attention, name)) for name in NORMS if known_layer.norm]
+def _require_fitting_shapes(attention, known_layer, tensors):
+    eps = [rms_norm_eps(getattr(attention, name)) for name in NORMS if known_layer.norm]
     require(
         len({*eps}) < 2,
         ValueError,
@@ -178,7 +179,7 @@ def _require_shapes(attention, known_layer, tensors):
         f"DecoderAttention has. Set both alike.",
     )
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    needed_shapes, shape_pattern = _required_shapes(attention, known_layer, shapes)
+    needed_shapes, shape_pattern = _shapes_by_parameter(attention, known_layer, shapes)
     require(
         needed_shapes == {name: shapes[name] for name in needed_shapes},
         ShapeError,
@@ -187,7 +188,7 @@ def _require_shapes(attention, known_layer, tensors):
     )
 
 
-def _required_shapes(attention, known_layer, shapes):
+def _shapes_by_parameter(attention, known_layer, shapes):
     """Return the shape that each parameter has to have, and those of the projections in words."""
     d_k, shared = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
     axis_order = -1 if known_layer.linear.endswith("Conv1D") else 1  # (in, out), or (out, in)
@@ -204,28 +205,28 @@ def _required_shapes(attention, known_layer, shapes):
     return shape_of, f"{pattern} for G KV heads of {d_k} numbers, each with {shared} query heads"
 
 
-def require_rotary(rotary, attention):
+def checked_rotary_frequencies(rotary, attention):
     """Require the rotary embedding of the layer's model, with frequencies that stay.
 
     Returns its frequencies for this layer, and what it multiplies the rotated by. Refuses another
-    module or configuration, what `require_untouched` does, and frequencies that change with the
-    length or are for another number of pairs.
+    module or configuration, what `unmodified_module_tensors` does, and frequencies that change with
+    the length or are for another number of pairs.
     """
     cls = type(rotary)
     require(
         cls.__module__ == type(attention).__module__ and "RotaryEmbedding" in cls.__name__,
         TypeError,
-        f"rotary is a {_class(rotary)}; expected the rotary embedding of {_class(attention)}, "
-        f"which has the frequencies. The model has it: model.model.rotary_emb.",
+        f"rotary is a {_class_path(rotary)}; expected the rotary embedding of "
+        f"{_class_path(attention)}, which has the frequencies: the model.model.rotary_emb.",
     )
-    tensors = require_untouched("rotary", rotary)
+    tensors = unmodified_module_tensors("rotary", rotary)
     require(
         rotary.config == attention.config,
         ValueError,
         "rotary was made for another configuration than attention; expected that of the same "
         "model, whose frequencies fit its heads. Give both from one model.",
     )
-    inv_freq, rotation_scale = _frequencies(rotary, attention, tensors)
+    inv_freq, rotation_scale = _layer_rotary_frequencies(rotary, attention, tensors)
     n_covered = 2 * len(inv_freq)
     n_rotated = getattr(attention, "rotary_ndims", n_covered)
     require(
@@ -237,7 +238,7 @@ def require_rotary(rotary, attention):
     return inv_freq, rotation_scale
 
 
-def _frequencies(rotary, attention, tensors):
+def _layer_rotary_frequencies(rotary, attention, tensors):
     rope_type, layer_prefix = rotary.rope_type, ""
     if isinstance(rope_type, dict):  # as in Gemma 3, which has two
         rope_type, layer_prefix = rope_type[attention.layer_type], f"{attention.layer_type}_"
@@ -251,10 +252,11 @@ def _frequencies(rotary, attention, tensors):
     return tensors[f"{layer_prefix}inv_freq"], getattr(rotary, f"{layer_prefix}attention_scaling")
 
 
-def require_untouched(name, module):
+def unmodified_module_tensors(name, module):
     """Require no hooks, no replaced method, and plain tensors of floats; return them by name."""
     for path, part in module.named_modules(prefix=name):
-        origin = "on this one module" if "forward" in vars(part) else _foreign(type(part).forward)
+        is_own = "forward" in vars(part)
+        origin = "on this one module" if is_own else _foreign_code(type(part).forward)
         require(
             not origin,
             ValueError,
@@ -270,10 +272,10 @@ def require_untouched(name, module):
                 f"hook may change what a layer reads and returns. Remove it first, by the handle "
                 f"that register_forward_hook returned, or by what torch.nn.utils has for it.",
             )
-    return _plain_tensors(name, module)
+    return _checked_plain_tensors(name, module)
 
 
-def _plain_tensors(name, module):
+def _checked_plain_tensors(name, module):
     parameters = module.named_parameters(remove_duplicate=False)
     tensors = dict((*parameters, *module.named_buffers()))
     for path, tensor in tensors.items():
@@ -281,14 +283,14 @@ def _plain_tensors(name, module):
         require(
             is_strided and tensor.dtype in FLOATS and not tensor.is_meta,
             TypeError,
-            f"{name}.{path} is a {_class(tensor)} of {tensor.dtype} on {tensor.device}; expected a "
-            f"plain tensor of floats that has its data. Load the whole model, without "
+            f"{name}.{path} is a {_class_path(tensor)} of {tensor.dtype} on {tensor.device}; "
+            f"expected a plain tensor of floats that has its data. Load the whole model, without "
             f"quantisation, sharding or offloading.",
         )
     return tensors
 
 
-def _foreign(method):
+def _foreign_code(method):
     """Name the module of a method, or of what is wrapped around it, that neither library has."""
     while method is not None:
         module_name = getattr(method, "__globals__", {}).get("__name__", type(method).__module__)
@@ -298,49 +300,50 @@ def _foreign(method):
     return ""
 
 
-def eps_of(norm):
+def rms_norm_eps(norm):
     """Return what an RMS norm of transformers adds to the mean of squares, under either name."""
     return vars(norm).get("variance_epsilon", vars(norm).get("eps"))
 
 
-def _hf_path(name):
+def _hf_class_path(name):
     family, class_name = name.split(".")
     return f"transformers.models.{family}.modeling_{family}.{class_name}"
 
 
-def _class(value):
+def _class_path(value):
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
-def _unknown_message(attention, known_layers):
+def _unknown_layer_message(attention, known_layers):
     names = ", ".join(name.split(".")[1] for name in known_layers)
-    advice = _advice(attention)
-    difference = "" if advice else _difference(attention, known_layers)
+    advice = _advice_for_layer(attention)
+    difference = "" if advice else _difference_from_known(attention, known_layers)
     remedy = "Stay with transformers, or copy its parameters into a DecoderAttention yourself and "
     remedy += "compare what the two return."
     return (
-        f"attention is a {_class(attention)}{difference}; expected the attention of one layer of a "
-        f"model of transformers, whose class is exactly one of these: {names}. {advice or remedy}"
+        f"attention is a {_class_path(attention)}{difference}; expected the attention of one layer "
+        f"of a model of transformers, whose class is exactly one of these: {names}. "
+        f"{advice or remedy}"
     )
 
 
-def _advice(attention):
+def _advice_for_layer(attention):
     """Say where the layer is, if what was given has one, or which function takes it."""
-    conversions = {_hf_path(name): call for call, layers in CONVERSIONS.items() for name in layers}
-    if _class(attention) in conversions:
-        return f"For this one call {conversions[_class(attention)]}."
+    conversions = {_hf_class_path(n): call for call, layers in CONVERSIONS.items() for n in layers}
+    if _class_path(attention) in conversions:
+        return f"For this one call {conversions[_class_path(attention)]}."
     if not isinstance(attention, nn.Module):
         return "A model has them, for example model.model.layers[0].self_attn."
     for name, module in attention.named_modules():
-        if _class(module) in conversions:
+        if _class_path(module) in conversions:
             indexed_path = re.sub(r"\.(\d+)", r"[\1]", f"attention.{name}")
             return f"It contains one: give {indexed_path}."
     return ""
 
 
-def _difference(attention, layers):
+def _difference_from_known(attention, layers):
     """Say in what a layer differs from the known class that it comes from, or from the first."""
-    name_of = {_hf_path(name): name for name in layers}
+    name_of = {_hf_class_path(name): name for name in layers}
     base_paths = (f"{cls.__module__}.{cls.__qualname__}" for cls in type(attention).__mro__)
     base_name = next((name_of[path] for path in base_paths if path in name_of), next(iter(layers)))
     base = layers[base_name]

@@ -81,12 +81,12 @@ class MultiHeadAttention(nn.Module):
         """
         source = X if context is None else context
         batch = torch.broadcast_shapes(X.shape[:-2], source.shape[:-2])
-        Q, K, V = project_packed(self, one_batch_axis(X, batch), one_batch_axis(context, batch))
+        Q, K, V = project_packed(self, merge_batch_axes(X, batch), merge_batch_axes(context, batch))
         dropout = self.dropout if self.training else 0.0
         if is_causal and mask is None and Q.shape[-2] == K.shape[-2]:
             heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True, dropout_p=dropout)
         else:
-            mask = may_look(four_axes(mask, batch), is_causal, Q, K)
+            mask = may_look(mask_with_four_axes(mask, batch), is_causal, Q, K)
             heads = fused_attention(Q, K, V, mask=mask, dropout=dropout)
         Y = self.out_proj(heads.transpose(-3, -2).flatten(-2))
         return Y.reshape(*batch, *Y.shape[-2:])
@@ -203,12 +203,12 @@ def fused_attention(
     return torch.where(some, heads, 0.0)
 
 
-def one_batch_axis(X, batch):
+def merge_batch_axes(X, batch):
     """Lay the batch axes into one, which PyTorch's fast kernels expect; None stays None."""
     return None if X is None else X.expand(*batch, *X.shape[-2:]).reshape(-1, *X.shape[-2:])
 
 
-def four_axes(mask, batch):
+def mask_with_four_axes(mask, batch):
     """Lay a mask's batch axes into one and add those it lacks; None stays None."""
     if mask is None:
         return None

@@ -221,7 +221,7 @@ def run_ring(
 
 
 @checked
-def compare(mesh: DeviceMesh, n_heads: "length" = 4) -> list[str]:
+def compare_with_one_process(mesh: DeviceMesh, n_heads: "length" = 4) -> list[str]:
     """Compare the layer over the mesh with that in one process: a worker (chapter 13)."""
     params = init_params(np.random.default_rng(0), d_model=12, n_heads=n_heads, d_k=3, d_v=5)
     X, dY = np.random.default_rng(1).standard_normal((2, 7, 12))
@@ -254,9 +254,9 @@ def main(arguments=None):
     if is_torchrun:
         rank = int(os.environ["RANK"])
         with join(rank, n_processes) as mesh:
-            report = compare(mesh, namespace.heads)
+            report = compare_with_one_process(mesh, namespace.heads)
     else:
-        rank, report = 0, run_parallel(compare, n_processes, namespace.heads)[0]
+        rank, report = 0, run_parallel(compare_with_one_process, n_processes, namespace.heads)[0]
     if rank == 0:
         print("\n".join(report))
 

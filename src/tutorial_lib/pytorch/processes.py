@@ -22,7 +22,7 @@ from tutorial_lib.contract import checked, require
 from tutorial_lib.pytorch.device import best_device
 
 POLL_INTERVAL_S = 0.02
-WORKER_CODE = "from tutorial_lib.pytorch.processes import work; work()"
+WORKER_CODE = "from tutorial_lib.pytorch.processes import run_worker_process; run_worker_process()"
 # What torchrun sets for a process, and what the processes that it starts must not inherit.
 TORCHRUN = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
@@ -71,14 +71,14 @@ def run_parallel(
         folder = Path(name)
         with (folder / "job").open("wb") as job_file:
             pickle.dump(sys.path, job_file)
-            pickle.dump((worker, arguments, _init_method(folder, port), timeout_s), job_file)
-        workers.start(folder, n_processes)
-        workers.wait(folder, timeout_s)
+            pickle.dump((worker, arguments, _rendezvous_url(folder, port), timeout_s), job_file)
+        workers.start_processes(folder, n_processes)
+        workers.wait_for_results(folder, timeout_s)
         result_paths = (folder / f"result{rank}" for rank in range(n_processes))
         return [pickle.loads(path.read_bytes()) for path in result_paths]
 
 
-def _init_method(folder, port):
+def _rendezvous_url(folder, port):
     if port is None:
         return (folder / "meet").as_uri()
     port_message = f"port={port}; expected 1 to 65535. Leave port out, and none is needed."
@@ -101,7 +101,7 @@ class _Workers(contextlib.AbstractContextManager):
 
     def __exit__(self, *_):
         for process in self.processes:
-            if self.look_at(process) is None:
+            if self.poll_exit_code(process) is None:
                 _kill_group(process.pid)
                 process.kill()
         for process in self.processes:
@@ -109,13 +109,13 @@ class _Workers(contextlib.AbstractContextManager):
             process.stdin.close()
 
     @staticmethod
-    def look_at(process):
+    def poll_exit_code(process):
         """Return the exit code, or None; end at once what a process that has ended left behind."""
         if process.returncode is None and process.poll() is not None:
             _kill_group(process.pid)  # later the system may give its number to another
         return process.returncode
 
-    def start(self, folder, n_processes):
+    def start_processes(self, folder, n_processes):
         inherited = {name: value for name, value in os.environ.items() if name not in TORCHRUN}
         environment = {"GLOO_SOCKET_IFNAME": LOOPBACK, **inherited}
         for rank in range(n_processes):
@@ -125,10 +125,10 @@ class _Workers(contextlib.AbstractContextManager):
                 popen_options |= {"stdin": subprocess.PIPE, "stderr": subprocess.STDOUT}
                 self.processes.append(subprocess.Popen(command, **popen_options))
 
-    def wait(self, folder, timeout_s):
+    def wait_for_results(self, folder, timeout_s):
         deadline = time.monotonic() + timeout_s
         while True:
-            codes = [self.look_at(process) for process in self.processes]
+            codes = [self.poll_exit_code(process) for process in self.processes]
             failed = [rank for rank, exit_code in enumerate(codes) if exit_code not in (None, 0)]
             finished_ranks = [rank for rank, exit_code in enumerate(codes) if exit_code == 0]
             failed += [rank for rank in finished_ranks if not (folder / f"result{rank}").exists()]
@@ -162,7 +162,7 @@ def _worker_error(folder, failed_ranks, codes):
     )
 
 
-def work():
+def run_worker_process():
     """Be one of the processes of `run_parallel`: do the job, write the result or the error."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     folder, rank, n_processes = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -175,10 +175,10 @@ def work():
     except BaseException as error:
         time_ns = time.monotonic_ns()  # one clock for all processes
         error_bytes = _pickled_error(error, rank, n_processes)
-        _write(folder / f"error{rank}", pickle.dumps((time_ns, error_bytes)))
+        _write_atomically(folder / f"error{rank}", pickle.dumps((time_ns, error_bytes)))
         _kill_group(os.getpid())  # with what the worker has started, waiting for none of it
         os._exit(1)
-    _write(folder / f"result{rank}", result_bytes)
+    _write_atomically(folder / f"result{rank}", result_bytes)
 
 
 def _end_with_parent():
@@ -193,7 +193,7 @@ def _kill_group(pid):
             os.killpg(pid, signal.SIGKILL)
 
 
-def _write(path, data):
+def _write_atomically(path, data):
     draft_path = path.with_suffix(".unfinished")
     draft_path.write_bytes(data)
     draft_path.replace(path)

@@ -28,20 +28,20 @@ def checked(function):
     return checked_call
 
 
-def require_floats(name, value):
+def require_float_tensor(name, value):
     """Require a tensor of floats; TypeError otherwise."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         raise TypeError(
-            f"{name} is {kind_of(value)}; expected a tensor of floats. "
+            f"{name} is {type_phrase(value)}; expected a tensor of floats. "
             f"Convert it first: torch.as_tensor({name}, dtype=torch.float32)."
         )
 
 
-def require_mask(name, mask, shape):
+def require_mask_tensor(name, mask, shape):
     """Require a tensor of booleans that broadcasts to the shape of the scores; True = may look."""
     if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
         raise TypeError(
-            f"{name} is {kind_of(mask)}; expected a tensor of booleans, True = may look. From "
+            f"{name} is {type_phrase(mask)}; expected a tensor of booleans, True = may look. From "
             f"NumPy make torch.as_tensor(mask), from 1 and 0 mask == 1, from 0 and -inf mask == 0."
         )
     try:
@@ -52,7 +52,7 @@ def require_mask(name, mask, shape):
         raise mask_shape_error(mask, shape)
 
 
-def kind_of(value):
+def type_phrase(value):
     """Name the kind of a value in a sentence."""
     is_tensor = isinstance(value, torch.Tensor)
     return f"a tensor of {value.dtype}" if is_tensor else f"a {type(value).__name__}"
@@ -65,17 +65,17 @@ def autocast_converts(*tensors):
     return is_autocast and all(tensor.dtype != torch.float64 for tensor in tensors)
 
 
-class TensorAxes(ArraySpec):
+class TensorSpec(ArraySpec):
     """What an annotation asks of a tensor."""
 
-    kinds, last = {"": lambda name, tensor: None}, {"mask": require_mask}
-    require_array = staticmethod(require_floats)
+    kinds, last = {"": lambda name, tensor: None}, {"mask": require_mask_tensor}
+    require_array = staticmethod(require_float_tensor)
 
 
 class TensorContract(Contract):
     """What the annotations of a function ask of its arguments, among them tensors."""
 
-    kind_of_axes = TensorAxes
+    kind_of_axes = TensorSpec
 
     def check(self, arguments, options):
         """Check the arguments of a call: after all else that they have one precision and device."""

@@ -33,7 +33,7 @@ class Measurement:
         return f"{self.median_ms:.4g} ms ({spread}), peak memory {peak_text}"
 
 
-def _wait_for(device):  # until all launched work is done; on the CPU it always is
+def _synchronize(device):  # until all launched work is done; on the CPU it always is
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":
@@ -48,12 +48,12 @@ def time_ms(call: callable, *, device: object) -> float:
     below some 50 µs little else. The call computes on the device; ValueError if on another.
     """
     device, had_collector = find_device(device), gc.isenabled()
-    _wait_for(device)
+    _synchronize(device)
     gc.disable()
     try:
         start_s = time.perf_counter()
         output = call()
-        _wait_for(device)
+        _synchronize(device)
         elapsed_ms = 1e3 * (time.perf_counter() - start_s)
     finally:
         if had_collector:

@@ -168,7 +168,7 @@ class KVCache:
         ShapeError : another batch, number of heads or width
         ValueError : NaN or infinity, a full buffer, a cache that was continued already
         """
-        require_unused(self)
+        require_newest_view(self)
         T = np.shape(V)[-2] if np.ndim(V) > 1 else 0
         for name, rows, buffer in zip("KV", (K, V), self.buffers, strict=True):
             require_array(name, rows)
@@ -242,7 +242,7 @@ def require_pad(pad, batch, capacity):
         )
 
 
-def require_unused(cache):
+def require_newest_view(cache):
     """Require the newest view of a cache."""
     if cache.length != cache.written:
         raise ValueError(
@@ -252,7 +252,7 @@ def require_unused(cache):
         )
 
 
-def require_end(step):
+def require_end_or_restore(step):
     """Require that a step comes to its end, else leave the cache to be continued as before.
 
     Rows that a failed step has written lie behind every view that was returned, so the next step
@@ -260,7 +260,7 @@ def require_end(step):
     """
 
     @functools.wraps(step)
-    def completed_step(X, params, cache):
+    def step_or_restored_cache(X, params, cache):
         n_written = int(cache.written)
         try:
             return step(X, params, cache)
@@ -268,11 +268,11 @@ def require_end(step):
             cache.written[...] = n_written
             raise
 
-    return completed_step
+    return step_or_restored_cache
 
 
 @checked
-@require_end
+@require_end_or_restore
 def decode_step(X: "... T d_model", params: Params, cache: KVCache) -> tuple:
     """Run the layer for new tokens, which attend causally to the cache and to one another.
 

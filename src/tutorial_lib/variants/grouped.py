@@ -123,7 +123,7 @@ def cross_layer_attention(
     >>> cross_layer_attention(np.ones((5, 12)), [layer, layer], (0, 0)).shape
     (5, 12)
     """
-    require_sources(X, layers, sources, mask)
+    require_kv_sources(X, layers, sources, mask)
     cached = {}
     for n, (params, source) in enumerate(zip(layers, sources, strict=True)):
         if source == n:
@@ -134,7 +134,7 @@ def cross_layer_attention(
     return X
 
 
-def require_sources(X, layers, sources, mask):
+def require_kv_sources(X, layers, sources, mask):
     """Require layers of equal sizes that fit X, each with a source that has keys of its own."""
     for params in layers:
         multi_head_attention.contract.check((X, params), {"mask": mask})

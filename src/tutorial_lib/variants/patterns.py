@@ -161,7 +161,7 @@ def attention_with_sink(
     0.857
     """
     require_sink_scores(sink)
-    require_finite_row_maxima(_visible_scores(scores, mask), -1)
+    require_finite_row_maxima(_scores_with_hidden_keys(scores, mask), -1)
     column = np.broadcast_to(sink[:, None, None], (*scores.shape[:-1], 1))
     seen = np.broadcast_to(True if mask is None else mask, scores.shape)
     both = np.concatenate([scores, column], axis=-1)  # (..., H, T, S + 1)
@@ -191,7 +191,7 @@ def gate_heads(heads: "... H T d_v", X: "... T d_model", W_G: "H d_model d_v") -
         f"X has the batch axes {X.shape[:-2]}, heads has {heads.shape[:-3]}; expected the same, "
         f"since a gate is computed from the token of its query. Give the X of these heads.",
     )
-    require_finite("X @ W_G", _large_products(X, W_G))
+    require_finite("X @ W_G", _products_that_may_overflow(X, W_G))
     gates = (1 + np.tanh(project_heads(X, W_G) / 2)) / 2  # 1 / (1 + exp(-x)), no overflow
     return heads * gates  # (..., H, T, d_v)
 
@@ -233,7 +233,7 @@ def top_k_mask(
         f"mask is None for {scores.shape[-2]} queries, all of which may then look at the last "
         f"token; expected a mask of the past. Give mask=causal_mask{scores.shape[-2:]}.",
     )
-    require_finite_row_maxima(_visible_scores(scores, mask), -1)
+    require_finite_row_maxima(_scores_with_hidden_keys(scores, mask), -1)
     seen = scores if mask is None else np.where(mask, scores, -np.inf)
     order = np.argsort(-seen, axis=-1, kind="stable")  # best first
     ranks = np.argsort(order, axis=-1)  # (..., T, S), 0: best
@@ -271,7 +271,7 @@ def windowed_attention(
     return np.concatenate(parts, axis=-2)
 
 
-def _visible_scores(scores, mask):
+def _scores_with_hidden_keys(scores, mask):
     """Return the scores, -inf where a key is hidden, but not in a row that is fully masked."""
     if mask is None:
         return scores
@@ -289,7 +289,7 @@ def require_sink_scores(sink):
         )
 
 
-def _large_products(X, W_G):
+def _products_that_may_overflow(X, W_G):
     """Return X @ W_G, or nothing where no product can overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         upper_bound = np.abs(X).max() * np.abs(W_G).max() * X.shape[-1]

@@ -29,7 +29,7 @@ def rope_frequencies(d_k: "length", *, base: float = 10_000.0) -> "n":
     >>> rope_frequencies(4).shape
     (2,)
     """
-    require_pairs("d_k", d_k)
+    require_even_width("d_k", d_k)
     require_wavelength_base(base)
     return base ** (-np.arange(0, d_k, 2) / d_k)
 
@@ -60,7 +60,7 @@ def rotate(X: "... T d", positions: object, frequencies: "n", *, half: bool = Fa
     >>> rotate(np.ones((3, 5, 4)), np.arange(5), rope_frequencies(4)).shape
     (3, 5, 4)
     """
-    require_pairs("d", X.shape[-1])
+    require_even_width("d", X.shape[-1])
     require(
         2 * len(frequencies) <= X.shape[-1],
         ShapeError,
@@ -68,7 +68,7 @@ def rotate(X: "... T d", positions: object, frequencies: "n", *, half: bool = Fa
         f"{X.shape[-1] // 2} pairs; expected at most one for each. "
         f"Make them with rope_frequencies({X.shape[-1]}).",
     )
-    require_positions(positions, X.shape[:-1])
+    require_nondecreasing_positions(positions, X.shape[:-1])
     n, rotated = len(frequencies), X * 1.0  # a copy, in floats
     angles = positions[..., None] * frequencies  # (..., T, n)
     cos, sin = np.cos(angles), np.sin(angles)
@@ -147,7 +147,7 @@ def alibi_scores(Q: "any ... T d_k", K: "any ... S d_k", slopes: "H") -> "... H 
     return attention_scores(Q, K) + bias
 
 
-def require_pairs(name, width):
+def require_even_width(name, width):
     """Require a width that splits into pairs."""
     if width % 2:
         raise ShapeError(
@@ -156,7 +156,7 @@ def require_pairs(name, width):
         )
 
 
-def require_positions(positions, tokens):
+def require_nondecreasing_positions(positions, tokens):
     """Require a position for each token, none below that of the token before it."""
     require_by_annotation("positions", positions, "... T", T=tokens[-1])
     require(

@@ -70,8 +70,8 @@ def delta_step(
     >>> delta_step(np.zeros((3, 4, 7)), np.ones((3, 4)) / 2, np.ones((3, 7))).shape
     (3, 4, 7)
     """
-    require_gate("decay", decay, (*k.shape, 1))
-    require_gate("beta", beta, (*k.shape[:-1], 1, 1))
+    require_broadcastable_gate("decay", decay, (*k.shape, 1))
+    require_broadcastable_gate("beta", beta, (*k.shape[:-1], 1, 1))
     require(
         np.min(decay) >= 0 and np.max(decay) <= 1 + _TOLERANCE,
         ValueError,
@@ -79,9 +79,9 @@ def delta_step(
         f"state that stays, since above 1 it grows. For a logarithm pass np.exp(decay).",
     )
     require(
-        np.min(beta) >= 0 and _step_size(beta, k).max() <= 2 + _TOLERANCE,
+        np.min(beta) >= 0 and _erased_part(beta, k).max() <= 2 + _TOLERANCE,
         ValueError,
-        f"beta · |k|² goes from {_step_size(beta, k).min()} to {_step_size(beta, k).max()}; "
+        f"beta · |k|² goes from {_erased_part(beta, k).min()} to {_erased_part(beta, k).max()}; "
         f"expected 0 to 2, since a write leaves 1 - beta · |k|² of what k read, and beyond -1 that "
         f"grows. Pass beta from 0 to 2, keys k / np.linalg.norm(k, axis=-1, keepdims=True).",
     )
@@ -111,12 +111,12 @@ def chunked(Q: "... T d_k", K: "... T d_k", V: "... T d_v", *, size: "length") -
     return np.concatenate(parts, axis=-2)
 
 
-def _step_size(beta, k):
+def _erased_part(beta, k):
     """Return beta · |k|², the fraction of what k read before that a write takes away."""
     return beta * (k * k).sum(axis=-1)[..., None, None]
 
 
-def require_gate(name, gate, shape):
+def require_broadcastable_gate(name, gate, shape):
     """Require a number, or an array that broadcasts to `shape`, with a head's axis where k has."""
     gate_array = np.asarray(gate)
     require(

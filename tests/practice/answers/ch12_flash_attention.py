@@ -59,7 +59,7 @@ def programs_of_the_grid():
     Q = torch.ones(1, 2, 100, 64)
     division = MagicMock(cdiv=lambda length, block: -(-length // block))  # with or without Triton
     with patch.object(flash, "triton", division), patch.object(flash, "flash_kernel") as kernel:
-        flash._run_kernel(Q, Q, Q, False, (32, 32))
+        flash._flash_forward_kernel(Q, Q, Q, False, (32, 32))
     (grid,) = kernel.__getitem__.call_args.args
     return math.prod(grid)
 

@@ -98,7 +98,7 @@ def page_of_room(room):
     return re.sub(r"^ch(?=\d)", "", room)
 
 
-def bank(page):
+def question_bank(page):
     """Read the questions of a page, such as "04_multi_head_attention" or "review_part_1".
 
     Raises

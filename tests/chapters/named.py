@@ -142,7 +142,7 @@ def _of_data(name, path):
     try:
         if name == "bank":
             page, _, path = path.partition(".")
-            return _below(records.bank(page), path)
+            return _below(records.question_bank(page), path)
         for kind in (records.record, records.facts):
             if f"{name}.json" in _files(kind):
                 return _below(kind(name), path)
@@ -395,7 +395,7 @@ NAMESPACE = {
     "flash_forward": flash_forward,
     "record": records.record,
     "facts": records.facts,
-    "bank": records.bank,
+    "bank": records.question_bank,
     "ROOT": ROOT,
     "checkpoint": records.checkpoint,
     "bits": bits,

@@ -18,7 +18,7 @@ from tools.chapters import page, pages, section_of
 from tutorial_lib import records
 from tutorial_lib.elements.banks import check_bank
 
-BANKS = {name: records.bank(name) for name in ROOMS}
+BANKS = {name: records.question_bank(name) for name in ROOMS}
 REVIEWS = [page.name for page in pages() if page.closes]
 SHOWN = ("prediction", "parsons", "quiz")
 AT_ONE_PLACE, LONGEST = 0.4, 0.6  # the largest shares of right options

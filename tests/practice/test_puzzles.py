@@ -15,7 +15,7 @@ from tests.practice.rooms import NAMES
 from tutorial_lib import records
 from tutorial_lib.records import page_of_room
 
-PROBLEMS = {room: records.bank(page_of_room(room))["parsons"] for room in NAMES}
+PROBLEMS = {room: records.question_bank(page_of_room(room))["parsons"] for room in NAMES}
 PROBLEMS = {room: problem for room, problem in PROBLEMS.items() if problem}
 
 

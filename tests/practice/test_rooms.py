@@ -94,14 +94,14 @@ def planted(tmp_path, monkeypatch):
 
 def test_a_bank_is_that_of_its_page(planted):
     planted.write_text('{"quiz": []}', encoding="utf-8")
-    assert records.bank("04_multi_head_attention") == {"quiz": []}
+    assert records.question_bank("04_multi_head_attention") == {"quiz": []}
 
 
 def test_a_room_without_a_bank_is_told(planted):
     with pytest.raises(
         ValueError, match=r"^The room practice/ch04_multi_head_attention has no bank\.json: write"
     ):
-        records.bank("04_multi_head_attention")
+        records.question_bank("04_multi_head_attention")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_page_without_a_room_is_told(planted, page):
     with pytest.raises(
         ValueError, match=r"^There is no chapter .* There are: \['04_multi_head_attention'\]\.$"
     ):
-        records.bank(page)
+        records.question_bank(page)
 
 
 @pytest.mark.parametrize(

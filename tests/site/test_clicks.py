@@ -606,7 +606,7 @@ def test_outputs_to_be_predicted_are_closed_and_open_by_keyboard(shared, noteboo
 
 def test_each_prediction_of_a_page_opens_the_output_of_its_cell(shared, notebook):
     boxes = shared.locator(".tl-predict")
-    assert boxes.count() == len(records.bank(notebook)["predictions"])
+    assert boxes.count() == len(records.question_bank(notebook)["predictions"])
     before = opened(shared)
     for i, box in enumerate(boxes.all(), start=1):
         asked = shared.locator("div.cell").filter(has=shared.locator(f"[id$=-prediction-{i}]"))

@@ -92,7 +92,7 @@ def test_counts_of_the_first_page_are_those_of_a_recount(plain, site_url):
     prose = [c.source for n in notebooks for c in n.cells if c.cell_type == "markdown"]
     files = [*ROOT.glob("book/*.md"), *ROOT.glob("src/tutorial_lib/practice/*/bank.json")]
     prose += [path.read_text(encoding="utf-8") for path in files]
-    banks = [records.bank(name) for name in ROOMS]
+    banks = [records.question_bank(name) for name in ROOMS]
     asked = [question for bank in banks for question in bank["predictions"] + bank["quiz"]]
     assert [int(text.replace(",", "")) for text in shown] == [
         len(list(ROOT.glob("notebooks/*.ipynb"))),

@@ -518,7 +518,7 @@ def test_script_stays_small_and_comes_with_every_page_of_the_book(site_dir, page
 
 
 def test_what_is_to_be_read_again_is_on_its_page(site_dir):
-    questions = [(name, q) for name in ROOMS for q in records.bank(name)["quiz"]]
+    questions = [(name, q) for name in ROOMS for q in records.question_bank(name)["quiz"]]
     assert len(questions) > 80
     for name, question in questions:
         page, anchor = re.search(r'href="(.*?)#(.+?)"', read_again(question)).groups()

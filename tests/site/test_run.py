@@ -841,7 +841,8 @@ def test_all_that_pages_which_run_import_and_read_comes_from_the_site(site_dir, 
     readers = {"results": "record", "checkpoints": "checkpoint", "facts": "facts"}
     files = [path.partition(".")[0].split("/") for path in DIGESTS]
     reads = [f"records.{readers[folder]}({name!r})" for folder, name in files]
-    reads += [f"records.bank({name[6:-5]!r})" for name in runnable.BANKS]  # of "banks/NAME.json"
+    # of "banks/NAME.json"
+    reads += [f"records.question_bank({name[6:-5]!r})" for name in runnable.BANKS]
     ask = "print(records.__file__, 'tutorial_lib.pytorch' in sys.modules)"
     lines = [line for name in IN_BROWSER for line in imports_of(name)]
     lines += ["import sys", "from tutorial_lib import records", *reads, ask]

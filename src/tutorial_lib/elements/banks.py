@@ -16,7 +16,7 @@ def load_bank(chapter):
     ------
     ValueError : no bank of that name, or a malformed one
     """
-    return check_bank(records.bank(chapter), chapter)
+    return check_bank(records.question_bank(chapter), chapter)
 
 
 def check_bank(bank, chapter):

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.chapters.named import printed_under
 from tutorial_lib import causal_mask, init_params, running_example, trace
-from tutorial_lib.records import bank, record
+from tutorial_lib.records import question_bank, record
 
 PAGE = "04_multi_head_attention"
 
@@ -70,7 +70,8 @@ def d_k_of_16_ran_at_twice_the_rate_of_32():
 
 def questions_from_earlier_chapters():
     """So many questions of the quiz come from earlier chapters."""
-    return sum(question["from"] is not None for question in bank("04_multi_head_attention")["quiz"])
+    quiz = question_bank("04_multi_head_attention")["quiz"]
+    return sum(question["from"] is not None for question in quiz)
 
 
 def values_of_head_1_are_the_positions():

@@ -5,12 +5,13 @@ import re
 import numpy as np
 
 from tests.chapters.named import printed_under, read
-from tutorial_lib.records import bank, facts, record
+from tutorial_lib.records import facts, question_bank, record
 
 
 def most_options_of_a_first_prediction():
     """No prediction of chapter 01 has more options than this."""
-    return max(len(asked.get("options", [])) for asked in bank("01_embeddings")["predictions"])
+    predictions = question_bank("01_embeddings")["predictions"]
+    return max(len(asked.get("options", [])) for asked in predictions)
 
 
 def one_wide_head_and_four_narrow_ones_have_equal_size():
@@ -30,7 +31,7 @@ def ann_and_bob_get_the_answer_of_cem_and_eve():
 
 def scores_of_the_first_prediction():
     """The first prediction of chapter 04 has these two scores."""
-    asked = bank("04_multi_head_attention")["predictions"][0]["question"]
+    asked = question_bank("04_multi_head_attention")["predictions"][0]["question"]
     return [int(score) for score in re.search(r"scores are (\d+) and (\d+)", asked).groups()]
 
 

@@ -86,7 +86,7 @@ def test_the_filter_allows_the_calls_of_its_list_by_the_numbers_of_the_kernel(ma
     decisions = {n: decided(program, own, n) for n in range(1000)}
     allowed = {number for number, decision in decisions.items() if decision == seccomp.ALLOW}
     here = {name: numbers[name] for name, row in CALLS.items() if row[column] is not None}
-    assert allowed == set(here.values()) - {numbers["ioctl"]}
+    assert allowed == set(here.values()) - {numbers["ioctl"], numbers["futex"]}
     assert {name: row[column] for name, row in CALLS.items() if name in here} == here
     for name in ("socket", "socketpair", "execve", "clone", "ptrace", "mount", "prctl", "seccomp"):
         assert decisions[numbers[name]] == seccomp.REFUSE
@@ -108,6 +108,9 @@ def test_the_filter_looks_at_the_argument_that_makes_a_call_harmful(machine):
     column = list(seccomp.ARCHITECTURES).index(machine)
     program, own = seccomp.seccomp_filter(machine), seccomp.ARCHITECTURES[machine]
     fcntl, ioctl, prlimit = (seccomp.PARTLY[n][0][column] for n in ("fcntl", "ioctl", "prlimit64"))
+    futex, wait, private = seccomp.PARTLY["futex"][0][column], 0, 128
+    assert decided(program, own, futex, 0, wait) == seccomp.REFUSE
+    assert decided(program, own, futex, 0, wait | private) == seccomp.ALLOW
     lock, type_into_the_terminal, another_process = 6, 0x5412, 1
     assert decided(program, own, fcntl, 0, lock) == seccomp.REFUSE
     assert decided(program, own, fcntl, 0, 1030) == seccomp.ALLOW

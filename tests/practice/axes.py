@@ -35,6 +35,7 @@ TABLE = """
     W_down: d_feed d_model
     gain_1 gain_2 rms_norm_with_gain.gain RealModel.gain: d_model
     RealTrace.X RealTrace.feeds: layers ... T d_model
+    RealTrace.normed: T d_model
     RealTrace.weights: layers ... H T S
     RealTrace.heads: layers ... H T d_v
     probabilities: digits

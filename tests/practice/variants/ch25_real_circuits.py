@@ -34,8 +34,8 @@ def outputs_block_by_block(model, ids, outputs):
         feed = swiglu(normed, block.W_gate, block.W_up, block.W_down)
         steps.append((X, weights, heads, feed))
         X = Y + feed
-    logits = rms_norm_with_gain(X, model.gain, model.epsilon) @ model.E.T
-    return RealTrace(*map(np.stack, zip(*steps, strict=True)), logits)
+    normed = rms_norm_with_gain(X, model.gain, model.epsilon)
+    return RealTrace(*map(np.stack, zip(*steps, strict=True)), normed, model.E)
 
 
 def _attended(normed, model, block):

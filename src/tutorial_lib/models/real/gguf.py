@@ -6,6 +6,7 @@ Source: the GGUF specification, version 3, and the block formats Q4_1 and Q8_0 o
 import math
 import mmap
 import struct
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tutorial_lib.contract import require
 
 MAGIC, VERSION, ALIGNMENT = b"GGUF", 3, 32
 BLOCK = 32  # numbers that share a scale
+PIECE = 2048  # blocks that are dequantised at once
 NUMBER_FORMATS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 TEXT_TYPE, LIST_TYPE = 8, 9  # types of values, as those of NUMBER_FORMATS
 FLOAT32, Q4_1, Q8_0 = 0, 3, 8
@@ -109,9 +111,13 @@ class GGUF:
             return np.frombuffer(file.read(entry.size), FORMATS[entry.type][0])
 
     def array(self, name):
-        """Return an array in float32, dequantised."""
-        entry = self.entries[name]
-        return DEQUANTISERS[entry.type](self.blocks(name)).reshape(entry.shape)
+        """Return an array in float32, dequantised piece by piece: little else is in memory."""
+        entry, blocks = self.entries[name], self.blocks(name)
+        array = np.empty((len(blocks), FORMATS[entry.type][1]), "f4")
+        for start in range(0, len(blocks), PIECE):
+            piece = slice(start, start + PIECE)
+            array[piece] = DEQUANTISERS[entry.type](blocks[piece]).reshape(-1, array.shape[1])
+        return array.reshape(entry.shape)
 
 
 class _Header:
@@ -139,7 +145,7 @@ class _Header:
             self.refuse("ends inside its head")
         text_bytes, self.place = self.raw[self.place : end], end
         try:
-            return text_bytes.decode()
+            return sys.intern(text_bytes.decode())  # in memory once, however often it is read
         except UnicodeDecodeError:
             return self.refuse(f"has at byte {end - length} what is no text")
 

@@ -120,14 +120,21 @@ class RealTrace:
     weights : (L, ..., H, T, S)
     heads : (L, ..., H, T, d_v), before W_O
     feeds : (L, ..., T, d_model), what each SwiGLU adds
-    logits : (..., T, vocabulary)
+    normed : (..., T, d_model), what the last norm gives
+    E : (vocabulary, d_model), that of the model
     """
 
     X: np.ndarray
     weights: np.ndarray
     heads: np.ndarray
     feeds: np.ndarray
-    logits: np.ndarray
+    normed: np.ndarray
+    E: np.ndarray
+
+    @property
+    def logits(self):
+        """Return the logits, (..., T, vocabulary), computed anew, since they are the largest."""
+        return _by_rows(np.matmul, self.normed, self.E.T)
 
 
 MADE_BY[RealTrace] = "a RealTrace. Compute it with run_real(model, ids)."
@@ -162,28 +169,33 @@ def run_real(
     """
     hooks, caches = hooks or {}, [None] * model.n_layers if caches is None else caches
     _require_run(model, ids, hooks, mask, caches)
-    X, layer_arrays = model.E[ids], ([], [], [], [])
+    X, stacks = model.E[ids], []
     for layer, block in enumerate(model.blocks):
-        layer_X, normed_X = X, rms_norm_with_gain(X, block.gain_1, model.epsilon)
+        normed_X = rms_norm_with_gain(X, block.gain_1, model.epsilon)
         weights, heads, caches[layer] = _attend(normed_X, block, model.base, mask, caches[layer])
         for head in {head for hooked_layer, head in hooks if hooked_layer == layer} - {FEED}:
             heads[..., head, :, :] = hooks[layer, head](heads[..., head, :, :])
-        X = X + concat_heads(heads) @ block.params.W_O
-        normed_X = rms_norm_with_gain(X, block.gain_2, model.epsilon)
-        feed_Y = swiglu(normed_X, block.W_gate, block.W_up, block.W_down)
+        attended_X = X + _by_rows(np.matmul, concat_heads(heads), block.params.W_O)
+        normed_X = rms_norm_with_gain(attended_X, block.gain_2, model.epsilon)
+        feed_Y = _by_rows(swiglu, normed_X, block.W_gate, block.W_up, block.W_down)
         feed_Y = hooks.get((layer, FEED), np.array)(feed_Y)
-        X = X + feed_Y
-        for arrays, array in zip(layer_arrays, (layer_X, weights, heads, feed_Y), strict=True):
-            arrays.append(array)
-    stacks = [_stacked(arrays) for arrays in layer_arrays]
-    return RealTrace(*stacks, rms_norm_with_gain(X, model.gain, model.epsilon) @ model.E.T)
+        stacks = _stored(stacks, model.n_layers, layer, (X, weights, heads, feed_Y))
+        X = attended_X + feed_Y
+    return RealTrace(*stacks, rms_norm_with_gain(X, model.gain, model.epsilon), model.E)
 
 
-def _stacked(arrays):
-    """Stack a list of arrays and empty it, so that no two lists are in memory twice."""
-    stack = np.stack(arrays)
-    arrays.clear()
-    return stack
+def _stored(stacks, n_layers, layer, arrays):
+    """Return the stacks of all layers with the arrays of one; layer 0 says how large they are."""
+    stacks = stacks or [np.empty((n_layers, *array.shape), array.dtype) for array in arrays]
+    for stack, array in zip(stacks, arrays, strict=True):
+        stack[layer] = array
+    return stacks
+
+
+def _by_rows(function, X, *matrices):
+    """Return a function of all rows of X, (..., T, d): one product, not one for each text."""
+    rows = function(X.reshape(-1, X.shape[-1]), *matrices)
+    return rows.reshape(*X.shape[:-1], rows.shape[-1])
 
 
 def _require_run(model, ids, hooks, mask, caches):

@@ -1,6 +1,7 @@
 """Text ↔ ids of a trained vocabulary: byte-level byte pair encoding, with `re` alone."""
 
 import re
+import sys
 from functools import cached_property
 from itertools import pairwise
 
@@ -43,7 +44,8 @@ class Tokenizer:
     @cached_property
     def ranks(self):
         """Return the place of each pair among the merges."""
-        return {tuple(pair.split(" ")): n for n, pair in enumerate(self.merges)}
+        pairs = (map(sys.intern, pair.split(" ")) for pair in self.merges)  # those of `tokens`
+        return {tuple(pair): n for n, pair in enumerate(pairs)}
 
     def encode(self, text):
         """Return the ids of a text, (T,)."""

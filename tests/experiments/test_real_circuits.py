@@ -22,8 +22,10 @@ from experiments.real_circuits import (
     Pairs,
     agreement,
     giving,
+    paths,
     random_tokens,
     turned,
+    weights_of,
 )
 from tests.conftest import found_weights
 from tools.chapters import ROOT
@@ -56,6 +58,18 @@ def test_some_patches_are_measured_again(model):
         assert measured["right"] == pytest.approx(task[name]["right"], abs=1e-3)
         mean = task[name]["difference"]["mean"]
         assert measured["difference"]["mean"] == pytest.approx(mean, abs=2e-3)
+
+
+@pytest.mark.long
+def test_paths_are_cut_again(model):
+    trace = run_real(model, random_tokens(SEED, 2))
+    weights = weights_of(model, 17, 4, trace.X[17], trace.X[17])
+    np.testing.assert_allclose(weights, trace.weights[17][:, 4], atol=1e-5)
+    for reader, writers in paths(model, random_tokens(SEED + 1)).items():
+        for writer, sides in writers.items():
+            stored = RECORD["induction"]["paths"][reader][writer]
+            for side, score in sides.items():
+                assert score["mean"] == pytest.approx(stored[side]["mean"], abs=1e-3)
 
 
 def test_maps_hold_the_roots_of_the_weights(model):

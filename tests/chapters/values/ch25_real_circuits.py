@@ -58,13 +58,13 @@ def _best_matchers():
 def matcher():
     """The one that attends, at the giver, to the token after the first mention."""
     links = measured("name", "chain", "at the giver")
-    return max(links, key=lambda name: links[name]["the token after it"])
+    return max(links, key=lambda name: links[name]["the token after it"]["mean"])
 
 
 def copier():
     """The head that raises the logit of the token it attends to most."""
     ranks = measured("induction", "copying")
-    return min(ranks, key=ranks.get)
+    return min(ranks, key=lambda name: ranks[name]["median"])
 
 
 def number_heads():
@@ -106,10 +106,8 @@ def negative_mover():
 
 def late_head():
     """The one of the three that attends to neither name."""
-    found = measured("name", "roles")
-    return min(
-        _name_heads(), key=lambda n: found[n]["to the right name"] + found[n]["to the giver"]
-    )
+    found, keys = measured("name", "roles"), ("to the right name", "to the giver")
+    return min(_name_heads(), key=lambda n: sum(found[n][key]["mean"] for key in keys))
 
 
 def carrier():
@@ -127,8 +125,8 @@ def _movers():
 def weight_of_the_matcher():
     """Its weight on the token after the first mention, and what is left without the feeder."""
     chain = measured("name", "chain")
-    kept = chain[f"{matcher()} without {feeder()}"]
-    return [round(chain["at the giver"][matcher()]["the token after it"], 2), round(kept, 2)]
+    whole = chain["at the giver"][matcher()]["the token after it"]
+    return [round(w["mean"], 2) for w in (whole, chain[f"{matcher()} without {feeder()}"])]
 
 
 def best_matcher():
@@ -181,7 +179,7 @@ def first_in_composition():
 
 def weight_on_the_subject():
     """The mean weight of the head of the number on the subject."""
-    return round(measured("number", "attends", number_head(), "subject"), 2)
+    return round(measured("number", "attends", number_head(), "subject", "mean"), 2)
 
 
 LABELS = {

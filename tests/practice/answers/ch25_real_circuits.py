@@ -49,7 +49,7 @@ def how_many_heads_turn_the_verb():
 def what_the_veto_adds():
     """What head 23.3 adds to the giver's logit, less the mean over all names, and its weight."""
     role = record("real_circuits")["name"]["roles"]["23.3"]
-    assert role["to the giver"] > 0.5
+    assert role["to the giver"]["mean"] > 0.5
     added = role["adds to the giver"]["mean"]
     return {
         "More: a head raises the logit of what it attends to": added > 0.5,

@@ -1,6 +1,12 @@
 """What chapter 24 says of the real model, computed from its results file."""
 
+from tutorial_lib.models.real.model import SIZE
 from tutorial_lib.records import record
+
+
+def megabytes_of_the_file():
+    """The size of the model's file, rounded."""
+    return round(SIZE / 1e6)
 
 
 def texts_with_a_second_spike():

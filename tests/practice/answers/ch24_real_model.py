@@ -81,7 +81,7 @@ def why_the_first_token():
         "RoPE does not rotate the key at position 0": not becomes_one,
         "It attends only to itself": becomes_one,
         "Every later token can attend to it": _median("second") > _median("sinks") / 4,
-        "In training a special token stood there": banana < _median("sinks") / 2,
+        "In training, a special token came first": banana < _median("sinks") / 2,
     }
 
 

@@ -29,7 +29,7 @@ def who_is_needed():
         ),
         "It falls to nearly 0 without 11.1, and only without it": needed == ["11.1"],
         "It falls to nearly 0 without 16.0, and only without it": needed == ["16.0"],
-        "It stays, whichever we replace": len(kept) == len(names),
+        "It stays the same, whichever we replace": len(kept) == len(names),
     }
 
 
@@ -95,7 +95,7 @@ def what_neighbours_share():
         "W_K and W_V": same == ["W_K", "W_V"],
         "W_Q, W_K and W_V": same == ["W_Q", "W_K", "W_V"],
         "W_K, but not W_V": same == ["W_K"],
-        "None: the KV heads are dealt out in turn": not same,
+        "None: KV heads are assigned to query heads in turn": not same,
     }
 
 

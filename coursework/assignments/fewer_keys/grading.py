@@ -35,7 +35,7 @@ def cases(rng):
         Case("keys of all heads do not fit into memory", new, 2),
         Case(
             "all together",
-            arrays(2, H=5, T=7, S=11, R=3, P=4, d_k=6, d_v=13, large=1e3),
+            arrays(2, H=5, T=7, S=11, R=3, P=4, d_k=9, d_v=13, large=1e3),
         ),
     ]
 

@@ -44,7 +44,7 @@ def cases(rng):
     lengths = np.zeros((1, 4, 1)), opposites(8, 1), rows(1, 8, 1)
     products = opposites(6, 1), opposites(8, 1, length=1.0), rows(1, 8, 1)
     root = opposites(8, 9), opposites(8, 9, length=2.0), rows(1, 8, 5)
-    everything = 2 + rows(*batch, 8, 7), rows(*batch, 6, 7), rows(*batch, 6, 11)
+    everything = 2 + rows(*batch, 13, 7), rows(*batch, 6, 7), rows(*batch, 6, 11)
     return [
         Case("queries at the origin", lengths, 2, idea=True),
         Case("keys of one length", products),

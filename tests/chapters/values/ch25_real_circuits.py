@@ -177,29 +177,11 @@ def first_in_composition():
     return [name, round(score, 3)]
 
 
-def group_of_the_best():
-    """The heads that share their keys with the best matcher, three to a KV head."""
-    layer, head = map(int, best_matcher().split("."))
-    return [f"{layer}.{3 * (head // 3) + n}" for n in range(3)]
-
-
-def unmatched():
-    """The one of them with the lowest induction score."""
-    scores = np.array(measured("induction", "scores", "induction", "mean"))
-    places = {name: tuple(map(int, name.split("."))) for name in group_of_the_best()}
-    return min(places, key=lambda name: scores[places[name]])
-
-
 def second_negative():
     """The head with the second most negative patching effect on the name."""
     first, second = _best(-np.array(measured("name", "scan", "effect")), 2)
     assert first == negative_mover()
     return second
-
-
-def smaller_carrier():
-    """The head with the fifth-largest patching effect on the name."""
-    return _best(measured("name", "scan", "effect"), 5)[4]
 
 
 def finder_of_the_first():
@@ -224,7 +206,7 @@ LABELS = {
     ),
     rival: ("head 11.1",),
     number_head: ("weights of head 26.0", "verb, 26.0 patched", "26.0, by its mean"),
-    feeder: ("copy without 16.0", "composition with 16.0"),
+    feeder: ("copy without 16.0",),
     suppressor: ("head 23.3 gives John",),
 }
 HEADS = {piece: function for function, pieces in LABELS.items() for piece in pieces}

@@ -1,30 +1,51 @@
-"""The decoder layer: one table of options and ways to feed it, each row equal to the library's NumPy."""
+"""The decoder layer: a table of options and ways to feed it, each row equal to that of NumPy."""
 
+import ast
+import copy
+import doctest
+import io
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch.func import functional_call
+from transformers import LlamaConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from tests.sampling import every
 from tutorial_lib import attention_scores, concat_heads, project_heads
-from tutorial_lib.pytorch import DecoderCache, Sight, decoder_from_params
-from tutorial_lib.pytorch import Rotation as OldRotation
+from tutorial_lib.pytorch import decoder_attention, packed_weight
+from tutorial_lib.pytorch.decoder_attention import (
+    Cache,
+    DecoderAttention,
+    Rotation,
+    ScoreOptions,
+    rope_frequencies,
+    yarn_rotation,
+)
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.patterns import attention_with_sink, window_mask
-from tutorial_lib.variants.positions import rope_frequencies, rotate
+from tutorial_lib.variants.positions import rotate
 
 B, T, H, D_MODEL, D_K, D_V = 3, 8, 4, 12, 6, 7
 PAD = np.array([0, 2, 4])
 SINK = np.array([0.5, -1.0, 2.0, 0.0])
 RNG = np.random.default_rng(63)
 X = RNG.standard_normal((B, T, D_MODEL))
-WEIGHTS = {G: GroupedParams(*(
-    RNG.standard_normal(shape) for shape in (
-        (H, D_MODEL, D_K), (G, D_MODEL, D_K), (G, D_MODEL, D_V), (H * D_V, D_MODEL)
+X_T = torch.from_numpy(X)
+FREQUENCIES = rope_frequencies(D_K)
+SHAPES = {"W_Q": (H, D_MODEL, D_K), "W_K": (0, D_MODEL, D_K), "W_V": (0, D_MODEL, D_V)}
+WEIGHTS = {
+    G: GroupedParams(
+        *(RNG.standard_normal((n or G, *shape)) / 2 for n, *shape in SHAPES.values()),
+        W_O=RNG.standard_normal((H * D_V, D_MODEL)) / 4,
     )
-)) for G in (1, 2, H)}  # fmt: skip
+    for G in (1, 2, H)
+}
 GAINS = RNG.uniform(0.5, 3, (2, D_K))
 
 
@@ -42,7 +63,7 @@ class Kind:
 
     def rows(self, X):
         """The rows of one sequence, in the library's NumPy."""
-        params, frequencies = WEIGHTS[self.G], rope_frequencies(D_K)[: self.n_pairs]
+        params, frequencies = WEIGHTS[self.G], FREQUENCIES[: self.n_pairs].numpy()
         Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
         if self.norm_eps is not None:
             lengths = [np.sqrt((A**2).mean(-1, keepdims=True) + self.norm_eps) for A in (Q, K)]
@@ -79,33 +100,369 @@ def options():
     return [kinds[i * 271 % len(kinds)] for i in range(len(kinds))]
 
 
-def old_layer(kind):
-    sight = Sight(
-        kind.window,
-        SINK if kind.sink else None,
-        GAINS if kind.norm_eps is not None else None,
-        kind.norm_eps or 0.0,
-    )
-    rotation = OldRotation(rope_frequencies(D_K)[: kind.n_pairs or 3], half=kind.half)
-    layer = decoder_from_params(
-        WEIGHTS[kind.G], rotation=rotation if kind.n_pairs else None, sight=sight
-    )
+def layer_of(kind):
+    """The layer in PyTorch, with the weights of the table."""
+    sight = {name: getattr(kind, name) for name in ("window", "sink", "norm_eps", "soft_cap")}
+    frequencies = FREQUENCIES[: kind.n_pairs]
+    rotation = Rotation(frequencies, half=kind.half) if kind.n_pairs else None
+    options = {"rotation": rotation, "scores": ScoreOptions(**sight), "sizes": (D_K, D_V)}
+    layer = DecoderAttention(D_MODEL, H, n_kv_heads=kind.G, **options).double()
+    state = {
+        "qkv_proj.weight": packed_weight(WEIGHTS[kind.G]),
+        "out_proj.weight": WEIGHTS[kind.G].W_O.T,
+        **({"sink": SINK} if kind.sink else {}),
+        **({"q_norm.weight": GAINS[0], "k_norm.weight": GAINS[1]} if kind.norm_eps else {}),
+    }
+    layer.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
     return layer.requires_grad_(False)
+
+
+def caches(layer, pad):
+    """A cache of each kind."""
+    window = layer.scores.window
+    yield Cache(layer, B, pad=pad)
+    yield Cache(layer, B, pad=pad, capacity=T + 2)
+    if window is not None:
+        yield Cache(layer, B, pad=pad, capacity=window, ring=True)
+        yield Cache(layer, B, pad=pad, capacity=window + 2, ring=True)
+
+
+def assert_rows(actual, expected):
+    """Compare to eleven digits."""
+    np.testing.assert_allclose(actual.detach().numpy(), expected, rtol=1e-11, atol=1e-12)
+
+
+def in_chunks(layer, cache, n, X=X_T):
+    """The rows of a layer that processes n tokens at a time."""
+    return torch.cat([layer(chunk, cache=cache) for chunk in X.split(n, dim=1)], dim=1)
 
 
 @pytest.mark.parametrize("kind", every(12, options()), ids=str)
 def test_every_way_of_feeding_gives_the_rows_of_numpy(kind):
-    if kind.soft_cap is not None:
-        pytest.skip("no cap")
-    layer = old_layer(kind)
+    layer = layer_of(kind)
     for pad in (None, torch.from_numpy(PAD)):
         expected = kind.padded_rows(pad is not None)
-        np.testing.assert_allclose(
-            layer(torch.from_numpy(X), pad=pad), expected, rtol=1e-11, atol=1e-12
-        )
+        assert_rows(layer(X_T, pad=pad), expected)
         for n in (1, 2, 3, T):
-            cache, rows = DecoderCache.empty(layer, T, batch=(B,), pad=pad), []
-            for chunk in torch.from_numpy(X).split(n, dim=1):
-                Y, cache = layer.step(chunk, cache)
-                rows.append(Y)
-            np.testing.assert_allclose(torch.cat(rows, 1), expected, rtol=1e-11, atol=1e-12)
+            for cache in caches(layer, pad):
+                assert_rows(in_chunks(layer, cache, n), expected)
+
+
+def test_a_row_of_padding_is_the_bias_of_the_last_projection():
+    layer = DecoderAttention(D_MODEL, H, bias=True, scores=ScoreOptions(sink=True)).double()
+    Y = layer(X_T, pad=torch.from_numpy(PAD))
+    assert (Y[2, :4] == layer.out_proj.bias).all()
+    assert (Y[2, 4:] != layer.out_proj.bias).any(dim=-1).all()
+
+
+# --- packed sequences, drafted tokens ---
+
+
+@pytest.mark.parametrize("kind", every(40, options()), ids=str)
+def test_packed_documents_are_the_documents_one_by_one(kind):
+    layer, lengths = layer_of(kind), (3, 1, T - 4)
+    documents = torch.tensor([7, 7, 7, 2, 7, 7, 7, 7]).expand(B, T)  # 7 twice: two documents
+    pieces = [
+        kind.rows(X[b, start : start + n])
+        for b in range(B)
+        for start, n in zip((0, 3, 4), lengths, strict=True)
+    ]
+    assert_rows(layer(X_T, documents=documents).flatten(0, 1), np.concatenate(pieces))
+
+
+@pytest.mark.parametrize("pad", [None, torch.from_numpy(PAD)], ids=["no padding", "padded"])
+@pytest.mark.parametrize("rejected", [1, 2, 3])
+def test_rejected_drafts_leave_no_trace(rejected, pad):
+    kind = Kind(window=3, sink=True)
+    layer, expected = layer_of(kind), kind.padded_rows(pad is not None)
+    for cache in caches(layer, pad):
+        if cache.ring and rejected > cache.n_spare + 1:
+            continue
+        in_chunks(layer, cache, 3, X_T[:, :5])
+        in_chunks(layer, cache, rejected, 9 * X_T[:, 5 : 5 + rejected])
+        cache.rewind(rejected)
+        rows = in_chunks(layer, cache, 1, X_T[:, 5:])
+        assert_rows(rows, expected[:, 5:])
+
+
+def test_a_full_ring_cannot_bring_back_what_was_overwritten():
+    layer = layer_of(Kind(window=3))
+    cache = Cache(layer, B, capacity=5, ring=True)
+    in_chunks(layer, cache, 5, X_T[:, :5])
+    cache.rewind(5)  # nothing was overwritten yet
+    in_chunks(layer, cache, 2)
+    with pytest.raises(ValueError, match=r"n=4 of 8 tokens; expected 0 to 3"):
+        cache.rewind(4)
+
+
+# --- frequencies ---
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_frequencies_are_not_rounded_with_the_weights(dtype):
+    layer = layer_of(Kind(half=True)).to(dtype)
+    cos, _ = layer._rotary_tables(torch.tensor([[50_000]]), torch.float64)
+    np.testing.assert_allclose(cos[0, 0, 0], np.cos(50_000 * FREQUENCIES.numpy()), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("factor", "base"), [(4.0, 10_000.0), (40.0, 150_000.0)])
+def test_yarn_is_that_of_transformers(factor, base):
+    rope = {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": 4096}
+    config = LlamaConfig(
+        hidden_size=64, num_attention_heads=1, rope_parameters={**rope, "rope_theta": base}
+    )
+    frequencies, stretch = ROPE_INIT_FUNCTIONS["yarn"](config, "cpu")
+    rotation = yarn_rotation(64, base, factor, 4096)
+    np.testing.assert_allclose(rotation.frequencies, frequencies, rtol=1e-6)
+    assert rotation.stretch == pytest.approx(stretch)
+
+
+# --- training, precision, graphs, storage ---
+
+
+KINDS = [
+    Kind(half=True),
+    Kind(window=3, norm_eps=0.3),
+    Kind(sink=True, soft_cap=2.0),
+    Kind(G=1, window=3, sink=True, n_pairs=2),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("pad", [None, torch.from_numpy(PAD)], ids=["no padding", "padded"])
+def test_gradients_are_those_of_small_changes(kind, pad):
+    layer = layer_of(kind).requires_grad_()
+    names, weights = zip(*layer.named_parameters(), strict=True)
+
+    def loss(*weights):
+        rows = functional_call(layer, dict(zip(names, weights, strict=True)), X_T, {"pad": pad})
+        return (rows * X_T).sum()
+
+    assert torch.autograd.gradcheck(loss, weights, fast_mode=True)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_growing_cache_has_gradients(kind):
+    layer = layer_of(kind).requires_grad_()
+    whole = torch.autograd.grad((layer(X_T) * X_T).sum(), layer.parameters())
+    chunks = torch.autograd.grad(
+        (in_chunks(layer, Cache(layer, B), 3) * X_T).sum(), layer.parameters()
+    )
+    for one, other in zip(whole, chunks, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+def graphs_of(function, calls, **options):
+    """How many graphs `torch.compile` makes of a function for some calls, one after the other."""
+    graphs = []
+
+    def log_graph(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    torch.compiler.reset()
+    compiled = torch.compile(function, fullgraph=True, backend=log_graph, **options)
+    for call in calls:
+        call(compiled)
+    torch.compiler.reset()
+    return len(graphs)
+
+
+@pytest.mark.parametrize("kind", every(2, KINDS), ids=str)
+def test_one_graph_serves_every_length(kind):
+    layer, rows = layer_of(kind), torch.randn(B, 70, D_MODEL, dtype=torch.float64)
+
+    def call(compiled, n):
+        assert_rows(compiled(rows[:, :n].clone()), layer(rows[:, :n]).numpy())
+
+    calls = [partial(call, n=n) for n in (5, 40, 64, 65, 70)]
+    assert graphs_of(layer, calls, dynamic=True) == 1
+
+
+@pytest.mark.parametrize("ring", [False, True])
+def test_one_graph_serves_every_token_of_a_reserved_cache(ring):
+    kind = Kind(window=3, half=True)
+    layer, expected = layer_of(kind), kind.padded_rows(pad=True)
+    cache = Cache(layer, B, capacity=5 if ring else T, ring=ring, pad=torch.from_numpy(PAD))
+    in_chunks(layer, cache, 2, X_T[:, :2])
+
+    def call(compiled, t):
+        assert_rows(compiled(X_T[:, t : t + 1], cache=cache), expected[:, t : t + 1])
+
+    assert graphs_of(layer, [partial(call, t=t) for t in range(2, T)]) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_an_export_serves_every_length(kind):
+    layer, rows = layer_of(kind), torch.randn(B, 70, D_MODEL, dtype=torch.float64)
+    lengths = {"X": {1: torch.export.Dim("T", min=2, max=5_000)}}
+    exported = torch.export.export(layer, (rows[:, :9].clone(),), dynamic_shapes=lengths).module()
+    for n in (2, 9, 70):
+        assert_rows(exported(rows[:, :n]), layer(rows[:, :n]).numpy())
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_weights_are_stored_and_come_back(kind):
+    layer, other = layer_of(kind), layer_of(kind)
+    for parameter in other.parameters():
+        parameter.zero_()
+    file = io.BytesIO()
+    torch.save(layer.state_dict(), file)
+    file.seek(0)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    copied = copy.deepcopy(layer)
+    assert torch.equal(other(X_T), layer(X_T))
+    assert torch.equal(copied(X_T), layer(X_T))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_half_precision_and_autocast_stay_near(kind):
+    layer, expected = layer_of(kind), kind.padded_rows(pad=False)
+    low = copy.deepcopy(layer).bfloat16()
+    assert low(X_T.bfloat16()).dtype == torch.bfloat16
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for cache in (None, Cache(layer.float(), B, capacity=T)):
+            Y = layer.float()(X_T.float(), cache=cache)
+            np.testing.assert_allclose(
+                Y.float(), expected, rtol=0, atol=0.02 * np.abs(expected).max()
+            )
+    assert cache.buffers[0].dtype == torch.float32
+
+
+# --- mistakes, refusals ---
+
+
+def shifted_window(change):
+    return lambda old: lambda query, key, window=None: old(query, key, window and window + change)
+
+
+def tiled_groups(old):
+    def attend(self, Q, K, V, mask):
+        order = torch.arange(H).view(-1, K.shape[1]).T.flatten()  # head h attends to h % G
+        return old(self, Q[:, order], K, V, mask)[:, order.argsort()]
+
+    return attend
+
+
+def rows_match(kinds):
+    """Whether the table finds nothing."""
+    for kind in kinds:
+        test_every_way_of_feeding_gives_the_rows_of_numpy(kind)
+
+
+MISTAKES = {
+    "window wider by one": (decoder_attention, "visible", shifted_window(1)),
+    "window narrower by one": (decoder_attention, "visible", shifted_window(-1)),
+    "later tokens are seen": (
+        decoder_attention,
+        "visible",
+        lambda old: lambda query, key, window=None: old(query + 1, key, window),
+    ),
+    "padding is seen": (
+        decoder_attention,
+        "visible",
+        lambda old: lambda query, key, window=None: old(query + 5, key + 5, window),
+    ),
+    "the other layout of pairs": (
+        decoder_attention,
+        "rotate",
+        lambda old: lambda A, tables, half: old(A, tables, not half),
+    ),
+    "groups tiled": (DecoderAttention, "_attend_fused", tiled_groups),
+    "groups tiled, with a sink": (DecoderAttention, "_attend_stepwise", tiled_groups),
+    "positions that restart at each step": (
+        DecoderAttention,
+        "_project",
+        lambda old: lambda self, X, index: old(self, X, index - index.min()),
+    ),
+    "rows of the ring that start anew": (
+        Cache,
+        "_rows",
+        lambda old: lambda self, later: old(self, later) * 0 + later % self.capacity,
+    ),
+    "mask of another sequence": (
+        decoder_attention,
+        "visible",
+        lambda old: lambda query, key, window=None: old(query, key.flip(0), window),
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_planted_mistake_is_noticed_by_the_table(mistake, monkeypatch):
+    owner, name, replacement = MISTAKES[mistake]
+    monkeypatch.setattr(owner, name, replacement(getattr(owner, name)))
+    with pytest.raises((AssertionError, IndexError)):
+        rows_match(KINDS)
+
+
+def layer(**options):
+    return DecoderAttention(12, 6, n_kv_heads=2, **options).requires_grad_(False)
+
+
+PLAIN, WINDOWED = layer(), layer(scores=ScoreOptions(window=3))
+ROWS = torch.ones(2, 5, 12)
+REFUSED = {
+    "heads": (lambda: DecoderAttention(12, 6, n_kv_heads=4), "n_heads=6 for d_model=12 and n_kv"),
+    "width": (lambda: DecoderAttention(12, 5), "expected a multiple of n_kv_heads, and a divisor"),
+    "pairs": (lambda: layer(rotation=Rotation(torch.ones(2))), "2 frequencies for d_k=2; expected"),
+    "odd width": (lambda: rope_frequencies(5), "width=5; expected an even number"),
+    "window": (lambda: ScoreOptions(window=0), "window=0; expected 1"),
+    "axes": (lambda: PLAIN(ROWS[0]), r"X: \(5, 12\); expected \(B, T, 12\) with T >= 1"),
+    "no token": (lambda: PLAIN(ROWS[:, :0]), r"X: \(2, 0, 12\); expected"),
+    "precision": (lambda: PLAIN(ROWS.double()), "X is in torch.float64; expected torch.float32"),
+    "pad": (lambda: PLAIN(ROWS, pad=torch.ones(3)), r"pad: \(3,\); expected \(2,\)"),
+    "documents": (
+        lambda: PLAIN(ROWS, documents=torch.ones(5)),
+        r"documents: \(5,\); expected \(2, 5",
+    ),
+    "two of three": (
+        lambda: PLAIN(ROWS, pad=torch.ones(2), cache=Cache(PLAIN, 2)),
+        "expected one of them",
+    ),
+    "ring without a window": (
+        lambda: Cache(PLAIN, 2, capacity=3, ring=True),
+        "window=None; expected",
+    ),
+    "ring too short": (lambda: Cache(WINDOWED, 2, capacity=2, ring=True), "capacity=2, window=3"),
+    "pad of a cache": (
+        lambda: Cache(PLAIN, 2, pad=torch.ones(3)),
+        r"pad has shape \(3,\); expected",
+    ),
+    "another layer's cache": (lambda: PLAIN(ROWS, cache=Cache(WINDOWED, 2)), "one for each layer"),
+    "another batch": (lambda: PLAIN(ROWS, cache=Cache(PLAIN, 3)), r"3 sequences for 2; expected"),
+    "full": (
+        lambda: PLAIN(ROWS, cache=Cache(PLAIN, 2, capacity=4)),
+        "5 tokens after 0; expected at",
+    ),
+    "gradients": (
+        lambda: PLAIN(ROWS.clone().requires_grad_(), cache=Cache(PLAIN, 2, capacity=9)),
+        "expected torch.no_grad",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_input_is_refused_in_a_sentence(case):
+    call, sentence = REFUSED[case]
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        call()
+
+
+def test_the_file_imports_torch_alone_and_is_short():
+    source = Path(decoder_attention.__file__).read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {(getattr(n, "module", None) or n.names[0].name).split(".")[0] for n in imports}
+    assert names == {"math", "dataclasses", "torch"}
+    documented = [
+        n for n in ast.walk(tree) if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef)
+    ]
+    docstrings = [ast.get_docstring(node, clean=False) or "" for node in documented]
+    lines = len(source.splitlines())
+    assert lines <= 350
+    assert lines - sum(len(text.splitlines()) for text in docstrings) <= 250
+
+
+def test_the_example_of_the_docstring_runs():
+    assert doctest.testmod(decoder_attention) == (0, 4)

@@ -75,42 +75,15 @@ SPECS = {
     "gpt-oss, a window and sinks": spec("gpt_oss", **SLIDING_FIRST, **EXPERTS),
     "gpt-oss, sinks": spec("gpt_oss", 1, **SLIDING_FIRST, **EXPERTS),
     "gpt-oss, YaRN": spec("gpt_oss", rope=YARN, **SLIDING_FIRST, **EXPERTS),
-    "Apertus": spec("apertus"),
-    "Cohere": spec("cohere", rope=ROPE),
-    "Cohere 2, a window": spec("cohere2", **SLIDING_FIRST),
-    "Cohere 2, nothing rotated": spec("cohere2", 1, **SLIDING_FIRST),
-    "EXAONE 4, a window": spec("exaone4", **SLIDING_FIRST),
-    "EXAONE 4, nothing rotated": spec("exaone4", 1, **SLIDING_FIRST),
-    "EXAONE 4, no window": spec("exaone4", sliding_window=None, layer_types=["full_attention"] * 2),
-    "Gemma": spec("gemma"),
     "Gemma 2, a window": spec("gemma2", **SLIDING_FIRST, **UNCAPPED),
     "Gemma 2": spec("gemma2", 1, **SLIDING_FIRST, **UNCAPPED, query_pre_attn_scalar=5),
     "Gemma 3, a window": spec("gemma3_text", **GEMMA_3),
     "Gemma 3": spec("gemma3_text", 1, **GEMMA_3),
-    "GLM, half of the pairs": spec("glm", attention_bias=True),
-    "GLM-4": spec("glm4"),
-    "Granite": spec("granite", attention_multiplier=0.1),
-    "Helium": spec("helium", head_dim=4),
-    "Ministral, a window": spec("ministral", **SLIDING_FIRST),
-    "Ministral": spec("ministral", 1, **SLIDING_FIRST),
-    "Mixtral, a window": spec("mixtral", sliding_window=WINDOW, **EXPERTS),
-    "Nemotron, half of the pairs": spec("nemotron"),
-    "Nemotron, half of the pairs, YaRN": spec("nemotron", rope=YARN | HALF_ROTARY),
-    "OLMo": spec("olmo"),
-    "Phi, half of the pairs": spec("phi", rope=ROPE | HALF_ROTARY),
-    "Phi-3, a window": spec("phi3", sliding_window=WINDOW),
-    "Phi-3, half of the pairs": spec("phi3", rope=ROPE | HALF_ROTARY),
     "Qwen2": spec("qwen2"),
     "Qwen2, a window": spec("qwen2", use_sliding_window=True, **SLIDING_FIRST),
     "Qwen3": spec("qwen3"),
     "Qwen3, a window": spec("qwen3", use_sliding_window=True, **SLIDING_FIRST),
     "Qwen3, YaRN, a large eps": spec("qwen3", rope=YARN, rms_norm_eps=0.3),
-    "Qwen3-MoE": spec("qwen3_moe", num_experts=2, num_experts_per_tok=1, moe_intermediate_size=8),
-    "Seed-OSS": spec("seed_oss"),
-    "SmolLM3": spec("smollm3", no_rope_layers=[1, 0]),
-    "SmolLM3, nothing rotated": spec("smollm3", 1, no_rope_layers=[1, 0]),
-    "StableLM, half of the pairs": spec("stablelm", head_dim=4, rope=ROPE | HALF_ROTARY),
-    "StarCoder2, a window": spec("starcoder2", sliding_window=WINDOW),
 }
 
 
@@ -208,11 +181,6 @@ def test_each_known_class_is_among_the_layers():
     assert class_names == {name.split(".")[1] for name in (*GPT2, *LLAMAS)}
 
 
-def test_a_layer_that_rotates_nothing_does_without_frequencies():
-    hf_model = hf_model_of("SmolLM3, nothing rotated")
-    assert decoder_from_llama(hf_model.attention, None).rotation is None
-
-
 @pytest.mark.parametrize(
     "layer",
     [SPECS["GPT-2"], SPECS["Llama 3"], SPECS["Qwen3"], spec("llama", sliding_window=WINDOW)],
@@ -239,22 +207,21 @@ def test_both_sides_own_their_numbers(name):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("name", ["Llama with biases", "Qwen2", "Phi-3, a window"])
+@pytest.mark.parametrize("name", ["Llama with biases", "Qwen2"])
 def test_the_precision_is_theirs_and_no_number_is_rounded(name, dtype):
     hf_model = HFModel(*SPECS[name])
     weights = dict(hf_model.attention.to(dtype).named_parameters())
     decoder = hf_model.decoder().state_dict()
     assert {tensor.dtype for tensor in decoder.values()} == {dtype}
-    names = (f"{name}_proj.weight" for name in ("q", "k", "v", "qkv"))
-    weight_rows = [weights[name] for name in names if name in weights]
-    assert torch.equal(decoder["qkv_proj.weight"], torch.cat(weight_rows))
+    weight_rows = torch.cat([weights[f"{name}_proj.weight"] for name in "qkv"])
+    assert torch.equal(decoder["qkv_proj.weight"], weight_rows)
     assert torch.equal(decoder["out_proj.weight"], weights["o_proj.weight"])
 
 
 def test_a_scale_goes_into_halves_with_one_rounding():
-    hf_model = HFModel(*SPECS["Granite"])
+    hf_model = HFModel(*SPECS["Gemma 2"])
     hf_model.attention.to(torch.bfloat16)
-    float64_weight = hf_model.attention.q_proj.weight.double() * (0.1 * D_K**0.5)
+    float64_weight = hf_model.attention.q_proj.weight.double() * (D_K / 5) ** 0.5
     weight_rows = hf_model.decoder().qkv_proj.weight[: H * D_K]
     assert weight_rows.dtype == torch.bfloat16
     half_eps = torch.finfo(torch.bfloat16).eps / 2
@@ -283,47 +250,18 @@ def test_hooks_that_transformers_itself_leaves_behind_do_no_harm():
 # --- what is refused, and what the sentence names ---
 
 
-def random_layer(family, name):
-    module = importlib.import_module(f"transformers.models.{family}.modeling_{family}")
-    sizes = SIZES | {"q_lora_rank": 8}
-    if family == "falcon":
-        del sizes["head_dim"]
-    config = getattr(module, name.replace("Attention", "Config"))(**sizes)
-    return getattr(module, name)(config, 0)
+OTHER_CLASSES = {"mixtral": EXPERTS, "cohere": {"rope_parameters": ROPE}, "phi3": {}}
 
 
-OTHER_CLASSES = {
-    "keys behind a latent": ("deepseek_v3", "DeepseekV3Attention", "does not have k_proj, "),
-    "two softmaxes": ("diffllama", "DiffLlamaAttention", "has groupnorm, lambda_init, lambda_k1"),
-    "one weight, KV heads behind": ("falcon", "FalconAttention", "query_key_value"),
-    "one weight, head by head": ("gpt_neox", "GPTNeoXAttention", "query_key_value"),
-    "values with a norm": ("gemma4", "Gemma4TextAttention", "v_norm"),
-    "norms at the end": (
-        "hunyuan_v1_dense",
-        "HunYuanDenseV1Attention",
-        "has key_layernorm, query_",
-    ),
-    "temperature by position": ("llama4", "Llama4TextAttention", "has attn_scale, attn_temp"),
-    "norms of all heads": ("olmo2", "Olmo2Attention", "has k_norm, q_norm;"),
-    "norms, and clipping": ("olmoe", "OlmoeAttention", "has k_norm, q_norm;"),
-    "gates in the queries": ("qwen3_next", "Qwen3NextAttention", "has k_norm, q_norm;"),
-    "norms under other names": ("lfm2", "Lfm2Attention", "has k_layernorm, out_proj, q_layernorm "),
-}
-
-
-@pytest.mark.parametrize("name", OTHER_CLASSES)
-def test_a_layer_of_another_class_is_told_what_it_has_and_which_are_known(name):
-    family, cls, difference = OTHER_CLASSES[name]
+@pytest.mark.parametrize("family", OTHER_CLASSES)
+def test_a_layer_of_another_class_is_named_with_the_classes_that_are_known(family):
+    hf_model = HFModel(family, 0, OTHER_CLASSES[family])
     with pytest.raises(TypeError) as refusal:
-        decoder_from_llama(random_layer(family, cls), None)
+        hf_model.decoder()
     message = str(refusal.value)
+    assert re.match(rf"attention is a transformers.models.{family}.modeling_{family}.\w+;", message)
     assert all(name.split(".")[1] in message for name in LLAMAS)
-    for fragment in (
-        f"transformers.models.{family}.modeling_{family}.{cls}, which unlike a LlamaAttention",
-        difference,
-        "copy its parameters into a DecoderAttention",
-    ):
-        assert fragment in message
+    assert "copy its parameters into a DecoderAttention" in message
 
 
 class Adapter(nn.Linear):
@@ -373,10 +311,6 @@ def wrap_forward(layer, rotary):
     layer.__class__.forward = functools.wraps(type(layer).__mro__[1].forward)(type(layer).forward)
 
 
-def subclass_layer(layer, rotary):
-    return type("Normed", (type(layer),), {"q_norm": None})(layer.config, 0), rotary
-
-
 def of_narrow_heads(layer, rotary):
     return layer, HFModel("llama", 0, {"head_dim": 4}).model.rotary_emb
 
@@ -411,8 +345,7 @@ REFUSED = [  # a change of a layer and its rotary embedding, or what stands for 
     (put("q_norm", lambda _: nn.RMSNorm(D_K)), "attention has q_norm.weight, which would be lost"),
     (put("temperature", lambda _: 2.0), "attention has temperature, which would be lost"),
     (put("is_causal", lambda _: False), "is_causal=False; expected True, since a .* lets no query"),
-    (put("__class__", lambda a: type("Mine", (type(a),), {})), "Mine, .* has code of its own for"),
-    (subclass_layer, "is a .*Normed, which unlike a LlamaAttention has"),
+    (put("__class__", lambda a: type("Mine", (type(a),), {})), "is a .*Mine; expected .* exactly"),
     (of_another_file, "is a transformers.models.qwen3.modular_qwen3.Qwen3Att", QWEN),
     (put("k_norm.variance_epsilon", lambda _: 0.1), r"eps=\[1e-06, 0.1\]; expected one", QWEN),
     (put("sinks", lambda a: nn.Parameter(a.sinks.to("meta"))), "n.sinks is a .* on meta", OSS),
@@ -441,22 +374,10 @@ def test_what_would_be_lost_is_refused_and_named(case):
 
 
 DYNAMIC_ROPE = ROPE | {"rope_type": "dynamic", "factor": 2.0}
-QUARTER = ROPE | {"partial_rotary_factor": 0.25}
 BIDIRECTIONAL = {"use_bidirectional_attention": True}
 OPTIONS = [
     (spec("llama", rope=DYNAMIC_ROPE), "rope_type='dynamic'; expected one of"),
-    (
-        spec("stablelm", head_dim=4, rope=QUARTER),
-        "rotates 1 entries .* frequencies for 2; expected",
-    ),
-    (spec("olmo", clip_qkv=8.0), "clip_qkv=8.0; expected None, since a DecoderAttention clips no"),
-    (
-        spec("gemma2", attn_logit_softcapping=50.0),
-        "softcapping=50.0; expected None, .* puts no cap",
-    ),
-    (spec("cohere", rope=ROPE, use_qk_norm=True), "has q_norm.weight, k_norm.weight, which would"),
-    (spec("phi", qk_layernorm=True), "has q_layernorm.weight, q_layernorm.bias, k_l"),
-    (spec("stablelm", qk_layernorm=True), "has q_layernorm.norms.0.weight, q_layern"),
+    (spec("gemma2", attn_logit_softcapping=5.0), "softcapping=5.0; expected None, .* puts no cap"),
     (spec("gemma3_text", **GEMMA_3, **BIDIRECTIONAL), "is_causal=False; expected True"),
 ]
 
@@ -474,7 +395,6 @@ def test_options_that_a_decoder_has_not_are_refused_and_named(layer, message):
         *(("Llama with biases", f"{name}_proj.weight") for name in "qkvo"),
         *(("Llama with biases", f"{name}_proj.bias") for name in "vo"),
         *(("GPT-2", f"{name}.weight") for name in ("c_attn", "c_proj")),
-        *(("Phi-3, a window", f"{name}_proj.weight") for name in ("qkv", "o")),
         ("Qwen3", "k_norm.weight"),
     ],
 )
@@ -484,7 +404,7 @@ def test_parts_that_do_not_fit_the_heads_are_refused_with_their_shapes(name, par
     larger_weight = torch.cat([W, W.narrow(axis, 0, hf_model.attention.head_dim)], dim=axis)
     put(parameter, lambda _: nn.Parameter(larger_weight))(hf_model.attention, None)
     shape = re.escape(f"{parameter} {tuple(larger_weight.shape)}")
-    with pytest.raises(ShapeError, match=rf"^attention has .*{shape}.*; expected .* G KV heads of"):
+    with pytest.raises(ShapeError, match=rf"^attention has .*{shape}.*; expected .* KV heads of"):
         hf_model.decoder()
 
 
@@ -492,7 +412,7 @@ def test_parts_that_do_not_fit_the_heads_are_refused_with_their_shapes(name, par
     ("make_layer", "message"),
     [
         (lambda: hf_model_of("Qwen3").attention, r"this one call decoder_from_llama\(attention, r"),
-        (lambda: nn.Linear(3, 5), "is a torch.*Linear, which unlike a GPT2Attention has bias, in_"),
+        (lambda: nn.Linear(3, 5), "is a torch.*Linear; expected .* exactly one of these: GPT2Att"),
         (lambda: GPT2Attention(hf_model_of("GPT-2").model.config, True, 0), "has q_attn"),
     ],
 )

@@ -187,21 +187,19 @@ def decoder_from_gpt2(attention: "GPT2Attention") -> DecoderAttention:
 def decoder_from_llama(attention: "LlamaAttention", rotary: object) -> DecoderAttention:
     """Make a decoder with the weights and frequencies of a layer of Llama, or of its family.
 
-    Introduced in chapter 16. The others, in `known_layers.LLAMAS`, add a window, sinks, biases,
-    QK-norm, a different scale of scores, layers without RoPE, or interleaved pairs. Subclasses are
-    refused. Weights are copied as by `decoder_from_gpt2`. Where scores have a different scale, or
-    the rotation stretches too, as YaRN's, the rows of queries and keys are multiplied by it, or
-    else the gains of their norms, which are float32 at least. Of a model give
-    `model.model.layers[0].self_attn` and `model.model.rotary_emb`, which a layer without RoPE does
-    not need. Raises as `known_layers.checked_known_layer` and `checked_rotary_frequencies`.
+    Introduced in chapter 16. The others, in `known_layers.LLAMAS`, are Mistral, gpt-oss, Gemma 2
+    and 3, Qwen2 and Qwen3: they add a window, sinks, biases, QK-norm or a different scale of
+    scores. Subclasses are refused. Weights are copied as by `decoder_from_gpt2`. Where scores have
+    a different scale, or the rotation stretches too, as YaRN's, the rows of queries and keys are
+    multiplied by it, or else the gains of their norms, which are float32 at least. Of a model give
+    `model.model.layers[0].self_attn` and `model.model.rotary_emb`. Raises as
+    `known_layers.checked_known_layer` and `checked_rotary_frequencies`.
 
     Source: transformers, `models/llama/modeling_llama.py`, and those of the other families.
     """
     known_layer = checked_known_layer(attention, LLAMAS)
-    if not known_layer.rotates(attention):
-        return _decoder_from_known_layer(attention, known_layer, None, 1.0)
     inv_freq, rotation_scale = checked_rotary_frequencies(rotary, attention)
-    rotation = Rotation(to_float64(inv_freq).numpy(), half=known_layer.half).to(inv_freq.device)
+    rotation = Rotation(to_float64(inv_freq).numpy(), half=True).to(inv_freq.device)
     return _decoder_from_known_layer(attention, known_layer, rotation, rotation_scale)
 
 

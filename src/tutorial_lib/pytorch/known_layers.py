@@ -1,7 +1,6 @@
 """The attention layers of transformers that a DecoderAttention can hold with nothing lost."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -10,12 +9,6 @@ from torch import nn
 from tutorial_lib.contract import require
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.pytorch.doors import FLOATS
-
-WINDOW_FINDERS = {  # whose window a layer has
-    "none": lambda attention: None,
-    "layer": lambda attention: attention.sliding_window,
-    "model": lambda attention: getattr(attention.config, "sliding_window", None),
-}
 
 
 @dataclass(frozen=True)
@@ -27,15 +20,13 @@ class KnownLayer:
     norm: str | None = None  # the class, in the layer's file, of q_norm and k_norm: RMS, per head
     shift: int = 0  # what is added to the weight of such a norm
     sinks: bool = False  # whether it has a parameter `sinks`
-    half: bool = True  # which entries are a pair, as in `Rotation`
-    window: Callable = WINDOW_FINDERS["none"]  # finds the window of a layer
-    rotates: Callable = lambda attention: True  # whether a layer rotates its queries and keys
-    reads: tuple = ()  # attributes that these two read, or that would say that parts were lost
-    fixed: tuple = ("is_causal",)  # names in FIXED that the layer or its configuration listens to
+    window_owner: str | None = None  # the attribute with `sliding_window`, or "self"
+    fixed: tuple = ("is_causal",)  # names in FIXED_SETTINGS that it or its configuration listens to
 
-
-def _known_windowed(**options):
-    return KnownLayer(window=WINDOW_FINDERS["layer"], reads=("sliding_window",), **options)
+    def window(self, attention):
+        """Return the window of a layer of this class, or None."""
+        owner = attention if self.window_owner == "self" else attention.config
+        return getattr(owner, "sliding_window", None) if self.window_owner else None
 
 
 CAPPED_SETTINGS = "is_causal", "attn_logit_softcapping"
@@ -48,45 +39,14 @@ GPT2 = {
 }
 LLAMAS = {
     "llama.LlamaAttention": KnownLayer(),
-    "mistral.MistralAttention": KnownLayer(window=WINDOW_FINDERS["model"]),
-    "gpt_oss.GptOssAttention": _known_windowed(sinks=True),
-    "apertus.ApertusAttention": KnownLayer(norm="ApertusRMSNorm"),
-    "cohere.CohereAttention": KnownLayer(half=False, reads=("use_qk_norm",)),
-    "cohere2.Cohere2Attention": _known_windowed(
-        half=False, rotates=lambda attention: attention.sliding_window is not None
+    "mistral.MistralAttention": KnownLayer(window_owner="config"),
+    "gpt_oss.GptOssAttention": KnownLayer(window_owner="self", sinks=True),
+    "gemma2.Gemma2Attention": KnownLayer(window_owner="self", fixed=CAPPED_SETTINGS),
+    "gemma3.Gemma3Attention": KnownLayer(
+        window_owner="self", norm="Gemma3RMSNorm", shift=1, fixed=CAPPED_SETTINGS
     ),
-    "exaone4.Exaone4Attention": KnownLayer(
-        norm="Exaone4RMSNorm",
-        window=lambda attention: attention.sliding_window if attention.is_sliding else None,
-        rotates=lambda attention: attention.sliding_window is None or attention.is_sliding,
-        reads=("sliding_window",),
-    ),
-    "gemma.GemmaAttention": KnownLayer(),
-    "gemma2.Gemma2Attention": _known_windowed(fixed=CAPPED_SETTINGS),
-    "gemma3.Gemma3Attention": _known_windowed(norm="Gemma3RMSNorm", shift=1, fixed=CAPPED_SETTINGS),
-    "glm.GlmAttention": KnownLayer(half=False),
-    "glm4.Glm4Attention": KnownLayer(half=False),
-    "granite.GraniteAttention": KnownLayer(),
-    "helium.HeliumAttention": KnownLayer(half=False),
-    "ministral.MinistralAttention": _known_windowed(),
-    "mixtral.MixtralAttention": KnownLayer(window=WINDOW_FINDERS["model"]),
-    "nemotron.NemotronAttention": KnownLayer(),
-    "olmo.OlmoAttention": KnownLayer(fixed=("is_causal", "clip_qkv")),
-    "phi.PhiAttention": KnownLayer(
-        parts=("q_proj", "k_proj", "v_proj", "dense"), reads=("qk_layernorm",)
-    ),
-    "phi3.Phi3Attention": KnownLayer(parts=("qkv_proj", "o_proj"), window=WINDOW_FINDERS["model"]),
-    "qwen2.Qwen2Attention": _known_windowed(),
-    "qwen3.Qwen3Attention": _known_windowed(norm="Qwen3RMSNorm"),
-    "qwen3_moe.Qwen3MoeAttention": _known_windowed(norm="Qwen3MoeRMSNorm"),
-    "seed_oss.SeedOssAttention": KnownLayer(),
-    "smollm3.SmolLM3Attention": KnownLayer(
-        window=WINDOW_FINDERS["layer"],
-        rotates=lambda attention: bool(attention.use_rope),
-        reads=("sliding_window", "use_rope"),
-    ),
-    "stablelm.StableLmAttention": KnownLayer(reads=("qk_layernorm",)),
-    "starcoder2.Starcoder2Attention": KnownLayer(window=WINDOW_FINDERS["model"]),
+    "qwen2.Qwen2Attention": KnownLayer(window_owner="self"),
+    "qwen3.Qwen3Attention": KnownLayer(window_owner="self", norm="Qwen3RMSNorm"),
 }
 CONVERSIONS = {
     "decoder_from_gpt2(attention)": GPT2,
@@ -96,15 +56,13 @@ FIXED_SETTINGS = {
     "is_causal": (True, "lets no query look at a later key"),
     "is_cross_attention": (False, "looks at the keys of its own sequence"),
     "attn_logit_softcapping": (None, "puts no cap on scores"),
-    "clip_qkv": (None, "clips no queries, keys or values"),
 }
 # Sizes, labels and dropout, and what is read of every layer: config, head_dim, scaling.
 ATTRIBUTES = {
-    *("training", "config", "layer_idx", "layer_type", "is_sliding", "sliding_window_pattern"),
-    *("hidden_size", "embed_dim", "head_dim", "num_heads", "num_attention_heads", "split_size"),
-    *("num_key_value_heads", "num_key_value_groups", "partial_rotary_factor", "rotary_ndims"),
+    *("training", "config", "layer_idx", "layer_type", "is_sliding"),
+    *("embed_dim", "head_dim", "num_heads", "num_key_value_groups", "split_size"),
     *("scale_attn_weights", "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"),
-    *("scaling", "attention_dropout", "residual_dropout"),
+    *("scaling", "attention_dropout"),
 }
 RECORDER = "transformers.utils.output_capturing"  # its hooks, behind output_attentions, only read
 NORMS = "q_norm", "k_norm"
@@ -112,7 +70,7 @@ PLAIN_ROPE_TYPES = "default", "linear", "llama3", "yarn", "proportional"
 
 
 def checked_known_layer(attention, known_layers):
-    """Require a layer of one of the known classes, GPT2 or LLAMAS, exactly, and return its Known.
+    """Require a layer of exactly one of the known classes, GPT2 or LLAMAS; return its KnownLayer.
 
     Raises
     ------
@@ -150,7 +108,8 @@ def _require_no_extra_parts(attention, known_layer, tensors):
     used_names = {f"{part}.{name}" for part in parts for name in ("weight", "bias")}
     used_names |= {"sinks"} if known_layer.sinks else set()
     attributes = {name for name in vars(attention) if not name.startswith("_")}
-    attributes -= {*ATTRIBUTES, *known_layer.reads, *known_layer.fixed}
+    attributes -= {*ATTRIBUTES, *known_layer.fixed}
+    attributes -= {"sliding_window"} if known_layer.window_owner == "self" else set()
     extras = ", ".join([*(name for name in tensors if name not in used_names), *sorted(attributes)])
     require(
         not extras,
@@ -179,17 +138,17 @@ def _require_fitting_shapes(attention, known_layer, tensors):
         f"DecoderAttention has. Set both alike.",
     )
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    needed_shapes, shape_pattern = _shapes_by_parameter(attention, known_layer, shapes)
+    needed_shapes, head_text = _shapes_by_parameter(attention, known_layer, shapes)
     require(
         needed_shapes == {name: shapes[name] for name in needed_shapes},
         ShapeError,
-        f"attention has {', '.join(f'{name} {shape}' for name, shape in shapes.items())}; "
-        f"expected {shape_pattern}, and biases and norms that fit. Load or prune all parts alike.",
+        f"attention has {_shape_list(shapes)}; expected {_shape_list(needed_shapes)}, for "
+        f"{head_text}. Load or prune all parts alike.",
     )
 
 
 def _shapes_by_parameter(attention, known_layer, shapes):
-    """Return the shape that each parameter has to have, and those of the projections in words."""
+    """Return the shape that each parameter has to have, and the heads in words."""
     d_k, shared = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
     axis_order = -1 if known_layer.linear.endswith("Conv1D") else 1  # (in, out), or (out, in)
     head_counts = (shared, 1, 1) if len(known_layer.parts) == 4 else (shared + 2,)  # of one KV head
@@ -200,9 +159,11 @@ def _shapes_by_parameter(attention, known_layer, shapes):
     for part, shape in zip(known_layer.parts, sizes, strict=True):
         shape_of |= {f"{part}.weight": shape[::axis_order], f"{part}.bias": shape[:1]}
     shape_of = {name: shape for name, shape in shape_of.items() if name in shapes}
-    sizes = [*((f"{n * d_k}*G", "d_model") for n in head_counts), ("d_model", f"{shared * d_k}*G")]
-    pattern = ", ".join(f"({', '.join(shape[::axis_order])})" for shape in sizes)
-    return shape_of, f"{pattern} for G KV heads of {d_k} numbers, each with {shared} query heads"
+    return shape_of, f"{G} KV heads of {d_k} numbers, each with {shared} query heads"
+
+
+def _shape_list(shapes):
+    return ", ".join(f"{name} {shape}" for name, shape in shapes.items())
 
 
 def checked_rotary_frequencies(rotary, attention):
@@ -210,7 +171,7 @@ def checked_rotary_frequencies(rotary, attention):
 
     Returns its frequencies for this layer, and what it multiplies the rotated by. Refuses another
     module or configuration, what `unmodified_module_tensors` does, and frequencies that change with
-    the length or are for another number of pairs.
+    the length.
     """
     cls = type(rotary)
     require(
@@ -226,16 +187,7 @@ def checked_rotary_frequencies(rotary, attention):
         "rotary was made for another configuration than attention; expected that of the same "
         "model, whose frequencies fit its heads. Give both from one model.",
     )
-    inv_freq, rotation_scale = _layer_rotary_frequencies(rotary, attention, tensors)
-    n_covered = 2 * len(inv_freq)
-    n_rotated = getattr(attention, "rotary_ndims", n_covered)
-    require(
-        n_rotated == n_covered,
-        ValueError,
-        f"attention rotates {n_rotated} entries of each head, and rotary has frequencies for "
-        f"{n_covered}; expected the same number. Choose another partial_rotary_factor.",
-    )
-    return inv_freq, rotation_scale
+    return _layer_rotary_frequencies(rotary, attention, tensors)
 
 
 def _layer_rotary_frequencies(rotary, attention, tensors):
@@ -316,14 +268,13 @@ def _class_path(value):
 
 def _unknown_layer_message(attention, known_layers):
     names = ", ".join(name.split(".")[1] for name in known_layers)
-    advice = _advice_for_layer(attention)
-    difference = "" if advice else _difference_from_known(attention, known_layers)
-    remedy = "Stay with transformers, or copy its parameters into a DecoderAttention yourself and "
-    remedy += "compare what the two return."
+    remedy = _advice_for_layer(attention) or (
+        "Stay with transformers, or copy its parameters into a DecoderAttention yourself and "
+        "compare what the two return."
+    )
     return (
-        f"attention is a {_class_path(attention)}{difference}; expected the attention of one layer "
-        f"of a model of transformers, whose class is exactly one of these: {names}. "
-        f"{advice or remedy}"
+        f"attention is a {_class_path(attention)}; expected the attention of one layer of a model "
+        f"of transformers, whose class is exactly one of these: {names}. {remedy}"
     )
 
 
@@ -339,19 +290,3 @@ def _advice_for_layer(attention):
             indexed_path = re.sub(r"\.(\d+)", r"[\1]", f"attention.{name}")
             return f"It contains one: give {indexed_path}."
     return ""
-
-
-def _difference_from_known(attention, layers):
-    """Say in what a layer differs from the known class that it comes from, or from the first."""
-    name_of = {_hf_class_path(name): name for name in layers}
-    base_paths = (f"{cls.__module__}.{cls.__qualname__}" for cls in type(attention).__mro__)
-    base_name = next((name_of[path] for path in base_paths if path in name_of), next(iter(layers)))
-    base = layers[base_name]
-    names = {*attention._modules, *attention._parameters, *attention._buffers}
-    names |= {name for name in vars(attention) if not name.startswith("_")} - ATTRIBUTES
-    expected_names = {*base.parts, *base.reads, *base.fixed, *(NORMS if base.norm else ())}
-    extra_names, missing_parts = sorted(names - expected_names), sorted(set(base.parts) - names)
-    differences = [f"has {', '.join(extra_names)}"] if extra_names else []
-    differences += [f"does not have {', '.join(missing_parts)}"] if missing_parts else []
-    difference_text = " and ".join(differences) or "has code of its own for the same parts"
-    return f", which unlike a {base_name.split('.')[1]} {difference_text}"

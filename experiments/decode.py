@@ -34,13 +34,7 @@ from tutorial_lib import (
     scaled_dot_product_attention,
     tiled_multi_head_attention,
 )
-from tutorial_lib.pytorch import (
-    DecoderAttention,
-    DecoderCache,
-    decoder_from_params,
-    module_from_params,
-)
-from tutorial_lib.pytorch.decoder import fused_groups
+from tutorial_lib.pytorch import module_from_params, packed_weight
 from tutorial_lib.variants.cache import KVCache, decode_step
 from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
 from tutorial_lib.variants.latent import LatentParams, absorbed_attention
@@ -257,11 +251,45 @@ def in_numpy(step, layer):
 # A step in PyTorch, on the same keys and values.
 
 
-class OtherDecoder(DecoderAttention):
-    """The decoder with another way to attend than SDPA on a group's queries as rows."""
+class TorchStep:
+    """The weights of a layer in two matrices, as a layer of PyTorch has them.
 
-    def _attend(self, Q, K, V, distance, lengths):
-        return self._out(self.attend(Q, K, V, is_causal=Q.shape[-2] > 1))
+    Called on tokens X (..., n, d_model), with the buffers of keys and values and the number T of
+    cached tokens, it writes the new rows behind them and attends to a view of the buffers.
+    """
+
+    def __init__(self, params, attend, dtype=torch.float32):
+        groups = len(params.W_K)
+        self.heads = params.n_heads, groups, groups
+        self.widths = params.d_k, params.d_k, params.d_v
+        self.W_QKV = torch.from_numpy(packed_weight(params)).to(dtype)
+        self.W_O = torch.from_numpy(params.W_O.T.copy()).to(dtype)
+        self.attend = attend
+
+    def __call__(self, X, buffers, T):
+        end, rows = T + X.shape[-2], [n * d for n, d in zip(self.heads, self.widths, strict=True)]
+        parts = zip(F.linear(X, self.W_QKV).split(rows, dim=-1), self.heads, strict=True)
+        Q, K, V = (A.unflatten(-1, (n, -1)).transpose(-3, -2) for A, n in parts)
+        for buffer, A in zip(buffers, (K, V), strict=True):
+            buffer[..., T:end, :] = A
+        K, V = (buffer[..., :end, :] for buffer in buffers)
+        heads = self.attend(Q, K, V, is_causal=X.shape[-2] > 1)
+        return F.linear(heads.transpose(-3, -2).flatten(-2), self.W_O)
+
+    def buffers(self, *shape):
+        """Reserve keys and values for a batch and a number of tokens, (..., capacity)."""
+        *batch, capacity = shape
+        sizes = zip(self.heads[1:], self.widths[1:], strict=True)
+        return tuple(self.W_O.new_zeros(*batch, n, capacity, d) for n, d in sizes)
+
+
+def by_rows(Q, K, V, *, is_causal):
+    """SDPA, a group's queries as the rows of one matrix; whole sequences with its own option."""
+    if is_causal:
+        return by_option(Q, K, V, is_causal=True)
+    rows = Q.unflatten(-3, (K.shape[-3], -1)).squeeze(-2)  # (..., G, H/G, d)
+    heads = F.scaled_dot_product_attention(*(A[None] if A.ndim == 3 else A for A in (rows, K, V)))
+    return heads.reshape(*Q.shape[:-1], V.shape[-1])
 
 
 def by_option(Q, K, V, *, is_causal):
@@ -288,23 +316,11 @@ def as_written(Q, K, V, *, is_causal):
     return torch.softmax(scores, dim=-1) @ V
 
 
-def decoder_of(params, attend=None, dtype=torch.float32):
-    """Return the library's decoder, or one that attends in another way."""
-    decoder = decoder_from_params(params, dtype=dtype)
-    if attend:
-        weights, groups = decoder.state_dict(), decoder.n_kv_heads
-        lengths, sizes = (decoder.d_model, decoder.n_heads), (decoder.d_k, decoder.d_v)
-        decoder = OtherDecoder(*lengths, n_kv_heads=groups, sizes=sizes).to(dtype)
-        decoder.load_state_dict(weights)
-        decoder.attend = attend
-    return decoder.eval().requires_grad_(False)
-
-
 def in_torch(attend, layer):
     """Return a call that decodes one more token behind T cached ones, again and again."""
-    decoder = decoder_of(layer.params, attend)
+    step = TorchStep(layer.params, attend)
     buffers = tuple(torch.from_numpy(buffer) for buffer in layer.cache.buffers)
-    return lambda X, T: decoder.step(X, DecoderCache(decoder, buffers, T, None, []))[0]
+    return lambda X, T: step(X, buffers, T)
 
 
 def latent_in_torch(layer):
@@ -342,7 +358,7 @@ def forms_of(kind):
     found = {
         ("NumPy", kind): partial(in_numpy, decode_step if kind == "MHA" else grouped_step),
         ("NumPy", f"{kind}, in pages"): partial(in_numpy, paged_step),
-        ("torch", kind): partial(in_torch, None),
+        ("torch", kind): partial(in_torch, by_rows),
         ("torch", f"{kind}, by products"): partial(in_torch, by_products),
     }
     if kind == "GQA":
@@ -518,7 +534,7 @@ def measure_groups(plan):
     for name, (H, G, d_k) in plan.groups.items():
         buffers = drawn(rng, plan.layers, 2, G, plan.lengths[-1], d_k)
         Q, kept = torch.from_numpy(drawn(rng, H, 1, d_k)), torch.from_numpy(buffers)
-        ways = {"rows": fused_groups, "products": by_products, "enable_gqa": by_option}
+        ways = {"rows": by_rows, "products": by_products, "enable_gqa": by_option}
         calls = {way: attending(attend, Q, kept) for way, attend in ways.items()}
         times_ms = measuring.interleave(calls, rounds=plan.rounds, title=f"groups: {name}")
         option = times_ms["enable_gqa"]
@@ -530,7 +546,7 @@ def measure_groups(plan):
 
 
 def by_steps(step, X, cache):
-    """Return what a cached layer gives, token by token."""
+    """Return what a cached layer in NumPy gives, token by token."""
     rows = []
     for x in X:
         Y, cache = step(x[None], cache)
@@ -558,11 +574,12 @@ def measure_differences():
         step = partial(lambda x, cache, one: decode_step(x, one, cache), one=one)
         cached = by_steps(step, tokens, KVCache.empty(one, len(X)))
         found["NumPy"][name] = difference(cached, whole)
-    for name, attend in {"torch": None, "torch, as written": as_written}.items():
+    for name, attend in {"torch": by_rows, "torch, as written": as_written}.items():
         for dtype in (torch.float64, torch.float32, torch.bfloat16):
-            decoder, tokens = decoder_of(params, attend, dtype), torch.from_numpy(X).to(dtype)
-            cached = by_steps(decoder.step, tokens, DecoderCache.empty(decoder, len(X)))
-            pair = ([Y.double() for Y in rows] for rows in (cached, decoder(tokens)))
+            step, tokens = TorchStep(params, attend, dtype), torch.from_numpy(X).to(dtype)
+            buffers, whole = step.buffers(len(X)), step(tokens, step.buffers(len(X)), 0)
+            cached = [step(x[None], buffers, T)[0] for T, x in enumerate(tokens)]
+            pair = ([Y.double() for Y in rows] for rows in (cached, whole))
             found[name][str(dtype).removeprefix("torch.")] = difference(*pair)
     return found
 

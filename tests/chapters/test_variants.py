@@ -1,11 +1,8 @@
 """The table of variants: each row of a chapter has its limit, and each limit its row."""
 
-import ast
-import doctest
 import importlib
 import inspect
 import json
-from dataclasses import fields
 from types import SimpleNamespace
 
 import pytest
@@ -13,8 +10,6 @@ import pytest
 from book._ext.variants import HEADER, VariantsError, every_row, rows, small_bar, table
 from tests.chapters.pages import listed
 from tools.chapters import FOLDER, ROOT, Page, pages
-from tutorial_lib.pytorch import DecoderAttention
-from tutorial_lib.pytorch.decoder import Sight
 
 MODULES = sorted((ROOT / "tests" / "library" / "variants").glob("test_*.py"))
 CHAPTERS = [page for page in pages() if page.has_variants]
@@ -145,36 +140,6 @@ def test_table_out_of_form_is_told_in_one_sentence(plant, lines, words):
     assert end.rpartition(".*")[2] in str(caught.value)
     assert str(caught.value).startswith("14_kv_cache has ")
     assert "\n" not in str(caught.value)
-
-
-def test_the_page_calls_the_layer_as_its_docstring_does():
-    page = (ROOT / "book" / "variants.md").read_text(encoding="utf-8")
-    shown = page.partition("```python\n")[2].partition("```")[0].partition("\n\n")[2]
-    tree = ast.parse((ROOT / "src/tutorial_lib/pytorch/decoder.py").read_text(encoding="utf-8"))
-    [layer] = [n for n in tree.body if getattr(n, "name", "") == "DecoderAttention"]
-    examples = doctest.DocTestParser().get_examples(ast.get_docstring(layer))
-    ran = "".join(example.source for example in examples)
-    assert shown
-    assert ran.startswith(shown)
-
-
-WORDS = {  # what the layer can be given -> how the page calls it
-    "n_kv_heads": "shared keys",
-    "rotation": "RoPE or no positions",
-    "window": "windows",
-    "sink": "sinks",
-    "qk_norm": "QK-norm",
-}
-SIZES = ["d_model", "n_heads", "sizes", "sight", "bias", "eps"]
-
-
-def test_the_page_names_each_variant_that_the_layer_has_and_no_other():
-    given = list(inspect.signature(DecoderAttention).parameters)
-    given += [field.name for field in fields(Sight)]
-    assert {*given} - {*SIZES} == {*WORDS}
-    page = (ROOT / "book" / "variants.md").read_text(encoding="utf-8")
-    *names, last = ["the KV cache", *WORDS.values()]
-    assert f"has {', '.join(names)} and {last}. The other variants" in page
 
 
 def test_one_name_in_two_chapters_is_told(plant):

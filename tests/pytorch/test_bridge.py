@@ -16,7 +16,7 @@ from tutorial_lib.pytorch import (
     DecoderAttention,
     MultiHeadAttention,
     Rotation,
-    Sight,
+    ScoreOptions,
     decoder_from_params,
     module_from_params,
     packed_weight,
@@ -191,11 +191,11 @@ def test_a_decoder_of_params_is_the_layer_of_chapter_06_under_a_causal_mask(asse
     assert torch.equal(decoder_from_params(group_params(params, H))(X), Y)
 
 
-def test_gains_of_qk_norm_go_into_a_decoder_and_are_not_lost_on_the_way_back():
-    gains = np.linspace(0.5, 2, 8).reshape(2, 4)
-    decoder = decoder_from_params(grouped_params(2), sight=Sight(qk_norm=gains, eps=1e-5))
-    np.testing.assert_array_equal(decoder.qk_norm.detach().numpy(), gains)
-    assert decoder.eps == 1e-5
+def test_sinks_begin_as_zeros_and_gains_as_ones_and_gains_are_not_lost_on_the_way_back():
+    decoder = decoder_from_params(grouped_params(2), scores=ScoreOptions(sink=True, norm_eps=1e-5))
+    assert torch.equal(decoder.sink, torch.zeros(6, dtype=torch.float64))
+    assert torch.equal(decoder.k_norm.weight, torch.ones(4, dtype=torch.float64))
+    assert (decoder.q_norm.eps, decoder.q_norm.weight.is_meta) == (1e-5, False)
     message = "the decoder has QK-norm; expected none, since GroupedParams hold no gains"
     with pytest.raises(ValueError, match=message):
         params_from_decoder(decoder)

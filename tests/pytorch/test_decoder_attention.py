@@ -5,6 +5,8 @@ import copy
 import doctest
 import io
 import itertools
+import re
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,11 +19,12 @@ from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from tests.sampling import every
+from tools.chapters import ROOT
 from tutorial_lib import attention_scores, concat_heads, project_heads
 from tutorial_lib.pytorch import decoder_attention, packed_weight
 from tutorial_lib.pytorch.decoder_attention import (
-    Cache,
     DecoderAttention,
+    DecoderCache,
     Rotation,
     ScoreOptions,
     rope_frequencies,
@@ -120,11 +123,11 @@ def layer_of(kind):
 def caches(layer, pad):
     """A cache of each kind."""
     window = layer.scores.window
-    yield Cache(layer, B, pad=pad)
-    yield Cache(layer, B, pad=pad, capacity=T + 2)
+    yield DecoderCache(layer, B, pad=pad)
+    yield DecoderCache(layer, B, pad=pad, capacity=T + 2)
     if window is not None:
-        yield Cache(layer, B, pad=pad, capacity=window, ring=True)
-        yield Cache(layer, B, pad=pad, capacity=window + 2, ring=True)
+        yield DecoderCache(layer, B, pad=pad, capacity=window, ring=True)
+        yield DecoderCache(layer, B, pad=pad, capacity=window + 2, ring=True)
 
 
 def assert_rows(actual, expected):
@@ -187,7 +190,7 @@ def test_rejected_drafts_leave_no_trace(rejected, pad):
 
 def test_a_full_ring_cannot_bring_back_what_was_overwritten():
     layer = layer_of(Kind(window=3))
-    cache = Cache(layer, B, capacity=5, ring=True)
+    cache = DecoderCache(layer, B, capacity=5, ring=True)
     in_chunks(layer, cache, 5, X_T[:, :5])
     cache.rewind(5)  # nothing was overwritten yet
     in_chunks(layer, cache, 2)
@@ -246,7 +249,7 @@ def test_a_growing_cache_has_gradients(kind):
     layer = layer_of(kind).requires_grad_()
     whole = torch.autograd.grad((layer(X_T) * X_T).sum(), layer.parameters())
     chunks = torch.autograd.grad(
-        (in_chunks(layer, Cache(layer, B), 3) * X_T).sum(), layer.parameters()
+        (in_chunks(layer, DecoderCache(layer, B), 3) * X_T).sum(), layer.parameters()
     )
     for one, other in zip(whole, chunks, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
@@ -283,7 +286,7 @@ def test_one_graph_serves_every_length(kind):
 def test_one_graph_serves_every_token_of_a_reserved_cache(ring):
     kind = Kind(window=3, half=True)
     layer, expected = layer_of(kind), kind.padded_rows(pad=True)
-    cache = Cache(layer, B, capacity=5 if ring else T, ring=ring, pad=torch.from_numpy(PAD))
+    cache = DecoderCache(layer, B, capacity=5 if ring else T, ring=ring, pad=torch.from_numpy(PAD))
     in_chunks(layer, cache, 2, X_T[:, :2])
 
     def call(compiled, t):
@@ -321,7 +324,7 @@ def test_half_precision_and_autocast_stay_near(kind):
     low = copy.deepcopy(layer).bfloat16()
     assert low(X_T.bfloat16()).dtype == torch.bfloat16
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        for cache in (None, Cache(layer.float(), B, capacity=T)):
+        for cache in (None, DecoderCache(layer.float(), B, capacity=T)):
             Y = layer.float()(X_T.float(), cache=cache)
             np.testing.assert_allclose(
                 Y.float(), expected, rtol=0, atol=0.02 * np.abs(expected).max()
@@ -376,7 +379,7 @@ MISTAKES = {
         lambda old: lambda self, X, index: old(self, X, index - index.min()),
     ),
     "rows of the ring that start anew": (
-        Cache,
+        DecoderCache,
         "_rows",
         lambda old: lambda self, later: old(self, later) * 0 + later % self.capacity,
     ),
@@ -403,9 +406,12 @@ def layer(**options):
 PLAIN, WINDOWED = layer(), layer(scores=ScoreOptions(window=3))
 ROWS = torch.ones(2, 5, 12)
 REFUSED = {
-    "heads": (lambda: DecoderAttention(12, 6, n_kv_heads=4), "n_heads=6 for d_model=12 and n_kv"),
-    "width": (lambda: DecoderAttention(12, 5), "expected a multiple of n_kv_heads, and a divisor"),
-    "pairs": (lambda: layer(rotation=Rotation(torch.ones(2))), "2 frequencies for d_k=2; expected"),
+    "heads": (lambda: DecoderAttention(12, 6, n_kv_heads=4), "d_model=12, H=6, G=4; expected"),
+    "width": (lambda: DecoderAttention(12, 5), "d_model=12, H=5, G=5; expected"),
+    "pairs": (
+        lambda: layer(rotation=Rotation(torch.ones(2))),
+        "for d_k=2; expected at most d_k/2 frequencies",
+    ),
     "odd width": (lambda: rope_frequencies(5), "width=5; expected an even number"),
     "window": (lambda: ScoreOptions(window=0), "window=0; expected 1"),
     "axes": (lambda: PLAIN(ROWS[0]), r"X: \(5, 12\); expected \(B, T, 12\) with T >= 1"),
@@ -417,26 +423,35 @@ REFUSED = {
         r"documents: \(5,\); expected \(2, 5",
     ),
     "two of three": (
-        lambda: PLAIN(ROWS, pad=torch.ones(2), cache=Cache(PLAIN, 2)),
+        lambda: PLAIN(ROWS, pad=torch.ones(2), cache=DecoderCache(PLAIN, 2)),
         "expected one of them",
     ),
     "ring without a window": (
-        lambda: Cache(PLAIN, 2, capacity=3, ring=True),
+        lambda: DecoderCache(PLAIN, 2, capacity=3, ring=True),
         "window=None; expected",
     ),
-    "ring too short": (lambda: Cache(WINDOWED, 2, capacity=2, ring=True), "capacity=2, window=3"),
+    "ring too short": (
+        lambda: DecoderCache(WINDOWED, 2, capacity=2, ring=True),
+        "capacity=2, window=3",
+    ),
     "pad of a cache": (
-        lambda: Cache(PLAIN, 2, pad=torch.ones(3)),
+        lambda: DecoderCache(PLAIN, 2, pad=torch.ones(3)),
         r"pad has shape \(3,\); expected",
     ),
-    "another layer's cache": (lambda: PLAIN(ROWS, cache=Cache(WINDOWED, 2)), "one for each layer"),
-    "another batch": (lambda: PLAIN(ROWS, cache=Cache(PLAIN, 3)), r"3 sequences for 2; expected"),
+    "another layer's cache": (
+        lambda: PLAIN(ROWS, cache=DecoderCache(WINDOWED, 2)),
+        "one for each layer",
+    ),
+    "another batch": (
+        lambda: PLAIN(ROWS, cache=DecoderCache(PLAIN, 3)),
+        r"3 sequences for 2; expected",
+    ),
     "full": (
-        lambda: PLAIN(ROWS, cache=Cache(PLAIN, 2, capacity=4)),
-        "5 tokens after 0; expected at",
+        lambda: PLAIN(ROWS, cache=DecoderCache(PLAIN, 2, capacity=4)),
+        "5 tokens; expected at most 4, the",
     ),
     "gradients": (
-        lambda: PLAIN(ROWS.clone().requires_grad_(), cache=Cache(PLAIN, 2, capacity=9)),
+        lambda: PLAIN(ROWS.clone().requires_grad_(), cache=DecoderCache(PLAIN, 2, capacity=9)),
         "expected torch.no_grad",
     ),
 }
@@ -466,3 +481,16 @@ def test_the_file_imports_torch_alone_and_is_short():
 
 def test_the_example_of_the_docstring_runs():
     assert doctest.testmod(decoder_attention) == (0, 4)
+
+
+def test_the_examples_of_the_page_run(monkeypatch):
+    page = (ROOT / "book/decoder_layer.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    monkeypatch.setitem(sys.modules, "decoder_attention", decoder_attention)
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    assert len(blocks) == 3
+    assert names["Y"].shape == (1, 1, 12)
+    assert int(names["cache"].length) == 21
+    assert names["layer"](torch.ones(1, 3, 256).bfloat16()).isfinite().all()

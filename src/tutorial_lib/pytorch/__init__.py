@@ -11,7 +11,12 @@ from tutorial_lib.pytorch.bridge import (
     params_from_torch_mha,
     torch_mha_from_params,
 )
-from tutorial_lib.pytorch.decoder import DecoderAttention, DecoderCache, Rotation, Sight
+from tutorial_lib.pytorch.decoder_attention import (
+    DecoderAttention,
+    DecoderCache,
+    Rotation,
+    ScoreOptions,
+)
 from tutorial_lib.pytorch.device import (
     available_devices,
     best_device,
@@ -38,7 +43,7 @@ __all__ = [
     "Measurement",
     "MultiHeadAttention",
     "Rotation",
-    "Sight",
+    "ScoreOptions",
     "attention_trace",
     "available_devices",
     "best_device",

@@ -12,7 +12,7 @@ from torch import nn
 from tutorial_lib.contract import MADE_BY, checked, require
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.projection import Params
-from tutorial_lib.pytorch.decoder import ALL, DecoderAttention, Rotation, Sight
+from tutorial_lib.pytorch.decoder_attention import DecoderAttention, Rotation, ScoreOptions
 from tutorial_lib.pytorch.device import to_float64
 from tutorial_lib.pytorch.known_layers import (
     GPT2,
@@ -24,9 +24,11 @@ from tutorial_lib.pytorch.known_layers import (
 from tutorial_lib.pytorch.mha import MultiHeadAttention
 from tutorial_lib.variants.grouped import GroupedParams
 
+PLAIN = ScoreOptions()
 MADE_BY |= {
     torch.dtype: "a precision of floats. Give torch.float64, torch.float32 or torch.bfloat16.",
     nn.MultiheadAttention: "torch's own layer. For ours call params_from_module(module).",
+    ScoreOptions: "ScoreOptions. Make them with ScoreOptions(window=128), for example.",
     DecoderAttention: "a DecoderAttention. For chapter 09's call params_from_module(module).",
 }
 
@@ -140,17 +142,20 @@ def decoder_from_params(
     params: object,
     *,
     rotation: object = None,
-    sight: object = ALL,
+    scores: ScoreOptions = PLAIN,
     dtype: torch.dtype = torch.float64,
 ) -> DecoderAttention:
     """Make a decoder that computes what `decode_step` computes, with grouped queries and RoPE.
 
     Introduced in chapter 15. As `module_from_params`, from GroupedParams, or from Params, whose
-    heads are KV heads too. The rotation is a Rotation or None, and the sight a Sight; ShapeError if
-    rotation, sinks or gains do not fit the heads.
+    heads are KV heads too. The rotation is a Rotation or None. Sinks begin as zeros, gains as ones.
     """
     state_dict = _state_dict(params, dtype)
-    decoder_options = {"rotation": rotation, "sight": sight, "n_kv_heads": len(params.W_K)}
+    if scores.sink:
+        state_dict["sink"] = torch.zeros(params.n_heads, dtype=dtype)
+    if scores.norm_eps is not None:
+        state_dict |= {f"{name}_norm.weight": torch.ones(params.d_k, dtype=dtype) for name in "qk"}
+    decoder_options = {"rotation": rotation, "scores": scores, "n_kv_heads": len(params.W_K)}
     return _decoder_from_state(state_dict, params.n_heads, params.d_k, decoder_options)
 
 
@@ -162,10 +167,10 @@ def params_from_decoder(decoder: DecoderAttention) -> GroupedParams:
     as `params_from_module`, and ValueError for QK-norm.
     """
     require(
-        decoder.qk_norm is None,
+        decoder.q_norm is None,
         ValueError,
         "the decoder has QK-norm; expected none, since GroupedParams hold no gains, and its "
-        "scores would differ. Make it without qk_norm, or stay in PyTorch.",
+        "scores would differ. Make it without norm_eps, or stay in PyTorch.",
     )
     projections = {"qkv_proj": decoder.qkv_proj, "out_proj": decoder.out_proj}
     return GroupedParams(*_matrices(projections, decoder.n_heads, decoder.n_kv_heads, decoder.d_k))
@@ -175,13 +180,11 @@ def decoder_from_gpt2(attention: "GPT2Attention") -> DecoderAttention:
     """Make a decoder with the weights of a layer of GPT-2, such as `model.transformer.h[0].attn`.
 
     Introduced in chapter 14. Weights and biases are copied, in their precision and on their device.
-    The dropout is not, so in training the two differ. Where scores are divided by anything but the
-    root of d_k, the rows of the queries are multiplied by the rest. Raises as
-    `known_layers.checked_known_layer`.
+    The dropout is not, so in training the two differ. Raises as `known_layers.checked_known_layer`.
 
     Source: transformers, `models/gpt2/modeling_gpt2.py`, whose Conv1D stores (in, out).
     """
-    return _decoder_from_known_layer(attention, checked_known_layer(attention, GPT2), None, 1.0)
+    return _decoder_from_known_layer(attention, checked_known_layer(attention, GPT2), None)
 
 
 def decoder_from_llama(attention: "LlamaAttention", rotary: object) -> DecoderAttention:
@@ -189,9 +192,7 @@ def decoder_from_llama(attention: "LlamaAttention", rotary: object) -> DecoderAt
 
     Introduced in chapter 16. The others, in `known_layers.LLAMAS`, are Mistral, gpt-oss, Gemma 2
     and 3, Qwen2 and Qwen3: they add a window, sinks, biases, QK-norm or a different scale of
-    scores. Subclasses are refused. Weights are copied as by `decoder_from_gpt2`. Where scores have
-    a different scale, or the rotation stretches too, as YaRN's, the rows of queries and keys are
-    multiplied by it, or else the gains of their norms, which are float32 at least. Of a model give
+    scores. Subclasses are refused. Weights are copied as by `decoder_from_gpt2`. Of a model give
     `model.model.layers[0].self_attn` and `model.model.rotary_emb`. Raises as
     `known_layers.checked_known_layer` and `checked_rotary_frequencies`.
 
@@ -199,43 +200,41 @@ def decoder_from_llama(attention: "LlamaAttention", rotary: object) -> DecoderAt
     """
     known_layer = checked_known_layer(attention, LLAMAS)
     inv_freq, rotation_scale = checked_rotary_frequencies(rotary, attention)
-    rotation = Rotation(to_float64(inv_freq).numpy(), half=True).to(inv_freq.device)
-    return _decoder_from_known_layer(attention, known_layer, rotation, rotation_scale)
+    rotation = Rotation(inv_freq.double(), half=True, stretch=rotation_scale)
+    return _decoder_from_known_layer(attention, known_layer, rotation)
 
 
-def _decoder_from_known_layer(attention, known_layer, rotation, rotation_scale):
+def _decoder_from_known_layer(attention, known_layer, rotation):
     *input_projections, out = (getattr(attention, name) for name in known_layer.parts)
     d_k, group_size = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
-    scales = torch.ones(2, d_k, dtype=torch.float64)  # of queries and keys, beside the root of d_k
-    scales[0] *= attention.scaling / d_k**-0.5  # exactly 1, where they are equal
-    if rotation is not None:
-        scales[:, : 2 * len(rotation.bits)] *= rotation_scale
-    sight = _sight_of_layer(attention, known_layer, scales)
-    scales = torch.ones_like(scales) if known_layer.norm else scales  # the gains have them
     qkv_rows = torch.cat([_out_in_weight(projection) for projection in input_projections])
     G = len(qkv_rows) // d_k // (group_size + 2)
-    rows = torch.cat((scales[0].repeat(group_size * G), scales[1].repeat(G), torch.ones(G * d_k)))
-    state = {"qkv_proj.weight": _scale_rows(qkv_rows, rows[:, None])}
-    state["out_proj.weight"] = _out_in_weight(out)
+    state = {"qkv_proj.weight": qkv_rows, "out_proj.weight": _out_in_weight(out)}
     if any(projection.bias is not None for projection in (*input_projections, out)):
-        biases = [_bias_or_zeros(projection) for projection in input_projections]
-        state["qkv_proj.bias"] = _scale_rows(torch.cat(biases), rows)
+        state["qkv_proj.bias"] = torch.cat([_bias_or_zeros(part) for part in input_projections])
         state["out_proj.bias"] = _bias_or_zeros(out)
-    memory_layout = {"memory_format": torch.contiguous_format}
-    state_copies = {name: tensor.detach().clone(**memory_layout) for name, tensor in state.items()}
-    decoder_options = {"rotation": rotation, "sight": sight, "n_kv_heads": G}
-    return _decoder_from_state(state_copies, group_size * G, d_k, decoder_options)
-
-
-def _sight_of_layer(attention, known_layer, row_factors):
-    sight_options = {"window": known_layer.window(attention)}
     if known_layer.sinks:
-        sight_options["sink"] = to_float64(attention.sinks).numpy()
+        state["sink"] = attention.sinks
     if known_layer.norm:
-        norms = attention.q_norm, attention.k_norm
-        gains = torch.stack([to_float64(norm.weight) for norm in norms]) + known_layer.shift
-        sight_options |= {"qk_norm": (gains * row_factors).numpy(), "eps": rms_norm_eps(norms[0])}
-    return Sight(**sight_options)
+        for name in ("q_norm", "k_norm"):
+            gains = getattr(attention, name).weight
+            wide_gains = gains.to(torch.promote_types(gains.dtype, torch.float32))
+            state[f"{name}.weight"] = wide_gains + known_layer.shift
+    memory_layout = {"memory_format": torch.contiguous_format}
+    state = {name: tensor.detach().clone(**memory_layout) for name, tensor in state.items()}
+    scores = _score_options(attention, known_layer)
+    decoder_options = {"rotation": rotation, "scores": scores, "n_kv_heads": G}
+    return _decoder_from_state(state, group_size * G, d_k, decoder_options)
+
+
+def _score_options(attention, known_layer):
+    return ScoreOptions(
+        scale=attention.scaling,
+        soft_cap=attention.attn_logit_softcapping if known_layer.capped else None,
+        window=known_layer.window(attention),
+        sink=known_layer.sinks,
+        norm_eps=rms_norm_eps(attention.q_norm) if known_layer.norm else None,
+    )
 
 
 def _out_in_weight(projection):
@@ -248,18 +247,8 @@ def _bias_or_zeros(projection):
     return weight.new_zeros(len(weight)) if projection.bias is None else projection.bias
 
 
-def _scale_rows(tensor, row_factors):
-    wide_dtype = torch.promote_types(tensor.dtype, torch.float32)
-    return (tensor.to(wide_dtype) * row_factors.to(tensor.device, wide_dtype)).to(tensor.dtype)
-
-
 def _decoder_from_state(state, n_heads, d_k, options):
-    out_weight, sight = state["out_proj.weight"], options["sight"]
-    d_model, concat_width = out_weight.shape
-    wide_dtype = torch.promote_types(out_weight.dtype, torch.float32)  # gains are multiplied in it
-    for field, dtype in {"sink": out_weight.dtype, "qk_norm": wide_dtype}.items():
-        if getattr(sight, field) is not None:
-            state[field] = _tensor(getattr(sight, field), dtype).to(out_weight.device)
+    d_model, concat_width = state["out_proj.weight"].shape
     options = options | {"sizes": (d_k, concat_width // n_heads), "bias": "out_proj.bias" in state}
     with torch.device("meta"):  # neither memory nor random numbers for weights soon replaced
         decoder = DecoderAttention(d_model, n_heads, **options)

@@ -49,8 +49,7 @@ class ScoreOptions:
     norm_eps : QK-norm: before its rotation each query and key is divided by its root mean square,
         to whose square this is added, and multiplied by learned gains; None: no QK-norm
 
-    Source: Gemma Team (2024), soft cap; Beltagy et al. (2020), window; OpenAI (2025), sink; Henry
-    et al. (2020), QK-norm.
+    Source: Gemma Team (2024); Beltagy et al. (2020); OpenAI (2025); Henry et al. (2020).
     """
 
     scale: float | None = None
@@ -110,13 +109,13 @@ def document_indices(documents):
     return place - torch.where(first, place, 0).cummax(dim=1).values, first.cumsum(dim=1)
 
 
-class Cache:
+class DecoderCache:
     """The keys and values of the tokens that a layer has processed, for the tokens to come.
 
-    It grows, or has `capacity` reserved rows, for which a graph is compiled once. With `ring` a new
-    token overwrites the oldest, which no query sees behind a window: token t is in row
-    t % capacity. The spare rows, capacity - window, are how many tokens at once are written without
-    a copy of the window, less one, and how many can be forgotten again.
+    It grows, or has `capacity` reserved rows, for which a graph is compiled once; all are attended
+    to, under a mask. With `ring` a new token overwrites the oldest, which no query sees behind a
+    window: token t is in row t % capacity. With n_spare = capacity - window rows to spare, so many
+    tokens and one more can come at once without a copy of the window, and be forgotten again.
 
     Parameters
     ----------
@@ -185,16 +184,17 @@ class Cache:
         if self.layer is not layer or self.batch != len(X):
             raise ValueError(
                 f"a cache of {self.layer} and {self.batch} sequences for {len(X)}; expected one "
-                f"for each layer: Cache(layer, {len(X)})."
+                f"for each layer: DecoderCache(layer, {len(X)})."
             )
         needs_graph = X.requires_grad or layer.qkv_proj.weight.requires_grad
         if self.capacity is not None and torch.is_grad_enabled() and needs_graph:
             raise ValueError("a reserved cache with gradients; expected torch.no_grad().")
-        may_ask = X.device.type == "cpu" and not torch.compiler.is_compiling()
-        is_bounded = self.capacity is not None and not self.ring
-        if may_ask and is_bounded and self.length + X.shape[1] > self.capacity:
+        if self.capacity is None or self.ring or torch.compiler.is_compiling():
+            return
+        total = self.length + X.shape[1]
+        if X.device.type == "cpu" and total > self.capacity:  # a GPU would have to be waited for
             raise ValueError(
-                f"{X.shape[1]} tokens after {int(self.length)}; expected at most {self.capacity}."
+                f"{int(total)} tokens; expected at most {self.capacity}, the capacity."
             )
 
 
@@ -215,11 +215,10 @@ class DecoderAttention(nn.Module):
     qkv_proj : nn.Linear; rows of its weight: H*d_k of the queries, G*d_k of the keys, G*d_v of the
         values, head 0 first
     out_proj : nn.Linear (H*d_v, d_model)
-    q_norm, k_norm : nn.RMSNorm of d_k gains, or None
-    sink : nn.Parameter (H,), or None
+    q_norm, k_norm, sink : nn.RMSNorm of d_k gains, twice, and nn.Parameter (H,), or None
 
     >>> layer = DecoderAttention(12, 6, n_kv_heads=2).requires_grad_(False)
-    >>> cache = Cache(layer, batch=1, capacity=9)
+    >>> cache = DecoderCache(layer, batch=1, capacity=9)
     >>> layer(torch.ones(1, 5, 12), cache=cache).shape  # the prompt
     torch.Size([1, 5, 12])
     >>> layer(torch.ones(1, 1, 12), cache=cache).shape  # the next token
@@ -240,14 +239,10 @@ class DecoderAttention(nn.Module):
         super().__init__()
         H, G = n_heads, n_heads if n_kv_heads is None else n_kv_heads
         if H % G or (sizes is None and d_model % H):
-            raise ValueError(
-                f"n_heads={H} for d_model={d_model} and n_kv_heads={G}; expected a multiple of "
-                f"n_kv_heads, and a divisor of d_model unless sizes=(d_k, d_v) are given."
-            )
+            raise ValueError(f"d_model={d_model}, H={H}, G={G}; expected H | d_model and G | H.")
         d_k, d_v = sizes or (d_model // H, d_model // H)
-        n_pairs = 0 if rotation is None else len(rotation.frequencies)
-        if 2 * n_pairs > d_k:
-            raise ValueError(f"{n_pairs} frequencies for d_k={d_k}; expected at most d_k/2.")
+        if rotation is not None and 2 * len(rotation.frequencies) > d_k:
+            raise ValueError(f"{rotation} for d_k={d_k}; expected at most d_k/2 frequencies.")
         self.d_model, self.n_heads, self.n_kv_heads, self.d_k, self.d_v = d_model, H, G, d_k, d_v
         self.rotation, self.scores = rotation, scores
         self.qkv_proj = nn.Linear(d_model, (H + G) * d_k + G * d_v, bias=bias)
@@ -262,7 +257,7 @@ class DecoderAttention(nn.Module):
         Parameters
         ----------
         X : (B, T, d_model)
-        cache : Cache of this layer with the tokens before, to which these are appended
+        cache : DecoderCache of this layer with the tokens before, to which these are appended
         pad : (B,) integers, how many tokens at the left of each sequence are padding
         documents : (B, T) integers, equal for the tokens of one document of a packed sequence,
             which see no other document and count their positions anew
@@ -308,7 +303,8 @@ class DecoderAttention(nn.Module):
     def _rotary_tables(self, positions, dtype):
         """Return cosines and sines, (B, 1, T, n), of angles in float64, where the device has it."""
         wide = torch.float32 if positions.device.type == "mps" else torch.float64
-        angles = positions[:, None, :, None] * self.rotation.frequencies.to(positions.device, wide)
+        given = {"dtype": wide, "device": positions.device}
+        angles = positions[:, None, :, None] * torch.as_tensor(self.rotation.frequencies, **given)
         return tuple((self.rotation.stretch * A).to(dtype) for A in (angles.cos(), angles.sin()))
 
     def _attend_fused(self, Q, K, V, mask):
@@ -343,7 +339,9 @@ class DecoderAttention(nn.Module):
         if X.dtype != dtype and not torch.is_autocast_enabled(X.device.type):
             raise TypeError(f"X is in {X.dtype}; expected {dtype}, that of the weights.")
         if (cache is not None) + (pad is not None) + (documents is not None) > 1:
-            raise ValueError("cache, pad, documents: expected one of them; Cache() takes pad.")
+            raise ValueError(
+                "cache, pad, documents: expected one of them; DecoderCache() takes pad."
+            )
         for name, A, axes in (("pad", pad, 1), ("documents", documents, 2)):
             if A is not None and A.shape != X.shape[:axes]:
                 raise ValueError(f"{name}: {tuple(A.shape)}; expected {tuple(X.shape[:axes])}.")

@@ -8,7 +8,8 @@ from torch import nn
 
 from tutorial_lib.contract import require
 from tutorial_lib.errors import ShapeError
-from tutorial_lib.pytorch.doors import FLOATS
+
+FLOATS = torch.float64, torch.float32, torch.float16, torch.bfloat16
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class KnownLayer:
     norm: str | None = None  # the class, in the layer's file, of q_norm and k_norm: RMS, per head
     shift: int = 0  # what is added to the weight of such a norm
     sinks: bool = False  # whether it has a parameter `sinks`
+    capped: bool = False  # whether it has an `attn_logit_softcapping`
     window_owner: str | None = None  # the attribute with `sliding_window`, or "self"
     fixed: tuple = ("is_causal",)  # names in FIXED_SETTINGS that it or its configuration listens to
 
@@ -29,7 +31,6 @@ class KnownLayer:
         return getattr(owner, "sliding_window", None) if self.window_owner else None
 
 
-CAPPED_SETTINGS = "is_causal", "attn_logit_softcapping"
 GPT2 = {
     "gpt2.GPT2Attention": KnownLayer(
         parts=("c_attn", "c_proj"),
@@ -41,9 +42,9 @@ LLAMAS = {
     "llama.LlamaAttention": KnownLayer(),
     "mistral.MistralAttention": KnownLayer(window_owner="config"),
     "gpt_oss.GptOssAttention": KnownLayer(window_owner="self", sinks=True),
-    "gemma2.Gemma2Attention": KnownLayer(window_owner="self", fixed=CAPPED_SETTINGS),
+    "gemma2.Gemma2Attention": KnownLayer(window_owner="self", capped=True),
     "gemma3.Gemma3Attention": KnownLayer(
-        window_owner="self", norm="Gemma3RMSNorm", shift=1, fixed=CAPPED_SETTINGS
+        window_owner="self", norm="Gemma3RMSNorm", shift=1, capped=True
     ),
     "qwen2.Qwen2Attention": KnownLayer(window_owner="self"),
     "qwen3.Qwen3Attention": KnownLayer(window_owner="self", norm="Qwen3RMSNorm"),
@@ -55,7 +56,6 @@ CONVERSIONS = {
 FIXED_SETTINGS = {
     "is_causal": (True, "lets no query look at a later key"),
     "is_cross_attention": (False, "looks at the keys of its own sequence"),
-    "attn_logit_softcapping": (None, "puts no cap on scores"),
 }
 # Sizes, labels and dropout, and what is read of every layer: config, head_dim, scaling.
 ATTRIBUTES = {
@@ -110,6 +110,7 @@ def _require_no_extra_parts(attention, known_layer, tensors):
     attributes = {name for name in vars(attention) if not name.startswith("_")}
     attributes -= {*ATTRIBUTES, *known_layer.fixed}
     attributes -= {"sliding_window"} if known_layer.window_owner == "self" else set()
+    attributes -= {"attn_logit_softcapping"} if known_layer.capped else set()
     extras = ", ".join([*(name for name in tensors if name not in used_names), *sorted(attributes)])
     require(
         not extras,

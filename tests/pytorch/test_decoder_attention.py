@@ -27,7 +27,7 @@ from tutorial_lib.pytorch.decoder_attention import (
     DecoderCache,
     Rotation,
     ScoreOptions,
-    rope_frequencies,
+    rotary_frequencies,
     yarn_rotation,
 )
 from tutorial_lib.variants.grouped import GroupedParams
@@ -40,7 +40,7 @@ SINK = np.array([0.5, -1.0, 2.0, 0.0])
 RNG = np.random.default_rng(63)
 X = RNG.standard_normal((B, T, D_MODEL))
 X_T = torch.from_numpy(X)
-FREQUENCIES = rope_frequencies(D_K)
+FREQUENCIES = rotary_frequencies(D_K)
 SHAPES = {"W_Q": (H, D_MODEL, D_K), "W_K": (0, D_MODEL, D_K), "W_V": (0, D_MODEL, D_V)}
 WEIGHTS = {
     G: GroupedParams(
@@ -368,7 +368,7 @@ MISTAKES = {
     ),
     "the other layout of pairs": (
         decoder_attention,
-        "rotate",
+        "apply_rotation",
         lambda old: lambda A, tables, half: old(A, tables, not half),
     ),
     "groups tiled": (DecoderAttention, "_attend_fused", tiled_groups),
@@ -412,7 +412,7 @@ REFUSED = {
         lambda: layer(rotation=Rotation(torch.ones(2))),
         "for d_k=2; expected at most d_k/2 frequencies",
     ),
-    "odd width": (lambda: rope_frequencies(5), "width=5; expected an even number"),
+    "odd width": (lambda: rotary_frequencies(5), "width=5; expected an even number"),
     "window": (lambda: ScoreOptions(window=0), "window=0; expected 1"),
     "axes": (lambda: PLAIN(ROWS[0]), r"X: \(5, 12\); expected \(B, T, 12\) with T >= 1"),
     "no token": (lambda: PLAIN(ROWS[:, :0]), r"X: \(2, 0, 12\); expected"),

@@ -63,7 +63,7 @@ class ScoreOptions:
             raise ValueError(f"window={self.window}; expected 1, the query's own key, or more.")
 
 
-def rope_frequencies(width, base=10_000.0):
+def rotary_frequencies(width, base=10_000.0):
     """Return the frequencies for heads of which `width` entries are rotated: (width/2,) float64."""
     if width % 2:
         raise ValueError(f"width={width}; expected an even number, since entries turn in pairs.")
@@ -76,7 +76,7 @@ def yarn_rotation(width, base, factor, trained_length):
     Pairs that turn 32 times or more in `trained_length` tokens stay, those that turn once or less
     are slowed by `factor`, the others in between. Source: Peng et al. (2024), sections 3.2 and 3.4.
     """
-    frequencies = rope_frequencies(width, base)
+    frequencies = rotary_frequencies(width, base)
     turns = torch.tensor([32.0, 1.0], dtype=torch.float64)
     pairs = torch.log(trained_length / (turns * 2 * torch.pi)) * width / (2 * math.log(base))
     first, last = max(pairs[0].floor().item(), 0), min(pairs[1].ceil().item(), width - 1)
@@ -85,7 +85,7 @@ def yarn_rotation(width, base, factor, trained_length):
     return Rotation(frequencies, half=True, stretch=0.1 * math.log(factor) + 1)
 
 
-def rotate(A, tables, half):
+def apply_rotation(A, tables, half):
     """Rotate queries or keys, (B, heads, T, d_k), by tables of cosines and sines, (B, 1, T, n)."""
     cos, sin = tables
     turning, rest = A.split([2 * cos.shape[-1], A.shape[-1] - 2 * cos.shape[-1]], dim=-1)
@@ -297,7 +297,7 @@ class DecoderAttention(nn.Module):
             Q, K = (norm(A.to(norm.weight.dtype)).to(A.dtype) for norm, A in normed)
         if self.rotation is not None:
             tables = self._rotary_tables(index.clamp(min=0), Q.dtype)
-            Q, K = (rotate(A, tables, self.rotation.half) for A in (Q, K))
+            Q, K = (apply_rotation(A, tables, self.rotation.half) for A in (Q, K))
         return Q, K, V
 
     def _rotary_tables(self, positions, dtype):

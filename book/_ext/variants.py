@@ -10,10 +10,10 @@ from book._ext.exhibits import cells, small_map
 from book._ext.models import STEPS
 from tools.chapters import FOLDER, pages
 
-HEADER = "| variant | what changes on the map | what gives the layer back |"
-SHOWN = "| variant, chapter | what changes on the map | what gives the layer back |"
+HEADER = "| variant | what changes on the map | its line | what gives the layer back |"
+SHOWN = HEADER.replace("variant", "variant, chapter", 1)
 STEP = re.compile(r"\b(embed|project|score|mix|concat)s?\b")
-RULE = re.compile(r"\|(\s*:?-+:?\s*\|){3}")
+RULE = re.compile(r"\|(\s*:?-+:?\s*\|){4}")
 BUILT = re.compile(r"\[(?P<name>[^\]]+)\]\(#[^\s)]+\)")
 # A link of a chapter, to itself or to another.
 INSIDE = re.compile(r"\]\((?=#)")
@@ -25,7 +25,7 @@ class VariantsError(ValueError):
 
 
 def rows(page) -> dict[str, list[str]]:
-    """Return the variants of a chapter, {name: its three cells}, from the table in its Recap.
+    """Return the variants of a chapter, {name: its four cells}, from the table in its Recap.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def rows(page) -> dict[str, list[str]]:
         )
     rule, *below = lines[places[0] + 1 :] or [""]
     if not RULE.fullmatch(rule.strip()):
-        raise VariantsError(f"{page.name} has {rule!r} below {HEADER}; expected |---|---|---|.")
+        raise VariantsError(f"{page.name} has {rule!r} below {HEADER}; expected |---|---|---|---|.")
     return read(page.name, below)
 
 
@@ -52,16 +52,16 @@ def is_text(cell) -> bool:
 
 
 def read(chapter, lines) -> dict[str, list[str]]:
-    """Return the rows of a table up to its end, {name: its three cells}."""
+    """Return the rows of a table up to its end, {name: its four cells}."""
     found = {}
     for line in lines:
         if not line.startswith("|"):
             break
         row = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
-        built = BUILT.fullmatch(row[0]) if len(row) == 3 and all(row) else None
+        built = BUILT.fullmatch(row[0]) if len(row) == 4 and all(row) else None
         if not built or built["name"] in found:
             raise VariantsError(
-                f"{chapter} has the row {line!r} in its table of variants; expected three cells, "
+                f"{chapter} has the row {line!r} in its table of variants; expected four cells, "
                 f"the first a link such as [KV cache](#build), with a name that is not there yet."
             )
         found[built["name"]] = row
@@ -71,7 +71,7 @@ def read(chapter, lines) -> dict[str, list[str]]:
 
 
 def every_row(chapters) -> dict:
-    """Return the variants of chapters, in order, {name: (chapter, its three cells)}.
+    """Return the variants of chapters, in order, {name: (chapter, its four cells)}.
 
     Raises
     ------
@@ -100,10 +100,11 @@ def small_bar(name, change) -> str:
 
 def table(chapters) -> list[str]:
     """Return the lines of the table of all variants, each row with the way to its chapter."""
-    lines = [SHOWN, "|---|---|---|"]
-    for name, (page, (first, change, limit)) in every_row(chapters).items():
+    lines = [SHOWN, "|---|---|---|---|"]
+    for name, (page, (first, change, code, limit)) in every_row(chapters).items():
         home = f"../{FOLDER}{page.name}.ipynb"
-        line = f"| {first}, [{page.number}]({home}) | {small_bar(name, change)}{change} | {limit} |"
+        changed = f"{small_bar(name, change)}{change}"
+        line = f"| {first}, [{page.number}]({home}) | {changed} | {code} | {limit} |"
         line = BESIDE.sub(f"](../{FOLDER}", line)
         lines.append(INSIDE.sub(f"]({home}", line))
     return lines

@@ -1,5 +1,6 @@
 """The table of variants: each row of a chapter has its limit, and each limit its row."""
 
+import ast
 import importlib
 import inspect
 import json
@@ -16,9 +17,10 @@ CHAPTERS = [page for page in pages() if page.has_variants]
 PART = "Part III: Inference and variants"
 ADD = "add it to LIMITS in a module of tests/library/variants, with its first test"
 ROW = "add it to the table in the Recap of its chapter"
-RULE = "|---|---|---|"
-CACHE = "| [KV cache](#build) | *project* keeps `K` \\| `V` | T steps, see [06](06_x.ipynb#idea) |"
-PAGES = "| [Pages](#round-3-pages) | nothing | $x = 1$ [again](#check) |"
+RULE = "|---|---|---|---|"
+KEEPS = "*project* keeps `K` \\| `V`"
+CACHE = f"| [KV cache](#build) | {KEEPS} | `K = V` | T steps, see [06](06_x.ipynb#idea) |"
+PAGES = "| [Pages](#round-3-pages) | nothing | `X` | $x = 1$ [again](#check) |"
 
 
 def limits():
@@ -103,9 +105,9 @@ def test_rows_come_from_the_recap_and_their_links_lead_to_the_chapter(plant):
     assert table([page])[2:] == [
         f"| [KV cache]({home}#build), [14]({home}) "
         f"| {small_bar('', 'project')}*project* keeps `K` \\| `V` "
-        f"| T steps, see [06](../{FOLDER}06_x.ipynb#idea) |",
+        f"| `K = V` | T steps, see [06](../{FOLDER}06_x.ipynb#idea) |",
         f"| [Pages]({home}#round-3-pages), [14]({home}) "
-        f"| {small_bar('', '')}nothing | $x = 1$ [again]({home}#check) |",
+        f"| {small_bar('', '')}nothing | `X` | $x = 1$ [again]({home}#check) |",
     ]
 
 
@@ -116,15 +118,21 @@ FAULTS = {
         "14_kv_cache has 0 tables of variants in its Recap; expected one, with the header | vari",
     ),
     "two tables": ([HEADER, RULE, CACHE, "", HEADER, RULE, PAGES], "has 2 tables of variants"),
-    "no rule": ([HEADER, CACHE], "has '| [KV cache](#build) .* below .*; expected |---|---|---|."),
-    "nothing below": ([HEADER], "has '' below .*; expected |---|---|---|."),
+    "no rule": (
+        [HEADER, CACHE],
+        "has '| [KV cache](#build) .* below .*; expected |---|---|---|---|.",
+    ),
+    "nothing below": ([HEADER], "has '' below .*; expected |---|---|---|---|."),
     "no row": ([HEADER, RULE, "", CACHE], "has no row in its table of variants; expected one or"),
-    "two cells": ([HEADER, RULE, "| [Pages](#build) | nothing |"], "expected three cells"),
-    "four cells": ([HEADER, RULE, "| [Pages](#build) | a | b | c |"], "expected three cells"),
-    "an empty cell": ([HEADER, RULE, "| [Pages](#build) | | b |"], "expected three cells"),
-    "no link": ([HEADER, RULE, "| Pages | a | b |"], "the first a link such as [KV cache](#build)"),
+    "three cells": ([HEADER, RULE, "| [Pages](#build) | a | b |"], "expected four cells"),
+    "five cells": ([HEADER, RULE, "| [Pages](#build) | a | b | c | d |"], "expected four cells"),
+    "an empty cell": ([HEADER, RULE, "| [Pages](#build) | | b | c |"], "expected four cells"),
+    "no link": (
+        [HEADER, RULE, "| Pages | a | b | c |"],
+        "the first a link such as [KV cache](#build)",
+    ),
     "a link away": (
-        [HEADER, RULE, "| [Pages](12_flash.ipynb#build) | a | b |"],
+        [HEADER, RULE, "| [Pages](12_flash.ipynb#build) | a | b | c |"],
         "the first a link such as [KV cache](#build)",
     ),
     "a name twice": ([HEADER, RULE, CACHE, CACHE], "with a name that is not there yet"),
@@ -140,6 +148,16 @@ def test_table_out_of_form_is_told_in_one_sentence(plant, lines, words):
     assert end.rpartition(".*")[2] in str(caught.value)
     assert str(caught.value).startswith("14_kv_cache has ")
     assert "\n" not in str(caught.value)
+
+
+def test_the_line_of_a_variant_calls_functions_that_its_chapter_builds():
+    for name, (page, (_, _, line, _)) in every_row(CHAPTERS).items():
+        assert line[0] == line[-1] == "`", name
+        calls = [
+            node.func for node in ast.walk(ast.parse(line[1:-1])) if isinstance(node, ast.Call)
+        ]
+        built = {call.id for call in calls if isinstance(call, ast.Name)}
+        assert all(f"def {function}(" in page.path.read_text("utf-8") for function in built), name
 
 
 def test_one_name_in_two_chapters_is_told(plant):

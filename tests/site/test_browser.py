@@ -17,10 +17,10 @@ OPAQUE_OUTPUTS = """() => [...document.querySelectorAll('.cell_output .text_html
 FAINT = """() => {
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
   const known = new Map();
-  const light = (css, under) => {
-    const key = css + under;
+  const light = (...paints) => {
+    const key = paints.join();
     if (!known.has(key)) {
-      for (const paint of [under, css]) {
+      for (const paint of paints) {
         canvas.fillStyle = paint;
         canvas.fillRect(0, 0, 1, 1);
       }
@@ -30,9 +30,11 @@ FAINT = """() => {
     }
     return known.get(key);
   };
-  const ground = (e) => {
+  // The papers below a text: an opaque one, and the tints that lie on it.
+  const grounds = (e) => {
     const css = getComputedStyle(e).backgroundColor;
-    return /rgba|\\//.test(css) && e.parentElement ? ground(e.parentElement) : css;
+    if (css == "rgba(0, 0, 0, 0)" && e.parentElement) return grounds(e.parentElement);
+    return /rgba|\\//.test(css) && e.parentElement ? [...grounds(e.parentElement), css] : [css];
   };
   const found = {read: 0, faint: {}};
   for (const e of document.querySelectorAll('body *:not(svg *, math *, script, style)')) {
@@ -41,11 +43,11 @@ FAINT = """() => {
     const style = getComputedStyle(e);
     const size = parseFloat(style.fontSize);
     const needed = size >= 24 || (size >= 18.66 && style.fontWeight >= 700) ? 3 : 4.5;
-    const paper = ground(e);
-    const [a, b] = [light(style.color, paper), light(paper, paper)].sort((x, y) => y - x);
+    const papers = grounds(e);
+    const [a, b] = [light(...papers, style.color), light(...papers)].sort((x, y) => y - x);
     const ratio = (a + 0.05) / (b + 0.05);
     found.read += 1;
-    if (ratio < needed) found.faint[`${e.className}: ${style.color} on ${paper}`] = ratio;
+    if (ratio < needed) found.faint[`${e.className}: ${style.color} on ${papers}`] = ratio;
   }
   return found;
 }"""

@@ -130,9 +130,15 @@ def code_cells(name):
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
+def is_for_colab(node) -> bool:
+    """Whether a statement does something in Colab only."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "'google.colab' in sys.modules"
+
+
 def prepares(cell) -> bool:
-    """Whether a cell does nothing but import, and name a constant or two."""
+    """Whether a cell, apart from Colab, only imports, and names a constant or two."""
     body = ast.parse("".join(cell["source"])).body
+    body = [node for node in body if not is_for_colab(node)]
     imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
     constants = [
         node

@@ -1,5 +1,7 @@
 """Which heads chapter 25 names, and what it says of them, computed from its results file."""
 
+from collections import defaultdict
+
 import numpy as np
 
 from tutorial_lib.records import record
@@ -172,9 +174,29 @@ def smaller_one():
 
 
 def first_in_composition():
-    """The head that composes most with the best matcher, and its score."""
-    name, score = measured("composition", best_matcher(), "best")[0]
-    return [name, round(score, 3)]
+    """The head that composes most with the best matcher."""
+    return measured("composition", best_matcher(), "best")[0][0]
+
+
+def score_without_the_first():
+    """The best matcher's score where its keys do not read that head."""
+    path = measured("induction", "paths", best_matcher(), first_in_composition())
+    return round(path["keys"]["mean"], 2)
+
+
+def scores_of_the_matchers():
+    """The four highest induction scores."""
+    scores = np.array(measured("induction", "scores", "induction", "mean"))
+    return np.sort(scores, axis=None)[:-5:-1].round(2).tolist()
+
+
+def matchers_of_one_group():
+    """Those of the four that share one KV head, which three heads of a layer do."""
+    groups = defaultdict(list)
+    for name in _best_matchers():
+        layer, head = map(int, name.split("."))
+        groups[layer, head // 3].append(name)
+    return max(groups.values(), key=len)
 
 
 def second_negative():
@@ -199,12 +221,11 @@ def weight_on_the_subject():
 
 LABELS = {
     matcher: (
-        "with the keys of head 17.4",
-        "read by the keys of head 17.4",
         "score of 17.4",
         "composition with 17.4",
     ),
     rival: ("head 11.1",),
+    best_matcher: ("composition with 18.6",),
     number_head: ("weights of head 26.0", "verb, 26.0 patched", "26.0, by its mean"),
     feeder: ("copy without 16.0",),
     suppressor: ("head 23.3 gives John",),

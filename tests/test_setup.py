@@ -432,7 +432,7 @@ def test_the_blas_lane_fails_with_the_first_that_fails_and_repeats_no_run_that_p
     values = (("A", "B"), ("c",), ("d",), ("",), ("1",))
     factors = dict(zip(blas_matrix.OPTIONS, values, strict=True))
     monkeypatch.setattr(blas_matrix, "LOG", tmp_path / "log")
-    monkeypatch.setattr(blas_matrix, "factors_here", lambda most: factors)
+    monkeypatch.setattr(blas_matrix, "factors_here", lambda most, tell: factors)
     monkeypatch.setattr(blas_matrix, "probe", lambda run: [run["OPENBLAS_CORETYPE"], 1, "c", True])
     monkeypatch.setattr(blas_matrix, "commit", lambda: commit)
     only_b = 'import os, sys; sys.exit(os.environ["OPENBLAS_CORETYPE"] == "A")'

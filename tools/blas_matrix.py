@@ -16,6 +16,7 @@ bench` before a record is done, by `--most 3`.
 
 import itertools
 import json
+import logging
 import os
 import platform
 import shutil
@@ -146,27 +147,28 @@ def why_left_out(kernel: str) -> str:
     return "" if used[3] else "it gives wrong products"
 
 
-def usable(kernels):
-    """Yield the kernels that can be used here, and print which ones are left out."""
+def usable(kernels, tell):
+    """Yield the kernels that can be used here, and tell which ones are left out."""
     for kernel in kernels:
         reason = why_left_out(kernel)
         if reason:
-            report(f"{kernel} is left out: {reason}")
+            tell(f"{kernel} is left out: {reason}")
         else:
             yield kernel
 
 
-def factors_here(most: int | None = None) -> dict[str, tuple]:
+def factors_here(most: int, tell) -> dict[str, tuple]:
     """Return the settings that this processor can run, those that it chooses itself first.
 
     Parameters
     ----------
-    most : number of kernels to look for; by default all
+    most : number of kernels to look for
+    tell : called with a line for each kernel that is left out
     """
     machine = platform.machine().lower().replace("amd64", "x86_64")
     own, _, best, _ = probe({"OMP_NUM_THREADS": "1"})
     others = [kernel for kernel in KERNELS.get(machine, ()) if kernel != own]
-    kernels = tuple(itertools.islice(usable([own, *others]), most))
+    kernels = tuple(itertools.islice(usable([own, *others], tell), most))
     known = TORCH.get(machine, (best,))
     instructions = known[known.index(best) :] if best in known else (best,)
     of_mkl, without = MKL.get(machine, ("",)), WITHOUT.get(machine, ("",))
@@ -180,7 +182,8 @@ def other_processors() -> dict[str, dict[str, str]]:
     -------
     variables : of the environment, by the settings in words
     """
-    return {words(run): variables(run) for run in covering(factors_here(FEW_RUNS), FEW_RUNS)[1:]}
+    factors = factors_here(FEW_RUNS, tell=logging.getLogger(__name__).debug)
+    return {words(run): variables(run) for run in covering(factors, FEW_RUNS)[1:]}
 
 
 def commit() -> str:
@@ -224,7 +227,7 @@ def main(arguments: list[str]) -> int:
     most, command = MOST_RUNS, arguments
     if arguments[0] == "--most":
         most, command = int(arguments[1]), arguments[2:]
-    factors = factors_here(most)
+    factors = factors_here(most, tell=report)
     if len(factors["OPENBLAS_CORETYPE"]) < 2:
         report("At least two kernels are needed: x86_64 or aarch64, and NumPy with OpenBLAS.")
         return 1

@@ -17,6 +17,7 @@ from tools.chapters import FOLDER, ROOT, ContentsError, page
 from tutorial_lib.records import page_of_room
 
 ROOMS = ROOT / "src" / "tutorial_lib" / "practice"
+FAILURES = re.compile(r"^=+ (?:FAILURES|ERRORS) =+$", re.MULTILINE)  # below the dots of pytest
 BY_HAND = re.compile(r"^[A-Z]+\d+ (?!\[\*\])", re.MULTILINE)  # what ruff reports and cannot mend
 LONG_LINES = """\
 E501: `make format` splits no text. Write it as two strings, one a line, the space inside the first:
@@ -74,11 +75,14 @@ def check(name, command):
     quiet = os.environ | {"NO_COLOR": "1"}
     building = subprocess.Popen(module, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=quiet)
     tests = [*command, "-k", name, *TESTS, str(page(name).path.relative_to(ROOT))]
-    red = subprocess.run(tests, cwd=ROOT, check=False).returncode
+    run = subprocess.run(tests, cwd=ROOT, check=False, capture_output=True, text=True)
+    if run.returncode:
+        begin = FAILURES.search(run.stdout)
+        print(f"{run.stdout[begin.start() if begin else 0 :]}{run.stderr}")
     _, warnings = building.communicate()
     if building.returncode:
         print(f"Correct in the text what the page's build warns of:\n{readable(warnings)}")
-    return ["a test"] * bool(red) + ["the page"] * bool(building.returncode) + style()
+    return ["a test"] * bool(run.returncode) + ["the page"] * bool(building.returncode) + style()
 
 
 def style():

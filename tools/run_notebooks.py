@@ -100,14 +100,13 @@ def name_cells(cells):
         seen.add(cell["id"])
 
 
-def execute(notebook, folder, *, report=print, variables=SETTINGS):
+def execute(notebook, folder, *, variables=SETTINGS):
     """Run every cell in a fresh kernel.
 
     Parameters
     ----------
     notebook : NotebookNode, not modified
     folder : the kernel's working directory
-    report : called with one line before each cell
     variables : of the kernel's environment
 
     Returns
@@ -133,8 +132,6 @@ def execute(notebook, folder, *, report=print, variables=SETTINGS):
     with client.setup_kernel(env=os.environ | variables, cleanup_kc=True):
         for index, cell in enumerate(notebook.cells):
             if cell.cell_type == "code":
-                first_line = cell.source.partition("\n")[0]
-                report(f"  {index + 1:>3} of {len(notebook.cells)}  {first_line[:70]}")
                 run_cell(client, cell, index)
     return normalise(notebook)
 
@@ -229,10 +226,9 @@ def refresh(path, *, others=None, report=print):
     """
     report(path.stem)
     before = path.read_text(encoding="utf-8")
-    executed = execute(read(before), path.parent, report=report)
+    executed = execute(read(before), path.parent)
     for processor, variables in (others or {}).items():
-        report(f"  again as another processor: {processor}")
-        again = execute(read(before), path.parent, report=_silent, variables=SETTINGS | variables)
+        again = execute(read(before), path.parent, variables=SETTINGS | variables)
         require_steady(executed, again, processor)
     after = dumps(executed)
     if after != before:
@@ -275,10 +271,6 @@ def require_steady(executed, again, processor):
             "the border of its rounding, that has one value where others are equal, and whose "
             "logarithm is not that of an error."
         )
-
-
-def _silent(line):
-    """Report nothing."""
 
 
 def left(lines, what):

@@ -431,7 +431,9 @@ def _task(kind, parts):
 def _exercises(name, parts):
     found = exercises(parts)
     numbers = EXERCISE.findall(prose(parts, "Exercises"))
-    if len(found) not in EXERCISES or numbers != [str(n + 1) for n in range(len(found))]:
+    if len(found) > EXERCISES[-1]:
+        yield f"has {len(found)} exercises, more than {EXERCISES[-1]}: replace one, do not add one"
+    elif len(found) not in EXERCISES or numbers != [str(n + 1) for n in range(len(found))]:
         yield f"exercises are numbered {numbers}: number them from 1, 2 to {EXERCISES[-1]} of them"
     puzzles = [p for p in parts if p.kind == "code" and p.text.startswith("parsons(")]
     inside = [p for p in puzzles if p.section == "Exercises"]

@@ -16,7 +16,7 @@ NAMES = [page.name for page in pages()]
 FIRST_REVIEW, *_ = (page.name for page in pages() if page.closes)
 EDITS = """
 add ask begin break change copy correct cut do draw exchange give leave let link make move name
-number order print remove say show split take write
+number order print remove replace say show split take write
 """
 QUESTIONS_A_CHAPTER = 2  # of a review
 QUESTIONS_BACK = 4  # of a review, to earlier parts

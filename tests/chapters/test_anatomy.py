@@ -92,6 +92,12 @@ def long(lines):
     return code("long", "\n".join(f"x = {n}" for n in range(lines)))
 
 
+def crowd(notebook):
+    """Give the chapter five exercises."""
+    for n in (3, 4, 5):
+        add(text(f"task-{n}", f"**Exercise {n}: more.** Add one."), "quiz")(notebook)
+
+
 def grow(notebook):
     """Make half of the cells longer than the median allows."""
     for cell in notebook.cells:
@@ -141,6 +147,7 @@ CHANGES = {
     "no source": (edit("myth", "https://arxiv.org/abs/", ""), "a link to a source"),
     "no measurement": (clear("measured"), "measures nothing"),
     "one exercise": (edit("task", "**Exercise 2: with a bias.**", "Also:"), "numbered ['1']"),
+    "five exercises": (crowd, "has 5 exercises, more than 4: replace one"),
     "numbers out of order": (edit("task", "Exercise 2", "Exercise 3"), "numbered ['1', '3']"),
     "no Parsons problem": (drop("parsons"), "need one Parsons"),
     "Parsons problem elsewhere": (move("parsons", "measured"), "need one Parsons"),

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.practice.rooms import BY_BEHAVIOUR, ROOMS, checked_in
+from tests.practice.variants import VARIANTS
 from tools import build_page, chapter
 from tools.chapter import laid_out, lay_out, main
 from tools.chapters import ROOT
@@ -97,6 +99,14 @@ def test_last_line_says_how_it_went_and_where_the_page_is(monkeypatch, capsys, w
     assert f"_build/chapter/notebooks/{NAME}.html" in last
 
 
+@pytest.mark.parametrize("page", ROOMS)
+def test_a_check_has_seen_another_right_answer(page):
+    room = ROOMS[page]
+    names = checked_in(room) - BY_BEHAVIOUR - {name for name, _, _ in VARIANTS}
+    told = f"write one in tests/practice/variants/{room.__name__.split('.')[-2]}.py"
+    assert not names, f"no right answer in another form is handed to {sorted(names)}: {told}"
+
+
 def test_a_cell_that_fails_ends_the_command(monkeypatch):
     monkeypatch.setattr(chapter, "lay_out", lambda name: "already laid out")
     monkeypatch.setattr(chapter.run_notebooks, "main", lambda names: 1)
@@ -106,6 +116,7 @@ def test_a_cell_that_fails_ends_the_command(monkeypatch):
 
 LONG = "E501 Line too long (126 > 100)\n --> notebooks/05.ipynb:cell 12:18:101"
 UNUSED = "F401 [*] `os` imported but unused\n --> tools/chapter.py:1:8"
+PYTEST = "........F [100%]\n==== FAILURES ====\nthe text says 10\n"
 WARNING = f"{ROOT}/notebooks/{NAME}.ipynb:40006: WARNING: target not found: 'nope' [myst]"
 
 
@@ -129,7 +140,7 @@ def test_tests_page_and_style_are_asked_and_what_the_build_warns_of_is_shown(
     def run(command, **options):
         ran.append(command)
         if "ruff" not in command:
-            return SimpleNamespace(returncode=red)
+            return SimpleNamespace(returncode=red, stdout=PYTEST * red, stderr="")
         stdout = f"{LONG}\n" * (styled in command and "--check" not in command)
         return SimpleNamespace(returncode=int(styled in command), stdout=stdout, stderr="")
 
@@ -138,7 +149,10 @@ def test_tests_page_and_style_are_asked_and_what_the_build_warns_of_is_shown(
     assert chapter.check(NAME, ["pytest"]) == says
     assert ran[0] == ["pytest", "-k", NAME, *chapter.TESTS, f"notebooks/{NAME}.ipynb"]
     warned = f"notebooks/{NAME}.ipynb, cell 4: WARNING: target not found: 'nope' [myst]\n"
-    assert (warned in capsys.readouterr().out) is bool(built)
+    printed = capsys.readouterr().out
+    assert (warned in printed) is bool(built)
+    assert printed.startswith("==== FAILURES ====\nthe text says 10" if red else printed[:1])
+    assert ".F" not in printed
 
 
 @pytest.mark.parametrize(

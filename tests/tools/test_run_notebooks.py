@@ -57,12 +57,11 @@ def test_outputs_are_refreshed_and_a_second_run_leaves_the_bytes(tmp_path, capsy
     assert path.read_bytes() == first
     assert os.listdir(tmp_path) == ["messy.ipynb"]
     printed = capsys.readouterr().out.splitlines()
-    assert printed[:3] == ["messy", "    2 of 3  import sys", "    3 of 3  import os"]
     compared = ["  2 of 3 cells show something else than was stored. Is each change meant?"]
     compared += ["    cell 2 (id streams)  import sys", "    -old", "    +a", "    +b"]
-    assert printed[3:9] == ["  refreshed", *compared]
+    assert printed[:7] == ["messy", "  refreshed", *compared]
     second = printed[len(printed) // 2 :]
-    assert second[3:9] == ["  unchanged", *compared], "with the last commit, not the last run"
+    assert second[:7] == ["messy", "  unchanged", *compared], "since the last commit, not run"
 
     notebook = json.loads(first)
     assert notebook["metadata"] == METADATA
@@ -106,7 +105,7 @@ print(float((A @ A @ A @ A)[0, :9].sum()))
 """
 
 
-def test_an_output_that_rounding_decides_is_refused_with_its_cell_and_both_values(tmp_path, capsys):
+def test_an_output_that_rounding_decides_is_refused_with_its_cell_and_both_values(tmp_path):
     cells = [code("steady", "print(1 / 3)"), code("rounded", ROUNDED)]
     path = stored(tmp_path / "planted.ipynb", new_notebook(cells=cells))
     before = path.read_bytes()
@@ -120,7 +119,7 @@ def test_an_output_that_rounding_decides_is_refused_with_its_cell_and_both_value
     assert path.read_bytes() == before
     cells[1].source = ROUNDED.replace("float(", "round(").replace(".sum())", ".sum(), 4)")
     run_notebooks.refresh(stored(path, new_notebook(cells=cells)), others=others)
-    assert capsys.readouterr().out.count("again as another processor") > len(others)
+    assert path.read_bytes() != before
 
 
 def test_chapters_are_run_as_other_processors_too_and_a_file_given_by_its_path_is_not(

@@ -44,6 +44,11 @@ def padded_in_place(ids, E, P, pad_id):
     return X
 
 
+def wavelengths_by_rotations(T, wavelengths):
+    turns = np.exp(2j * np.pi * np.outer(np.arange(T), 1 / wavelengths))
+    return np.stack([turns.imag, turns.real], axis=-1).reshape(T, -1)
+
+
 VARIANTS = [
     ("embed", "one-hot product", embed_one_hot),
     ("embed", "take", embed_by_take),
@@ -52,6 +57,7 @@ VARIANTS = [
     ("embed_padded", "in place on its own copy", padded_in_place),
     ("sinusoidal_positions", "loop", sinusoids_by_loop),
     ("sinusoidal_positions", "complex rotations", sinusoids_complex),
+    ("positions_from_wavelengths", "complex rotations", wavelengths_by_rotations),
     ("is_equivariant", "np.bool_", lambda f, X, o: np.allclose(f(X[o]) - f(X)[o], 0) & np.True_),
     ("is_equivariant", "array", lambda f, X, o: np.array(np.allclose(f(X[o]), f(X)[o]))),
 ]

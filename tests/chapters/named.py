@@ -11,13 +11,18 @@
 | `coursework.grader.judge:MOST_S` | a constant of a module |
 | `= 2 * causal_mask(4).sum()` | an expression; its names are in NAMESPACE |
 | `= fraction_of_verbs()` | a function of the page's module in `values/` |
+
+Names of heads in the labels and captions of code stand in HEADS of the page's module: a piece of
+the label, and a function that returns its names in their order.
 """
 
 import ast
 import importlib
 import inspect
+import io
 import math
 import re
+import tokenize
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
@@ -45,6 +50,12 @@ ENTRY = re.compile(
 )
 LIST = re.compile(rf"[(\[]?(?:{ENTRY.pattern})(?:,? (?:{ENTRY.pattern}))+[)\]]?")
 FOUND = {"✓": 1, "·": 0}
+HEAD = r"\d{1,2}\.\d(?!\w|\.\d)"  # 1.2 is head 2 of layer 1
+JOINT = r"(?:\s*,)?\s+(?:and|or|to|nor)\s+|\s*,\s+"
+BARE = re.compile(
+    rf"(?<![\w./^_−-]){HEAD}(?!\s*(?:%|(?:nats?|millinats|bits?|times|ms|s)\b)|,\d{{3}})"
+)
+LISTED = re.compile(rf"\bheads?\s+{HEAD}(?:(?:{JOINT}){HEAD})*", re.IGNORECASE)
 
 
 class Missing(Exception):
@@ -88,6 +99,72 @@ def is_settled(reference):
     match = DATA.fullmatch(reference)
     of_data = match and match["name"] not in ("code", "bank") and "." not in match["name"]
     return bool(PRINTED.fullmatch(reference) or of_data)
+
+
+def heads_in(value):
+    """Return the names of heads that a value is, in groups: a pair, or one name; else none."""
+    if isinstance(value, set | frozenset):
+        value = sorted(value)
+    groups = np.atleast_1d(np.asarray(value, dtype=object))
+    rows = groups.reshape(len(groups), -1) if groups.size else groups.reshape(0, 1)
+    names = all(isinstance(name, str) and re.fullmatch(HEAD, name) for name in rows.ravel())
+    return [tuple(row) for row in rows] if names else []
+
+
+def label_faults(cells, heads):
+    """Yield a sentence for each label in code that names a head and is not in HEADS, or not so.
+
+    Parameters
+    ----------
+    cells : all cells of a page; where none names a head, 0.9 in a label is a number
+    heads : its HEADS, a function for each piece of a label
+    """
+    if not any(LISTED.search(cell.source) for cell in cells):
+        return
+    cells = [cell for cell in cells if cell.cell_type == "code"]
+    shown = [(cell.id, label) for cell in cells for label in labels(cell.source)]
+    whole = {label for _, label in shown}
+    for piece, function in heads.items():
+        meant, given = sorted(x for x in whole if _means(piece, x, whole)), function()
+        given = [given] if isinstance(given, str) else list(given)
+        if not any(piece in cell.source for cell in cells):
+            yield f"no code has {piece!r}, which HEADS names: remove it, or copy it from the code"
+        elif len(meant) > 1:
+            yield f"{piece!r} of HEADS stands in {meant}: write a longer piece of each"
+        elif BARE.findall(piece) != given:
+            yield f"the code says {piece!r}, and HEADS gives {', '.join(given)}: correct either"
+    for cell, label in shown:
+        pieces = [re.escape(piece) for piece in heads if _means(piece, label, whole)]
+        rest = re.sub("|".join(pieces), " ", label) if pieces else label
+        for name in BARE.findall(rest):
+            yield (
+                f"cell {cell}: nothing says why {label!r} names head {name}: add a piece of it "
+                f"that has the name to HEADS of the page's module in {VALUES}/, with its function"
+            )
+
+
+def _means(piece, label, whole):
+    """Whether a piece is of a label; one that is itself a whole label is of that one alone."""
+    return piece == label if piece in whole else piece in label
+
+
+def labels(source):
+    """Return the remarks and texts of code that name a head; "1.2" alone is a key."""
+    if re.search(r"^[%!]", source, re.MULTILINE):
+        return []
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    found = [t.string for t in tokens if t.type == tokenize.COMMENT and LISTED.search(t.string)]
+    for node in _nodes(source):
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and re.search("[a-z]", text) and BARE.search(text):
+            found.append(text)
+    return found
+
+
+def heads_of(page):
+    """Return HEADS of a page's module of values; without one, none."""
+    name = f"{VALUES.replace('/', '.')}.{module_of(page)}"
+    return getattr(importlib.import_module(name), "HEADS", {}) if values_of(page) else {}
 
 
 @cache

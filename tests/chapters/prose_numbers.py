@@ -5,8 +5,13 @@ a tuple of whole numbers, and a count of the book's own (chapters, questions, po
 equality, which is evaluated, or have a comment right behind them that names their value, as in
 `0.583<!-- "mean top weight"[0, 2] -->`, see `named.py`. Several numbers may share a comment, in
 their order: `0.31 to 0.45<!-- "low"; "high" -->`. A comment whose value is True states something
-without a number. In the reasons of a bank, a number of their own question needs none. What proves
-the name of a head, such as 1.2, is said in `head_names.py`.
+without a number. In the reasons of a bank, a number of their own question needs none.
+
+The name of a head, such as 1.2 for head 2 of layer 1, is a number too. It is proved by a comment
+that gives this name, or behind the last of several by one that gives them all, a list in any order
+and a pair as it is: `heads 1.0 and 1.3<!-- = heads_that_copy() -->`; or by the label of a number in
+its sentence, as `1.00<!-- "layer 1"["attractor", "1.2"] -->` for 1.2, of several in their order. A
+head of an invented model has `head 2.3<!-- of an example -->`, in a bank once, in the question.
 """
 
 import ast
@@ -17,8 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from tests.chapters.equalities import PARTS, equalities, false_equalities, formulas
-from tests.chapters.head_names import EXAMPLE, LISTED, Proofs, given_by
-from tests.chapters.named import Missing, is_settled, value_of
+from tests.chapters.named import HEAD, LISTED, Missing, heads_in, is_settled, value_of
 from tests.chapters.pages import tags
 from tools.minutes import SAID
 
@@ -54,6 +58,12 @@ TUPLE = re.compile(r"\([-−]?\d+(?:,\s?[-−]?\d+)+\)")
 AT_MOST = re.compile(r"\b(?:less than|fewer than|under|below|at most|up to|within)\s*$", re.I)
 AT_LEAST = re.compile(r"\b(?:more than|over|above|at least)\s*$", re.I)
 ROUGHLY = re.compile(r"(?:\b(?:about|around|nearly|roughly|some|almost)|≈)\s*$", re.I)
+
+EXAMPLE = "of an example"
+IS_HEAD = "the name of a head"
+LITERAL = re.compile(rf"=(?:[\s,()\[\]{{}}\"']|{HEAD})+")  # names that nothing computes
+LABEL = re.compile(r"([\"'])(.*?)\1")
+SENTENCE = re.compile(r"[.!?][)*_”]*\s+(?=[(*_“\[]*[A-Z0-9])")
 
 WORDS_SHOWN = 8  # of the text, before and with a number that is wrong
 
@@ -166,9 +176,10 @@ def numbers(text):
     """Return the numbers of a text, in figures and in words, outside code, links and citations."""
     prose = _prose(text)
     # The minutes of a Goal are held by the order of its page.
-    for pattern in (PLACE, LISTED, SAID):
+    for pattern in (PLACE, SAID):
         prose = pattern.sub(_blank, prose)
-    figures = [_number(match, prose) for match in NUMBER.finditer(prose)]
+    heads = [n for found in LISTED.finditer(prose) for n in range(*found.span())]
+    figures = [_number(match, prose, heads) for match in NUMBER.finditer(prose)]
     words = [_word(match, prose) for match in WORD.finditer(prose)]
     return sorted([*figures, *words], key=lambda number: number.start)
 
@@ -191,9 +202,11 @@ def _blank(match):
     return " " * len(match[0])
 
 
-def _number(match, prose):
+def _number(match, prose, heads):
     value, half_place, plain = _read(match)
     needs = "measured" * (not plain or bool(match["unit"]))
+    if match.start() in heads:
+        needs = IS_HEAD
     if match["top"] or match["part"]:
         needs = "a fraction"
     if not needs and value > 2 and COUNTED.match(prose, match.end()):
@@ -237,12 +250,11 @@ def _word(match, prose):
 def _block(passage, block):
     """Return the faults of one paragraph, list item or row of a table."""
     here, proved, at = numbers(block), set(), 0
-    heads = Proofs(_prose(block), passage.free)
     for comment in COMMENT.finditer(block):
         before = [number for number in here if at <= number.start < comment.start()]
         at = comment.end()
         if comment[1].strip() == EXAMPLE:
-            heads.excuse(comment)
+            proved |= {number.start for number in before[-1:]}
             continue
         try:
             found = [
@@ -251,27 +263,89 @@ def _block(passage, block):
             ]
         except Missing as missing:
             yield str(missing)
-            found = []
             proved |= {number.start for number in before[-1:]}
-            heads.excuse(comment)
-        yield from heads.bind(comment, found)
-        values = [
-            (each, ref) for ref, value in found if not given_by(value) for each in _flat(value)
-        ]
-        bound = before[len(before) - len(values) :] if values else []
-        if len(bound) < len(values):
-            yield f"{comment[0]} names {len(values)} numbers; {len(before)} stand before it"
-        for number, (value, reference) in zip(bound, values, strict=False):
-            proved.add(number.start)
-            said = block[: number.start]
-            if reference.startswith("quoted:") and not ROUGHLY.search(said):
-                said = ""  # a limit is quoted as its source has it
-            if not number.is_given_by(value, said, comment[1]):
-                yield _differs(block[: number.end], number, value, reference)
-    proved |= heads.settle()
-    yield from heads.faults()
+            continue
+        for compared in (_compared_heads, _compared_numbers):
+            bound, faults = compared(block, comment, before, found)
+            proved |= {number.start for number in bound}
+            yield from faults
     left = [number for number in here if number.start not in proved]
-    yield from _unproved(passage, block, left)
+    labelled, faults = _compared_labels(block, left)
+    yield from faults
+    free = {number.start for number in left if number.text in passage.free}
+    free |= {number.start for number in labelled}
+    yield from _unproved(passage, block, [n for n in left if n.start not in free])
+
+
+def _compared_numbers(block, comment, before, found):
+    """Return the numbers that a comment gives, and a sentence for each that is another one."""
+    values = [(each, ref) for ref, value in found if not heads_in(value) for each in _flat(value)]
+    before = [number for number in before if number.needs != IS_HEAD]
+    faults, bound = [], before[len(before) - len(values) :] if values else []
+    if len(bound) < len(values):
+        faults.append(f"{comment[0]} names {len(values)} numbers; {len(before)} stand before it")
+    for number, (value, reference) in zip(bound, values, strict=False):
+        said = block[: number.start]
+        if reference.startswith("quoted:") and not ROUGHLY.search(said):
+            said = ""  # a limit is quoted as its source has it
+        if not number.is_given_by(value, said, comment[1]):
+            faults.append(_differs(block[: number.end], number, value, reference))
+    return bound, faults
+
+
+def _compared_heads(block, comment, before, found):
+    """Return the names of heads that a comment gives, and a sentence if they are others."""
+    groups = [group for _, value in found for group in heads_in(value)]
+    if not groups:
+        return [], []
+    names = [number for number in before if re.fullmatch(HEAD, number.text)]
+    bound = names[-sum(map(len, groups)) :]
+    texts, shown = iter([name.text for name in bound]), f"<!-- {comment[1].strip()} -->"
+    told = [tuple(text for _, text in zip(group, texts, strict=False)) for group in groups]
+    if any(LITERAL.fullmatch(reference) for reference, _ in found):
+        return bound, [f"{shown} computes nothing: write a function that finds the head"]
+    if bound and re.search(r"\w", block[bound[-1].end : comment.start()]):
+        return bound, [f"{shown} gives a head: move it right behind the name, or the last name"]
+    if sorted(told) != sorted(groups):
+        said, given = (", ".join(map(" with ".join, filter(None, g))) for g in (told, groups))
+        mend = "correct the names, or, if they are right, the comment or what it names"
+        return bound, [f"the text names {said or 'none'}, but {shown} gives {given}: {mend}"]
+    return bound, []
+
+
+def _compared_labels(block, left):
+    """Return the heads that a label of their own sentence names, and a sentence on wrong order."""
+    proved, faults, start = [], [], 0
+    for end in [*(match.end() for match in SENTENCE.finditer(_prose(block))), len(block)]:
+        labels = [
+            (comment.start(), name)
+            for comment in COMMENT.finditer(block, start, end)
+            for name in re.findall(rf"(?<![\d.]){HEAD}", " ".join(_labels(comment[1])))
+        ]
+        said, start, begin = [name for _, name in labels], end, start
+        names = [n for n in left if begin <= n.start < end and n.text in said]
+        proved += names
+        if not _is_in_order(names, labels):
+            texts = ", ".join(name.text for name in names)
+            faults.append(
+                f"the sentence names head {texts}, and its numbers are of {', '.join(said)}: "
+                "order both alike, or write <!-- = function() --> right behind the names"
+            )
+    return proved, faults
+
+
+def _labels(comment):
+    return [label for _, label in LABEL.findall(comment)]
+
+
+def _is_in_order(names, labels):
+    """Whether each head comes with its number: one by one, or each with the next one behind it."""
+    said = [name for _, name in labels]
+    if len(names) == len(said):
+        return [name.text for name in names] == said
+    last = max((at for at, _ in labels), default=0)
+    behind = [min((at for at, _ in labels if at > name.start), default=last) for name in names]
+    return all((at, name.text) in labels for at, name in zip(behind, names, strict=True))
 
 
 def _differs(before, number, value, reference):

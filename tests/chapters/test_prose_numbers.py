@@ -9,11 +9,25 @@ from nbformat.v4 import new_notebook
 
 from tests.chapters import named
 from tests.chapters.equalities import false_equalities
-from tests.chapters.head_names import examples, heads_of, label_faults
-from tests.chapters.named import NAMESPACE, VALUES, module_of, values_of
-from tests.chapters.pages import NAMES, code_cells, listed, written
+from tests.chapters.named import (
+    NAMESPACE,
+    VALUES,
+    heads_of,
+    label_faults,
+    labels,
+    module_of,
+    values_of,
+)
+from tests.chapters.pages import NAMES, advises, code_cells, listed, written
 from tests.chapters.planted import code, stdout, text
-from tests.chapters.prose_numbers import COMMENT, Passage, chapter_passages, faults
+from tests.chapters.prose_numbers import (
+    COMMENT,
+    EXAMPLE,
+    Passage,
+    chapter_passages,
+    faults,
+    numbers,
+)
 from tests.practice.rooms import ROOMS
 from tools.chapters import ROOT
 from tutorial_lib import records
@@ -55,7 +69,8 @@ def bank_passages(page):
             claims = [question["question"], question.get("why", "")]
             claims += [option["why"] for option in options]
             asked = f"{question['question']} {question.get('answer')}"
-            free = frozenset(examples(question["question"]))
+            of_example = question["question"].rpartition(f"<!-- {EXAMPLE} -->")[0]
+            free = frozenset(number.text for number in numbers(of_example))
             if "computed" not in question:  # else tests compute with the question, and its key
                 claims += [option["text"] for option in options if option.get("correct")]
                 asked = ""
@@ -74,6 +89,114 @@ def test_heads_in_the_labels_of_a_chapter_are_proved(name):
 def test_equalities_of_shapes_in_the_code_hold(name):
     remarks = "\n".join(r for c in code_cells(written(name)) for r in re.findall("#.*", c.source))
     assert false_equalities(remarks) == []
+
+
+HEADED = """\
+weight   (2, 3)
+              1.0   1.2   1.3
+surname      0.94  0.02  0.88
+attractor    0.01  1.00  0.03
+
+without: 0.57
+"""
+HEAD_VALUES = {
+    "finds_the_subject": lambda: "1.2",
+    "of_a_deep_model": lambda: "16.0",
+    "copy": lambda: ["1.0", "1.3"],
+    "near_the_limit": lambda: [("0.0", "1.1")],
+    "match": lambda: [("0.0", "1.0"), ("0.0", "1.3")],
+}
+ONE, TWO = ('1.00<!-- "weight"["attractor", "1.2"] -->', '0.94<!-- "weight"["surname", "1.0"] -->')
+THREE = '0.88<!-- "weight"["surname", "1.3"] -->'
+PROVED_HEADS = [
+    f"It has {TWO}, more than head 1.3 with {THREE}.",
+    "**Head 1.2**<!-- = finds_the_subject() --> and head 16.0<!-- = of_a_deep_model() -->.",
+    "Heads 1.0 and 1.3<!-- = copy() --> copy, and 1.3 and 1.0<!-- = copy() --> do it alike.",
+    "Heads 1.0, 1.3, and 1.2<!-- = copy(); = finds_the_subject() --> are of layer 1.",
+    "Two pairs match, head 0.0 with head 1.3, and head 0.0 with head 1.0<!-- = match() -->.",
+    f"Head 0.0 with head 1.1<!-- = near_the_limit() -->. Head 1.2 next<!-- = True -->, with {ONE}.",
+    'The limit is near for 0.0 → 1.1<!-- = near_the_limit() -->, and 0.57<!-- "without" -->.',
+    f"Head 1.2 gives it {ONE}, and without 1.2 it is lost.",
+    f"Head 1.0 has {TWO}, 1.3 has {THREE}.",
+    f"It has {ONE.replace('<', '.<', 1)} It is good.",
+    "A head 2.3<!-- of an example --> would be in layer 2; `head 1.3` and heads of 12 layers.",
+]
+REFUSED_HEADS = {
+    "Head 1.2 finds the subject.": "1.2 is the name of a head, and nothing says where it comes",
+    "Head 16.0 lies in layer 16.": "16.0 is the name of a head, and nothing says",
+    "Head 1.3<!-- = finds_the_subject() --> finds it.": "the text names 1.3, but <!-- = finds_the",
+    "Head 0.0 with head 1.0<!-- = near_the_limit() -->.": "names 0.0 with 1.0, but <!-- = near_the",
+    "So 1.1 → 0.0<!-- = near_the_limit() -->.": "names 1.1 with 0.0, but <!-- = near_the_limit()",
+    "Head 0.0 with 1.0, head 0.1 with 1.3<!-- = match() -->.": "gives 0.0 with 1.0, 0.0 with 1.3: ",
+    "Heads 1.0 and 1.2<!-- = copy() --> copy.": "the text names 1.0, 1.2, but <!-- = copy() -->",
+    "Heads 1.2, 1.0 and 1.3<!-- = copy() --> copy.": "1.2 is the name of a head, and nothing",
+    "Head 1.3<!-- = copy() --> copies.": "the text names 1.3, but <!-- = copy() --> gives 1.0, 1.3",
+    "They copy<!-- = copy() -->.": "the text names none, but <!-- = copy() --> gives 1.0, 1.3:",
+    "Head 1.2 finds it<!-- = finds_the_subject() -->.": "gives a head: move it right behind",
+    'Head 1.2<!-- = ["1.2"] --> finds it.': "computes nothing: write a function",
+    f"Head 1.3 has {ONE}.": "1.3 is the name of a head, and nothing says",
+    f"Head 1.2 has {ONE}, head 1.3 not.": "1.3 is the name of a head, and nothing",
+    f"It is {ONE}. Head 1.2 finds it.": "1.2 is the name of a head, and nothing",
+    f"- It is {ONE}\n- head 1.2": "1.2 is the name of a head, and nothing",
+    f"Head 1.3 has {TWO}, head 1.0 {THREE}.": "head 1.3, 1.0, and its numbers are of 1.0, 1.3",
+    f"Head 1.3 has {TWO}, not {THREE}.": "names head 1.3, and its numbers are of 1.0, 1.3",
+    f"Head 1.0 has {TWO}, head 1.0 has {THREE}.": "1.0, 1.0, and its numbers are of 1.0, 1.3",
+    "It is lost without 1.2.": "1.2 is measured",
+    "A head 2.3<!-- of an example --> and head 2.2.": "2.2 is the name of a head",
+}
+
+
+@pytest.mark.parametrize("prose", [*PROVED_HEADS, *REFUSED_HEADS])
+def test_the_name_of_a_head_is_proved_or_refused_once(prose, monkeypatch):
+    monkeypatch.setattr(named, "values_of", lambda page: HEAD_VALUES)
+    found = missing(prose, HEADED)
+    assert len(found) == (prose in REFUSED_HEADS), found
+    assert all(REFUSED_HEADS[prose] in fault and advises(fault) for fault in found), found
+    assert not re.search(r"\d\.\d", "".join(found).rpartition(": ")[2]), "advises a head by name"
+
+
+def test_a_head_of_an_example_is_free_in_the_reasons_of_its_question():
+    assert faults(Passage("Head 1.2 adds 4.", "a bank", free=frozenset(["1.2"]))) == []
+    assert faults(Passage("Head 1.1 adds 4.", "a bank", free=frozenset(["1.2"]))) != []
+
+
+CODE = """\
+logits["1.2"], weights = low.weights[0]  # of head 0.0
+show("wrong without 1.2", wrong)
+caption = f"{name}: where heads 1.0 and 1.3 look"
+print("took 1.24 s")
+"""
+HEADS = {
+    "head 0.0": lambda: "0.0",
+    "without 1.2": HEAD_VALUES["finds_the_subject"],
+    "heads 1.0 and 1.3": HEAD_VALUES["copy"],
+}
+TWICE = '\nshow("head 0.0 {}", a)\nshow("head 0.0 last", b)'
+LABEL_FAULTS = {  # code, more of HEADS, and what is said
+    "of head 0.1": (CODE.replace("head 0.0", "head 0.1"), {}, ["no code has", "names head 0.1"]),
+    "a second head": (CODE.replace("look", "look, not 1.2"), {}, ["names head 1.2: add a piece"]),
+    "another function": (CODE, {"without 1.2": HEADS["head 0.0"]}, ["HEADS gives 0.0: correct"]),
+    "a key": (CODE + 'rows = ["0.9"]', {}, []),
+    "a piece of two": (CODE + TWICE.format("first"), {}, ["write a longer"]),
+    "a longer piece": (CODE + TWICE.format("is it"), {"0.0 last": HEADS["head 0.0"]}, ["longer"]),
+}
+
+
+def test_labels_of_code_are_what_a_reader_sees_and_no_keys():
+    told = ["# of head 0.0", "wrong without 1.2", ": where heads 1.0 and 1.3 look"]
+    assert sorted(labels(CODE)) == sorted(told)
+
+
+@pytest.mark.parametrize("case", LABEL_FAULTS)
+def test_a_head_in_a_label_is_one_that_heads_gives(case):
+    source, more, told = LABEL_FAULTS[case]
+    found = list(label_faults([code("c", source)], HEADS | more))
+    assert len(found) == len(told), found
+    assert all(part in fault and advises(fault) for part, fault in zip(told, found, strict=True))
+
+
+def test_on_a_page_that_names_no_head_a_label_has_numbers():
+    assert list(label_faults([code("c", 'print("an accuracy of 0.9 or more")')], {})) == []
 
 
 PRINTED = """\

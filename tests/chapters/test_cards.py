@@ -7,9 +7,18 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from book._ext import cards
-from book._ext.cards import CardError, arrow_lines, checked, curve, each, links, numbers, table
-from book._ext.models import (
+from book._ext.content import cards
+from book._ext.content.cards import (
+    CardError,
+    arrow_lines,
+    checked,
+    curve,
+    each,
+    links,
+    numbers,
+    table,
+)
+from book._ext.content.models import (
     STEPS,
     arrows,
     carded,
@@ -26,7 +35,7 @@ from book._ext.models import (
     steps,
     writes,
 )
-from book._ext.variants import every_row
+from book._ext.content.variants import every_row
 from tools.chapters import ROOT, pages
 from tutorial_lib.counting import cache_entries, layer_kind_counts, model_cache_bytes
 from tutorial_lib.records import facts

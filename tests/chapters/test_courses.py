@@ -4,8 +4,16 @@ import re
 
 import pytest
 
-from book._ext import courses
-from book._ext.courses import CourseError, assignments, borrowed, left_out, minutes, table, weeks
+from book._ext.content import courses
+from book._ext.content.courses import (
+    CourseError,
+    assignments,
+    borrowed,
+    left_out,
+    minutes,
+    table,
+    weeks,
+)
 from tests.chapters.pages import code_cells, written
 from tools.chapters import ROOT, page, pages
 from tools.minutes import count

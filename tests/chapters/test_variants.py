@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from book._ext.variants import HEADER, VariantsError, every_row, rows, small_bar, table
+from book._ext.content.variants import HEADER, VariantsError, every_row, rows, small_bar, table
 from tests.chapters.pages import listed
 from tools.chapters import FOLDER, ROOT, Page, pages
 

@@ -9,7 +9,7 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from book._ext.lighten import fold_models
+from book._ext.theme.lighten import fold_models
 from tests.elements.test_elements import Tree, page_elsewhere
 from tools.chapters import pages
 from tutorial_lib.attention import softmax

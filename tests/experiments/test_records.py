@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from book._ext.models import faults, sources_of
+from book._ext.content.models import faults, sources_of
 from experiments import (
     decode,
     gradients,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from book._ext.addresses import BOOK, EXERCISE
+from book._ext.content.addresses import BOOK, EXERCISE
 from tests.chapters.pages import written
 from tests.sampling import long
 from tests.site.browsing import DOCUMENTS, PHONE, SITE

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from bs4 import BeautifulSoup, SoupStrainer
 
-from book._ext.arrays import LEVELS, Array, draw, pieces
-from book._ext.search import read
+from book._ext.content.arrays import LEVELS, Array, draw, pieces
+from book._ext.content.search import read
 from tests.sampling import long
 from tests.site.browsing import INKS, OPEN_ALL, PHONE
 from tests.site.test_browser import STOPS_ARE_SET, violations

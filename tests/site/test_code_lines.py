@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from book._ext.code_lines import hang_lines
+from book._ext.theme.code_lines import hang_lines
 from tests.chapters.pages import code_cells, written
 from tests.site.browsing import OPEN_ALL
 

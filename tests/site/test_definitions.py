@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 from bs4 import BeautifulSoup, SoupStrainer
 
-from book._ext import definitions
-from book._ext.definitions import CARDS, EVERYDAY, UNLINKED, forms, link_first_uses
+from book._ext.content import definitions
+from book._ext.content.definitions import CARDS, EVERYDAY, UNLINKED, forms, link_first_uses
 from tests.sampling import every
 from tests.site.browsing import DOCUMENTS, PHONE
 

@@ -7,7 +7,7 @@ import pytest
 from docutils import nodes
 from fontTools.ttLib import TTFont
 
-from book._ext import formulas
+from book._ext.content import formulas
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 ITALICS = {letter: chr(0x1D44E + i) for i, letter in enumerate(LETTERS)} | {"h": "ℎ"}

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
-from book._ext.addresses import BOOK
+from book._ext.content.addresses import BOOK
 from tools import chapters
 
 LOADING_LINKS = {"stylesheet", "preload", "icon", "modulepreload", "manifest"}

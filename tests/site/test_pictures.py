@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "book" / "_static"
-SPEC = spec_from_file_location("pictures", ROOT / "book" / "_ext" / "pictures.py")
+SPEC = spec_from_file_location("pictures", ROOT / "book" / "_ext" / "theme" / "pictures.py")
 pictures = module_from_spec(SPEC)
 SPEC.loader.exec_module(pictures)
 
@@ -16,7 +16,9 @@ SPEC.loader.exec_module(pictures)
 @pytest.mark.parametrize("name", pictures.PICTURES)
 def test_picture_is_what_the_running_example_draws_today(name):
     committed = (STATIC / name).read_text(encoding="utf-8")
-    assert committed == pictures.PICTURES[name](), f"run `python book/_ext/pictures.py` ({name})"
+    assert committed == pictures.PICTURES[name](), (
+        f"run `python book/_ext/theme/pictures.py` ({name})"
+    )
 
 
 @pytest.mark.parametrize("name", pictures.PICTURES)

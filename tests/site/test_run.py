@@ -22,7 +22,7 @@ import zipfile
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from book._ext import runnable
+from book._ext.content import runnable
 from book._static.run_cell import MOST, run_cell
 from tests.chapters.pages import FIRST_REVIEW
 from tests.sampling import long

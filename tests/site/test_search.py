@@ -12,8 +12,8 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup, SoupStrainer
 
-from book._ext import search
-from book._ext.search import SENTENCES, SYNONYMS
+from book._ext.content import search
+from book._ext.content.search import SENTENCES, SYNONYMS
 from tests.sampling import every, long
 from tests.site.browsing import KINDS, PARAMETERS, ROOT
 from tests.site.test_browser import violations

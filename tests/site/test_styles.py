@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from book._ext.styles import Names, possible, read, without_unread, written
+from book._ext.theme.styles import Names, possible, read, without_unread, written
 from tests.sampling import long
 from tests.site.browsing import KINDS, LIGHT, ROOT
 from tutorial_lib.elements.sources import KINDS as ELEMENTS

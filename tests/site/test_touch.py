@@ -2,7 +2,7 @@
 
 import pytest
 
-from book._ext.touch import places
+from book._ext.content.touch import places
 from tests.site.arrival import WEIGHT
 from tests.site.browsing import PHONE
 from tutorial_lib.elements import exhibits

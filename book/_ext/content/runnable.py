@@ -12,7 +12,7 @@ import shutil
 import tarfile
 from pathlib import Path
 
-from book._ext.site_shell import is_site
+from book._ext.theme.site_shell import is_site
 from tools.chapters import FOLDER, pages
 from tutorial_lib.records import DATA, FOLDERS, MANIFEST, page_of_room
 
@@ -122,10 +122,3 @@ def add_button(app, pagename, templatename, context, doctree):
     app.add_js_file("run.js", loading_method="defer")
     bar = BAR.format(library=app.library.name, notice=NOTICE)
     context["body"] = context["body"].replace(BEFORE, bar + BEFORE, 1)
-
-
-def setup(app):
-    """Connect the steps above."""
-    app.connect("builder-inited", place_library)
-    app.connect("html-page-context", add_button)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

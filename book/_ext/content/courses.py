@@ -160,9 +160,3 @@ class Course(Directive):
         whole = nodes.container()
         self.state.nested_parse(StringList(lines, "course"), self.content_offset, whole)
         return whole.children
-
-
-def setup(app):
-    """Add the directive."""
-    app.add_directive("course", Course)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -12,9 +12,9 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from book._ext.folds import OUTPUT as WAITING
-from book._ext.folds import SUMMARY
-from book._ext.lighten import LATER, MODEL_BEGINS
+from book._ext.content.folds import OUTPUT as WAITING
+from book._ext.content.folds import SUMMARY
+from book._ext.theme.lighten import LATER, MODEL_BEGINS
 from tools.chapters import FOLDER, ROOT, at, pages
 from tutorial_lib import multihead
 from tutorial_lib.describe import format_array, fraction_text
@@ -102,7 +102,6 @@ class place(nodes.raw):
 class DrawMaps(SphinxPostTransform):
     """Draw the live map where it is asked for, and the lines of steps as small maps."""
 
-    default_priority = 200
     formats = ("html",)
 
     def run(self, **kwargs):
@@ -233,14 +232,3 @@ def count() -> dict[str, int]:
         "functions": sum("keeper" in cell["metadata"].get("tags", []) for cell in code),
         "answers": sum(text.count('"computed":') for text in banks),
     }
-
-
-def setup(app):
-    """Add the directives and the step above."""
-    app.add_node(place)
-    app.add_directive("live-map", LiveMap)
-    app.add_directive("exhibit", Exhibit)
-    app.add_directive("prediction", Prediction)
-    app.add_directive("counts", Counts)
-    app.add_post_transform(DrawMaps)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

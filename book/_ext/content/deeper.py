@@ -9,7 +9,7 @@ and result may hold links.
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from book._ext.folds import is_cell
+from book._ext.content.folds import is_cell
 from tools.chapters import DEEPER
 from tools.minutes import A_LINE_READ, A_WORD, WORD
 
@@ -45,16 +45,9 @@ def fold(section):
 class FoldDeeper(SphinxPostTransform):
     """Fold what goes deeper, in HTML alone."""
 
-    default_priority = 210  # after the folds of cells
     formats = ("html",)
 
     def run(self, **kwargs):
         """Change the page in place."""
         for section in filter(is_deeper, [*self.document.findall(nodes.section)]):
             fold(section)
-
-
-def setup(app):
-    """Connect the step above."""
-    app.add_post_transform(FoldDeeper)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -34,9 +34,3 @@ def shorten_contents(app, pagename, templatename, context, doctree):
         return CAPTION.sub(r"\1<b>\2</b>", contents)
 
     context["generate_toctree_html"] = generate_short
-
-
-def setup(app):
-    """Connect the step above, after the theme has given its function."""
-    app.connect("html-page-context", shorten_contents, priority=900)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -96,11 +96,3 @@ def dress_report_button(app, pagename, templatename, context, doctree):
             if "foot" in context and button.get("label") == "source-issues-button":
                 name = "Report a mistake"
                 button.update(url=escape(context["foot"]["report"]), text=name, tooltip=name)
-
-
-def setup(app):
-    """Fill in the foot before the theme drops what is empty, the button after the theme made it."""
-    app.connect("doctree-resolved", lead_to_the_first_chapter)
-    app.connect("html-page-context", fill_foot, priority=400)
-    app.connect("html-page-context", dress_report_button, priority=900)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup, SoupStrainer
 
-from book._ext.exhibits import MAP
+from book._ext.content.exhibits import MAP
 from tools.chapters import captions
 
-SOURCE = Path(__file__).parents[1] / "_static" / "search.js"
+SOURCE = Path(__file__).parents[2] / "_static" / "search.js"
 SENTENCES = "sentences"  # the folder of what all pages say
 LAST = "For instructors"
 
@@ -434,10 +434,3 @@ def gaps(places) -> str:
     return "".join(
         (chr(96 + step // BASE) if step >= BASE else "") + chr(35 + step % BASE) for step in steps
     )
-
-
-def setup(app):
-    """Connect the steps above; `site_shell` takes every page through `index_pages`."""
-    app.connect("builder-inited", leave_out_sphinx)
-    app.connect("html-collect-pages", search_page)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

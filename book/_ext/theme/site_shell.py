@@ -12,19 +12,7 @@ from urllib.parse import urlsplit
 
 from docutils import nodes
 
-from book._ext.code_lines import hang_lines
-from book._ext.definitions import define_terms
-from book._ext.lighten import (
-    cut_formula_font,
-    drop_idle,
-    drop_scripts,
-    fold_elements,
-    fold_markup,
-    fold_models,
-)
-from book._ext.search import index_pages
-from book._ext.security import FIRST, secure
-from book._ext.styles import join_styles
+from book._ext.theme.security import FIRST
 from tutorial_lib.records import SITE
 
 SUMMARY = "Multi-head attention, built by hand in NumPy, one arrow at a time, every output checked."
@@ -264,31 +252,3 @@ def stand_in_for_stores(site, pages):
     for path, page in pages.items():
         if "<script" in page:
             pages[path] = page.replace(FIRST, FIRST + STORES, 1)
-
-
-def finish_pages(app, exception):
-    """Take every page through the steps that need its final text, the policy last."""
-    if exception or not is_site(app):
-        return
-    site = Path(app.outdir)
-    paths = sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
-    pages = {path: path.read_text(encoding="utf-8") for path in paths}
-    steps = [mend, define_terms, stand_in_for_stores, fold_elements, fold_models, drop_scripts]
-    steps += [index_pages, hang_lines, fold_markup, join_styles, cut_formula_font, drop_idle]
-    for step in [*steps, secure]:
-        step(site, pages)
-    for path, page in pages.items():
-        path.write_text(page, encoding="utf-8")
-
-
-def setup(app):
-    """Connect the steps above, in the order in which they happen."""
-    app.connect("config-inited", place_not_found_page, priority=400)
-    app.connect("config-inited", remove_thebe)
-    app.connect("env-get-outdated", renew_every_page)
-    app.connect("html-page-context", link_first_page)
-    app.connect("html-page-context", dress_page, priority=900)
-    app.connect("build-finished", write_start_page)
-    # After the theme, which writes the colours of code at the end of a build.
-    app.connect("build-finished", finish_pages, priority=900)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,8 +6,8 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
-from book._ext.exhibits import cells, small_map
-from book._ext.models import STEPS
+from book._ext.content.exhibits import cells, small_map
+from book._ext.content.models import STEPS
 from tools.chapters import FOLDER, pages
 
 HEADER = "| variant | what changes on the map | its line | what gives the layer back |"
@@ -126,9 +126,3 @@ class Variants(Directive):
         self.state.nested_parse(StringList(lines, "variants"), self.content_offset, whole)
         whole[0]["classes"].append("book-variants")
         return whole.children
-
-
-def setup(app):
-    """Add the directive."""
-    app.add_directive("variants", Variants)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

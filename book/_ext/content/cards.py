@@ -8,7 +8,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
-from book._ext.models import (
+from book._ext.content.models import (
     TOKENS,
     arrows,
     carded,
@@ -26,7 +26,7 @@ from book._ext.models import (
     steps,
     writes,
 )
-from book._ext.variants import every_row
+from book._ext.content.variants import every_row
 from tools.chapters import FOLDER, pages
 from tutorial_lib.counting import cache_entries, layer_kind_counts, layer_kinds, model_cache_bytes
 from tutorial_lib.figures.masks import mask_svg
@@ -517,10 +517,3 @@ class Table(Directive):
 
 def _raw(html):
     return nodes.raw("", html, format="html")
-
-
-def setup(app):
-    """Add the directives."""
-    app.add_directive("model-table", Table)
-    app.add_directive("model-cards", Cards)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -178,7 +178,6 @@ def draw_cell(text, full) -> str:
 class DrawArrays(SphinxPostTransform):
     """Draw the arrays among what the cells of a page printed."""
 
-    default_priority = 201  # `folds.py` names at 200 what a printed text begins with
     formats = ("html",)
 
     def run(self, **kwargs):
@@ -198,9 +197,3 @@ class DrawArrays(SphinxPostTransform):
         text.rawsource = part  # what differs from it would not be highlighted
         text += nodes.Text(part)
         return text
-
-
-def setup(app):
-    """Connect the step above."""
-    app.add_post_transform(DrawArrays)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

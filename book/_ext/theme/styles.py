@@ -13,7 +13,7 @@ from hashlib import sha256
 
 import tinycss2
 
-from book._ext.lighten import with_icons
+from book._ext.theme.lighten import with_icons
 
 SHEET = "_static/site.css"
 LINK = r'\s*<link(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"]*?)(_static/[^"?]*)[^"]*"[^>]*>'

@@ -5,8 +5,8 @@ They stand one below the other in the page as it comes; here they get one box, b
 
 import re
 
-from book._ext.runnable import BEFORE
-from book._ext.site_shell import is_site
+from book._ext.content.runnable import BEFORE
+from book._ext.theme.site_shell import is_site
 from tools.chapters import NOT_IN_BROWSER, at
 
 STEPS = re.compile(r'<(?:details|p) class="book-steps">')
@@ -27,9 +27,3 @@ def join_head(app, pagename, templatename, context, doctree):
     note = "" if page.runs_in_browser else NOT_HERE.format(NOT_IN_BROWSER[page.part])
     box = f'<div class="book-head">\n{head[start:]}{BUTTONS}{note}\n</div>\n'
     context["body"] = f"{head[:start]}{box}{goal}{rest}"
-
-
-def setup(app):
-    """Connect the step above, after the button that runs a page has come."""
-    app.connect("html-page-context", join_head, priority=600)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

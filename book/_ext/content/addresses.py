@@ -18,7 +18,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.nodes import make_refnode
 
-from book._ext.site_shell import is_site
+from book._ext.theme.site_shell import is_site
 from tools import chapters
 
 EXERCISE = r"Exercise (?P<number>\d+)(?=:)"
@@ -48,8 +48,6 @@ def self_link(address, kind, text):
 
 class NumberPage(SphinxTransform):
     """Give everything of a chapter or a review that has a number its id and its link."""
-
-    default_priority = 870  # MyST resolves the links of a page to itself at 879
 
     def apply(self, **kwargs):
         """Change the page in place."""
@@ -137,8 +135,6 @@ class NumberPage(SphinxTransform):
 class LinkStates(SphinxPostTransform):
     """Resolve the links to states, which name no id: `PAGE#exhibit=0&cell=number`."""
 
-    default_priority = 8  # MyST refuses at 9 what is no id
-
     def run(self, **kwargs):
         """Change the page in place."""
         for link in [*self.document.findall(pending_xref)]:
@@ -184,13 +180,3 @@ def offer_book(app, pagename, templatename, context, doctree):
 def number_alone(_app, config):
     """Leave the numbers to this file: Jupyter Book's part for LaTeX lets Sphinx write them too."""
     config["numfig"] = False
-
-
-def setup(app):
-    """Connect the steps above."""
-    app.connect("config-inited", number_alone, priority=900)
-    app.add_transform(NumberPage)
-    app.add_post_transform(LinkStates)
-    app.connect("html-page-context", offer_book, priority=900)
-    app.connect("build-finished", write_sitemap)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

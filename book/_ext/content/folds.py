@@ -137,7 +137,6 @@ def row_of_hints(first):
 class NameFolds(SphinxPostTransform):
     """Name the folds that myst-nb has made, join what shows nothing, and gather what belongs."""
 
-    default_priority = 200  # myst-nb folds at 199
     formats = ("html",)
 
     def run(self, **kwargs):
@@ -173,10 +172,3 @@ def visit_fold(translator, node):
 def depart_fold(translator, node):
     """End a fold of cells."""
     translator.body.append("</details>\n")
-
-
-def setup(app):
-    """Connect the step above, and have folds drawn as named here."""
-    app.add_post_transform(NameFolds)
-    app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_fold))
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

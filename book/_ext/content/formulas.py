@@ -40,9 +40,3 @@ def block(translator, node):
     opening = translator.starttag(node, "div", suffix="", CLASS="math notranslate nohighlight")
     translator.body.append(f"{opening}{mathml(node, display=True)}</div>\n")
     raise nodes.SkipNode
-
-
-def setup(app):
-    """Make this the way in which pages write formulas."""
-    app.add_html_math_renderer("mathml", (inline, None), (block, None))
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

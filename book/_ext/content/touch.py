@@ -10,7 +10,7 @@ import re
 from bs4 import BeautifulSoup
 from docutils.parsers.rst import Directive
 
-from book._ext.exhibits import cells, raw
+from book._ext.content.exhibits import cells, raw
 from tools.chapters import FOLDER, pages
 from tutorial_lib.elements import exhibits
 from tutorial_lib.elements.markup import inline
@@ -100,9 +100,3 @@ class Things(Directive):
             raise self.error(f"Give each exhibit of the book a sentence; see {sorted(unlike)}.")
         things = "\n".join(thing(shown[name], sentences[name]) for name in shown)
         return [raw(f'<div class="book-things">{things}</div>')]
-
-
-def setup(app):
-    """Add the directive."""
-    app.add_directive("things", Things)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

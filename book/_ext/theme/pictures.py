@@ -1,4 +1,4 @@
-"""Draw the pictures of the site: `python book/_ext/pictures.py` writes them into book/_static.
+"""Draw the pictures of the site into book/_static: `python book/_ext/theme/pictures.py`.
 
 The map shows the running example itself: every cell is a number of its trace, stronger where the
 number is larger, sign aside. A test draws it again and compares.
@@ -12,7 +12,7 @@ import numpy as np
 from tutorial_lib import multihead
 from tutorial_lib.example import running_example
 
-STATIC = Path(__file__).resolve().parents[1] / "_static"
+STATIC = Path(__file__).resolve().parents[2] / "_static"
 HEADS = ("a", "b")
 PITCH = 13
 MIDDLE, LANES = 226, (60, 238)

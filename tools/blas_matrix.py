@@ -6,9 +6,8 @@ OpenBLAS's kernel, the instructions of the others and the number of threads; tog
 every setting and, as far as `MOST_RUNS` goes, every pair of two. A kernel that crashes on this
 processor, or gives wrong products, is left out, and the first lines say so.
 
-Each run appends a line to `_build/blas_matrix.log`. A run that has passed on the same commit is not
-repeated, so a matrix that was stopped goes on. A run in which NumPy does not use the kernel that
-was asked for fails: pytest loads this file as a plugin and looks for itself.
+A run in which NumPy does not use the kernel that was asked for fails: pytest loads this file as a
+plugin and looks for itself. The last lines say of each run how it went.
 
 `tools.run_notebooks` asks three of these settings before it stores what a cell shows, and `make
 bench` before a record is done, by `--most 3`.
@@ -16,17 +15,13 @@ bench` before a record is done, by `--most 3`.
 
 import itertools
 import json
-import logging
 import os
 import platform
-import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LOG = ROOT / "_build" / "blas_matrix.log"
 KERNELS = {
     "x86_64": ("SkylakeX", "Haswell", "Sandybridge", "Nehalem", "Prescott"),
     "aarch64": ("NEOVERSEV1", "NEOVERSEN1", "ARMV8"),
@@ -147,28 +142,28 @@ def why_left_out(kernel: str) -> str:
     return "" if used[3] else "it gives wrong products"
 
 
-def usable(kernels, tell):
-    """Yield the kernels that can be used here, and tell which ones are left out."""
+def usable(kernels, report):
+    """Yield the kernels that can be used here, and report which ones are left out."""
     for kernel in kernels:
         reason = why_left_out(kernel)
         if reason:
-            tell(f"{kernel} is left out: {reason}")
+            report(f"==> {kernel} is left out: {reason}")
         else:
             yield kernel
 
 
-def factors_here(most: int, tell) -> dict[str, tuple]:
+def factors_here(most: int, report=print) -> dict[str, tuple]:
     """Return the settings that this processor can run, those that it chooses itself first.
 
     Parameters
     ----------
     most : number of kernels to look for
-    tell : called with a line for each kernel that is left out
+    report : called with a line for each kernel that is left out
     """
     machine = platform.machine().lower().replace("amd64", "x86_64")
     own, _, best, _ = probe({"OMP_NUM_THREADS": "1"})
     others = [kernel for kernel in KERNELS.get(machine, ()) if kernel != own]
-    kernels = tuple(itertools.islice(usable([own, *others], tell), most))
+    kernels = tuple(itertools.islice(usable([own, *others], report), most))
     known = TORCH.get(machine, (best,))
     instructions = known[known.index(best) :] if best in known else (best,)
     of_mkl, without = MKL.get(machine, ("",)), WITHOUT.get(machine, ("",))
@@ -182,29 +177,8 @@ def other_processors() -> dict[str, dict[str, str]]:
     -------
     variables : of the environment, by the settings in words
     """
-    factors = factors_here(FEW_RUNS, tell=logging.getLogger(__name__).debug)
+    factors = factors_here(FEW_RUNS, report=str)  # in silence
     return {words(run): variables(run) for run in covering(factors, FEW_RUNS)[1:]}
-
-
-def commit() -> str:
-    """Return the commit that is checked out; "" where there is none, or where files differ."""
-    git = shutil.which("git")
-    if git is None:
-        return ""
-    asked = [[git, "status", "--porcelain"], [git, "rev-parse", "--short", "HEAD"]]
-    changed, head = (
-        subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
-        for command in asked
-    )
-    return "" if changed else head.strip()
-
-
-def report(line: str) -> None:
-    """Print a line and append it to the log."""
-    print(f"==> {line}", flush=True)
-    LOG.parent.mkdir(exist_ok=True)
-    with LOG.open("a", encoding="utf-8") as log:
-        log.write(f"{time.strftime('%Y-%m-%d %H:%M')} {line}\n")
 
 
 def pytest_report_header(config):
@@ -227,39 +201,23 @@ def main(arguments: list[str]) -> int:
     most, command = MOST_RUNS, arguments
     if arguments[0] == "--most":
         most, command = int(arguments[1]), arguments[2:]
-    factors = factors_here(most, tell=report)
+    factors = factors_here(most)
     if len(factors["OPENBLAS_CORETYPE"]) < 2:
-        report("At least two kernels are needed: x86_64 or aarch64, and NumPy with OpenBLAS.")
+        print("At least two kernels are needed: x86_64 or aarch64, and NumPy with OpenBLAS.")
         return 1
-    runs = covering(factors, most)
-    names = [f"run {number} of {len(runs)}: {words(run)}" for number, run in enumerate(runs, 1)]
-    task = " ".join([commit(), *command[1:]]) if commit() else ""
-    codes = [repeat(command, *pair, task=task) for pair in zip(runs, names, strict=True)]
-    return int(any(codes))
+    verdicts = {words(run): repeat(command, run) for run in covering(factors, most)}
+    print(*(f"==> {verdict}: {name}" for name, verdict in verdicts.items()), sep="\n")
+    return int(any(verdict != "passed" for verdict in verdicts.values()))
 
 
-def repeat(command: list[str], run: dict[str, str], name: str, *, task: str) -> int:
-    """Run the command with one choice of settings, unless the log says that it passed.
-
-    Parameters
-    ----------
-    name : of the run, in the log
-    task : commit and command, in the log; "" where files differ from every commit
-    """
-    done = f"{name}: passed {task} in "
-    if task and LOG.is_file() and done in LOG.read_text(encoding="utf-8"):
-        print(f"==> {name}: passed before on this commit", flush=True)
-        return 0
+def repeat(command: list[str], run: dict[str, str]) -> str:
+    """Run the command with one choice of settings; return how it went."""
+    print(f"==> {words(run)}", flush=True)
     used = probe(run)
     if used is None or used[2] != run["ATEN_CPU_CAPABILITY"]:
-        report(f"{name}: FAILED (PyTorch or NumPy uses {used and used[:3]})")
-        return 3
-    print(f"==> {name}", flush=True)
-    began = time.monotonic()
+        return f"FAILED (PyTorch or NumPy uses {used and used[:3]})"
     code = subprocess.run([*command, "-p", "tools.blas_matrix"], env=environment(run)).returncode
-    verdict = f"FAILED (pytest: {code})" if code else f"passed {task}"
-    report(f"{name}: {verdict} in {time.monotonic() - began:.0f} s")
-    return code
+    return f"FAILED (pytest: {code})" if code else "passed"
 
 
 if __name__ == "__main__":

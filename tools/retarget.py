@@ -86,14 +86,6 @@ def text_files(root: Path):
             yield path, path.read_bytes().decode("utf-8")
 
 
-def addresses_in_use(root: Path) -> set[Target]:
-    """Return what `pyproject.toml` names, and what `_config.yml` still names if that differs."""
-    config = root / "_config.yml"
-    text = config.read_text(encoding="utf-8") if config.is_file() else ""
-    urls = re.findall(r"\burl: *[\"']?(https://github\.com/[\w./-]+)", text)
-    return {current(root), *map(parse, urls)}
-
-
 def rewrite(text: str, old: Target, new: Target) -> str:
     """Return the text with every address of `old` replaced by that of `new`.
 
@@ -124,13 +116,10 @@ def retarget(root: Path, address: str) -> list[Path]:
     ------
     ValueError : `address` is not that of a repository on GitHub
     """
-    new = parse(address)
-    olds = addresses_in_use(root) - {new}
+    old, new = current(root), parse(address)
     changed = []
     for path, text in text_files(root):
-        rewritten = text
-        for old in olds:
-            rewritten = rewrite(rewritten, old, new)
+        rewritten = rewrite(text, old, new)
         if rewritten != text:
             path.write_bytes(rewritten.encode("utf-8"))
             changed.append(path.relative_to(root))

@@ -11,7 +11,6 @@ from book._ext.content.arrays import LEVELS, Array, draw, pieces
 from book._ext.content.search import read
 from tests.sampling import long
 from tests.site.browsing import INKS, OPEN_ALL, PHONE
-from tests.site.test_browser import STOPS_ARE_SET, violations
 from tools.chapters import pages
 from tutorial_lib import describe
 
@@ -207,14 +206,6 @@ def test_numbers_are_legible_on_every_tint(opened, dark):
     mode = "dark" if dark else "light"
     opened.wait_for_function(f"() => document.documentElement.dataset.theme === '{mode}'")
     assert min(opened.locator(".book-array tbody td").evaluate_all(INKS)) >= 4.5
-
-
-@pytest.mark.parametrize("dark", [False, *long(True)])
-def test_tables_are_accessible(open_page, axe, dark):
-    page = open_page(WIDE, width=390, dark=dark)
-    page.evaluate(OPEN_ALL)
-    page.wait_for_function(STOPS_ARE_SET)
-    assert violations(axe, page, ".book-array") == []
 
 
 def test_names_of_rows_stay_in_sight_in_a_table_that_scrolls(open_page):

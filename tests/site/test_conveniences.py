@@ -6,9 +6,8 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.browsing import PHONE, STORES
+from tests.site.browsing import STORES
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTER, NEXT = "notebooks/03_attention_weights.html", "notebooks/04_multi_head_attention.html"
@@ -190,24 +189,6 @@ def test_marking_moves_nothing(open_page):
     assert [b for b in page.evaluate(BOXES) if b not in before] == []
 
 
-@pytest.mark.long
-def test_axe_finds_nothing_at_the_foot_when_all_is_in_use(open_page):
-    page = open_page(CHAPTER, dark=True)
-    mark(page).check()
-    page.get_by_text("Cite this page").click()
-    for part in (".book-foot", ".bd-links"):
-        found = Axe().run(page, context=part).response
-        assert [violation["id"] for violation in found["violations"]] == []
-        assert len(found["passes"]) > 3
-
-
-def test_controls_of_the_foot_are_large_enough_for_a_finger(open_page):
-    page = open_page(CHAPTER, **PHONE)
-    controls = ".book-mark, .book-report, .book-cite summary, .book-forget button:visible"
-    for control in page.locator(controls).all():
-        assert control.bounding_box()["height"] >= 44
-
-
 @pytest.mark.parametrize(
     "section", ["idea", "round-2-softmax-positive-numbers-that-sum-to-1", "quiz"]
 )
@@ -245,7 +226,6 @@ def test_report_without_a_script_names_the_page(open_page, config):
         body = reported(link)["body"]
         assert "Page: Scores, softmax, one head: weigh the words\n" in body
         assert f"Address: {config['html']['baseurl']}{CHAPTER}\nSection:\n" in body
-    assert not page.locator(".book-mark").is_visible()
 
 
 @pytest.mark.long

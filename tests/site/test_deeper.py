@@ -7,7 +7,6 @@ from bs4 import BeautifulSoup
 
 from tests.chapters.anatomy import pieces
 from tests.chapters.pages import NAMES, written
-from tests.sampling import long
 from tools.chapters import DEEPER
 
 CHAPTER = "notebooks/02_queries_keys_values.html"
@@ -135,13 +134,3 @@ def test_paper_has_it_open(opened):
     assert fold.locator("pre").first.bounding_box()["height"] > 0
     assert fold.locator("> p").last.is_visible()
     assert not fold.locator("> summary").is_visible()
-
-
-@pytest.mark.parametrize("dark", [False, *long(True)])
-def test_axe_finds_nothing_in_it_and_nothing_sticks_out(opened, axe, dark):
-    fold, page = opened(width=320, dark=dark)
-    for _ in ("closed", "open"):
-        found = axe.run(page, context=f"#{SECTION}").response["violations"]
-        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
-        fold.locator("> summary").press("Enter")

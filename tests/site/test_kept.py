@@ -503,13 +503,6 @@ def test_axe_finds_nothing_while_it_is_asked(open_fresh, dark):
         assert button.bounding_box()["height"] >= 24
 
 
-def test_nothing_of_it_is_shown_without_scripts(open_fresh):
-    page = open_fresh(FIRST, java_script_enabled=False)
-    assert page.locator(".book-done, .tl-mine").count() == 0
-    assert not page.locator(".book-forget").is_visible()
-    assert not page.locator(".book-kept").is_visible()
-
-
 def test_script_stays_small_and_comes_with_every_page_of_the_book(site_dir, page_name):
     page = (site_dir / page_name).read_text(encoding="utf-8")
     assert re.search(r'<script defer="defer" src="[^"]*_static/kept\.js', page)

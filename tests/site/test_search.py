@@ -16,7 +16,6 @@ from book._ext.content import search
 from book._ext.content.search import SENTENCES, SYNONYMS
 from tests.sampling import every, long
 from tests.site.browsing import KINDS, PARAMETERS, ROOT
-from tests.site.test_browser import violations
 from tests.site.test_deeper import IN_VIEW
 
 GROUPS = yaml.safe_load((ROOT / "tests" / "site" / "queries.yml").read_text(encoding="utf-8"))
@@ -154,23 +153,16 @@ def test_words_that_stand_together_as_asked_come_before_scattered_ones(searching
     assert firsts == ["term-entropy-of-the-text", "term-rank-of-a-matrix"]
 
 
-def test_every_hit_leads_to_an_id_that_its_page_has(searching, site_dir):
+def test_every_hit_and_every_answer_of_a_query_is_an_id_that_its_page_has(searching, site_dir):
     found = ask(searching, OWN_PAGE, *(query["query"] for query in QUERIES))
-    hits = {hit for hits in found for hit in hits}
-    assert len(hits) > 200
-    for name in {hit.partition("#")[0] for hit in hits}:
-        page = (site_dir / (name if "/" in name else f"book/{name}")).read_text(encoding="utf-8")
-        for hit in hits:
-            page_name, _, section = hit.partition("#")
-            assert page_name != name or not section or f'id="{section}"' in page, hit
-
-
-def test_sections_that_answer_a_query_are_there(site_dir):
-    for query in QUERIES:
-        for place in query["right"]:
-            name, _, section = place.partition("#")
-            page = (site_dir / name).read_text(encoding="utf-8")
-            assert not section or f'id="{section}"' in page, place
+    places = {hit for hits in found for hit in hits}
+    assert len(places) > 200
+    pages = {}
+    for place in places | {right for query in QUERIES for right in query["right"]}:
+        name, _, section = place.partition("#")
+        path = site_dir / (name if "/" in name else f"book/{name}")
+        page = pages.setdefault(path, path.read_text(encoding="utf-8"))
+        assert not section or f'id="{section}"' in page, place
 
 
 def test_dialogue_from_disk_and_the_page_find_the_same(searching, dialogue):
@@ -515,17 +507,3 @@ def test_page_for_what_is_not_there_searches_for_the_words_of_its_address(open_p
     if found:
         page.locator("#search-results a").first.click()
         page.wait_for_url("**find=**")
-
-
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.long
-def test_axe_finds_nothing_in_what_was_found(open_page, axe, dark):
-    page = open_page("search.html?q=mask", dark=dark)
-    page.locator("a.search-hit").first.wait_for()
-    assert violations(axe, page) == []
-    page.goto(page.url.partition("search.html")[0] + SECTION)
-    page.locator(MARKS).first.wait_for()
-    opened(page).keyboard.type("softmaxx mask")
-    page.get_by_role("option").first.wait_for()
-    page.keyboard.press("ArrowDown")
-    assert violations(axe, page) == []

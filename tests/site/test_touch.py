@@ -1,7 +1,5 @@
 """The page of things to touch: every exhibit as a picture that weighs little and does nothing."""
 
-import pytest
-
 from book._ext.content.touch import places
 from tests.site.arrival import WEIGHT
 from tests.site.browsing import PHONE
@@ -41,15 +39,6 @@ def test_pictures_are_light_and_no_key_reaches_them(open_fresh):
     for _ in places():
         page.keyboard.press("Tab")
         assert not page.evaluate("() => document.activeElement.closest('.book-picture')")
-
-
-@pytest.mark.parametrize(
-    ("width", "dark"), [(320, False), (390, True), (1440, False), (1440, True)]
-)
-def test_things_to_touch_have_no_violation_and_do_not_scroll_sideways(open_page, axe, width, dark):
-    page = open_page(TOUCH, width=width, dark=dark)
-    assert axe.run(page).response["violations"] == []
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
 
 
 def test_picture_leads_to_an_exhibit_that_lay_in_a_fold(open_page):

@@ -263,21 +263,6 @@ def test_a_step_that_no_chapter_builds_is_told_and_not_linked():
     assert [m["name"] for m in carded() if "project out" in steps(m)] == ["DeepSeek-V4-Flash"]
 
 
-def test_low_rank_queries_are_on_the_cards_that_have_them():
-    told = {m["name"]: m["other"]["project"] for m in carded() if "project" in m.get("other", {})}
-    low = {name: words for name, words in told.items() if words.startswith("low-rank queries")}
-    assert {name: words.split()[-1] for name, words in low.items()} == {
-        "DeepSeek-V3": "1,536",
-        "DeepSeek-V3.2": "1,536",
-        "GLM-5": "2,048",
-        "DeepSeek-V4-Flash": "1,024",
-        "Kimi K3": "1,536",
-    }
-    assert all("values are normed" in told[f"Gemma 4 {size}"] for size in ("E2B", "31B"))
-    assert "one projection for both" in told["Gemma 4 31B"]
-    assert "second W_Q, W_K and W_V" in told["Longformer base"]
-
-
 def test_positions_are_told_of_all_layers_and_change_embed_where_none_are_added():
     words = arrows(BY_NAME["DeepSeek-V4-Flash"])["RoPE"]
     assert words.startswith("base 160,000, 64 of 512 rotated, stretched 16 times (YaRN), ")
@@ -303,25 +288,6 @@ def test_a_scale_that_is_not_that_of_the_width_is_told_as_a_step_of_score():
         line = f"- score: scaled by {model.get('scale')}"
         assert (line in arrow_lines(model, links(CHAPTERS))) == ("scale" in model)
     assert steps(BY_NAME["GPT-2 small"] | {"scale": "1"}) == ["score"]
-
-
-def test_the_longest_texts_are_those_of_the_sources():
-    for name, tokens in {
-        "Qwen3-Next 80B": 262_144,
-        "Gemma 4 E2B": 131_072,
-        "Gemma 4 31B": 262_144,
-        "DeepSeek-V3": 163_840,
-    }.items():
-        assert longest(BY_NAME[name]) == tokens
-        assert f"up to {tokens:,} tokens" in cards.plot(BY_NAME[name])
-
-
-def test_four_cards_gate_and_say_in_which_layers():
-    gates = {m["name"]: m["variants"]["Gate"] for m in carded() if "Gate" in m.get("variants", ())}
-    in_every_layer = {name for name, words in gates.items() if words.startswith("in every layer")}
-    assert in_every_layer == {"Mamba-2 2.7B", "Qwen3-Next 80B", "Kimi K3"}
-    assert {*gates} - in_every_layer == {"Kimi Linear 48B"}
-    assert gates["Kimi Linear 48B"].startswith("in the state layers")
 
 
 LONG = 2**20

@@ -11,7 +11,6 @@ holds at its peak, and by how much a cache changes the output. Writes
 src/tutorial_lib/data/results/decode.json.
 """
 
-import argparse
 import math
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +23,7 @@ import torch
 import torch.nn.functional as F
 
 from experiments import measuring
-from experiments.measuring import MIB, Size, inputs
+from experiments.measuring import MIB, Size, inputs, normal
 from tutorial_lib import (
     Params,
     causal_mask,
@@ -131,21 +130,16 @@ class Layer:
         return sum(W.nbytes for W in vars(self.params).values())
 
 
-def drawn(rng, *shape):
-    """Return normal numbers in float32."""
-    return rng.standard_normal(shape, dtype=np.float32)
-
-
 def draw_layer(rng, plan, kind, *, capacity, batch=()):
     """Return a layer of a kind with drawn weights and a full cache."""
     if kind == "MLA":
         return draw_latent(rng, plan, capacity, batch)
     H, G, d_model, d_k = plan.n_heads, plan.kv_heads[kind], plan.d_model, plan.d_k
-    W_Q, W_O = drawn(rng, H, d_model, d_k), drawn(rng, H * d_k, d_model)
-    W_K, W_V = drawn(rng, 2, G, d_model, d_k)
+    W_Q, W_O = normal(rng, H, d_model, d_k), normal(rng, H * d_k, d_model)
+    W_K, W_V = normal(rng, 2, G, d_model, d_k)
     make = Params if G == H else GroupedParams
     params = make(*(W * np.float32(d_model**-0.5) for W in (W_Q, W_K, W_V, W_O)))
-    rows = drawn(rng, 2, *batch, G, capacity, plan.d_k)
+    rows = normal(rng, 2, *batch, G, capacity, plan.d_k)
     return Layer(params, KVCache.empty(params, capacity, batch=batch).append(*rows))
 
 
@@ -156,17 +150,17 @@ def draw_latent(rng, plan, capacity, batch):
     W_UV is zero, so `absorbed_attention` adds the two scores and mixes the latent alone.
     """
     H, d_k, kept = plan.n_heads, plan.d_k, plan.rank + plan.rope_dim
-    up = drawn(rng, 2, H, plan.rank, d_k) * np.float32(plan.rank**-0.5)
+    up = normal(rng, 2, H, plan.rank, d_k) * np.float32(plan.rank**-0.5)
     W_UK = np.zeros((H, kept, d_k + plan.rope_dim), np.float32)
     W_UK[:, : plan.rank, :d_k] = up[0]
     W_UK[:, plan.rank :, d_k:] = np.eye(plan.rope_dim)
     W_UV = np.concatenate([up[1], np.zeros((H, plan.rope_dim, d_k), np.float32)], axis=1)
     scale = np.float32(plan.d_model**-0.5)
-    W_Q = drawn(rng, H, plan.d_model, d_k + plan.rope_dim) * scale
-    W_D, W_O = drawn(rng, plan.d_model, kept) * scale, drawn(rng, H * d_k, plan.d_model) * scale
+    W_Q = normal(rng, H, plan.d_model, d_k + plan.rope_dim) * scale
+    W_D, W_O = normal(rng, plan.d_model, kept) * scale, normal(rng, H * d_k, plan.d_model) * scale
     params = LatentParams(W_Q, W_D, W_UK, W_UV, W_O)
     shapes = SimpleNamespace(W_K=np.zeros((1, plan.d_model, 0), np.float32), W_V=W_D[None])
-    rows = drawn(rng, *batch, 1, capacity, kept)
+    rows = normal(rng, *batch, 1, capacity, kept)
     cache = KVCache.empty(shapes, capacity, batch=batch)
     return Layer(params, cache.append(rows[..., :0], rows))
 
@@ -442,13 +436,12 @@ def measure_steps(plan, X):
 def cost_of(library, make, layer, T, X):
     """Check and weigh a form: bytes that it keeps and reads, its peak memory, its error."""
     call = partial(make(layer), token_of(library, X), T)
-    weigh = measuring.peak_mib if library == "NumPy" else measuring.torch_peak_mib
     return {
         "bytes_per_token": layer.bytes_per_token,
         "flop_per_token": layer.flop_per_token,
         "weight_bytes": layer.weight_bytes,
         "cache_mib": measuring.short(T * layer.bytes_per_token / MIB),
-        "peak_mib": weigh(call),
+        "peak_mib": measuring.PEAK_MIB[library](call),
         "error": measuring.error_of(call(), exact(layer, T, X), wrong="not the same step"),
     }
 
@@ -482,7 +475,7 @@ def measure_without(plan):
     [layer] = drawn_layers(plan._replace(kv_heads={"MHA": plan.n_heads}), capacity=1, layers=1)[
         "MHA"
     ]
-    X, params = drawn(rng, 1, plan.lengths[-1], plan.d_model), layer.params
+    X, params = normal(rng, 1, plan.lengths[-1], plan.d_model), layer.params
     module = module_from_params(params, dtype=torch.float32).eval()
     calls = {}
     for T in plan.lengths:
@@ -532,8 +525,8 @@ def measure_groups(plan):
     """Time the attention alone, behind the longest cache, against SDPA's own option for groups."""
     rng, found = np.random.default_rng(SEED), {}
     for name, (H, G, d_k) in plan.groups.items():
-        buffers = drawn(rng, plan.layers, 2, G, plan.lengths[-1], d_k)
-        Q, kept = torch.from_numpy(drawn(rng, H, 1, d_k)), torch.from_numpy(buffers)
+        buffers = normal(rng, plan.layers, 2, G, plan.lengths[-1], d_k)
+        Q, kept = torch.from_numpy(normal(rng, H, 1, d_k)), torch.from_numpy(buffers)
         ways = {"rows": by_rows, "products": by_products, "enable_gqa": by_option}
         calls = {way: attending(attend, Q, kept) for way, attend in ways.items()}
         times_ms = measuring.interleave(calls, rounds=plan.rounds, title=f"groups: {name}")
@@ -594,15 +587,10 @@ def print_rows(rows):
             print(f"  {library:6}{form:18}{times} us{spread:>22} x limit{row['peak_mib']:7.1f} MiB")
 
 
-def main(arguments=None):
-    """Measure everything, print it, and write the result file unless --quick."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, nothing is written")
-    quick = parser.parse_args(arguments).quick
-    plan = QUICK if quick else FULL
-    measuring.prepare()
-    record = measuring.new_record(__file__, seed=SEED) | {"plan": plan._asdict()}
-    X = drawn(np.random.default_rng(SEED), 1, plan.d_model)
+def measure(plan, record):
+    """Measure everything, and print it."""
+    record["plan"] = plan._asdict()
+    X = normal(np.random.default_rng(SEED), 1, plan.d_model)
     with torch.inference_mode():
         record["differences"] = measure_differences()
         record |= measure_steps(plan, X)
@@ -613,8 +601,11 @@ def main(arguments=None):
         record["fixed_memory"] = measure_memory(plan, X)
     for part in ("groups", "without_a_cache_ms", "fixed_memory", "differences"):
         print(part, record[part])
-    if not quick:
-        measuring.write("decode", record)
+
+
+def main(arguments=None):
+    """Measure everything, print it, and write the result file unless --quick."""
+    return measuring.run(measure, FULL, QUICK, arguments)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import numpy as np
 
 from experiments import known_text
 from experiments.known_text import EXAMPLE, SEEDS, STEPS, TEST, VALIDATION, as_model, drawn, kept
-from experiments.measuring import new_record, prepare, progress, write
+from experiments.measuring import new_record, prepare, progress, rounded, write
 from experiments.scored_heads import (
     LOST,
     MEANS,
@@ -35,7 +35,6 @@ from experiments.scored_heads import (
     name_of,
     named,
     require_same,
-    rounded,
 )
 from tutorial_lib import records
 from tutorial_lib.models import entropy, grammar

@@ -19,8 +19,8 @@ trained in _build/known_text is read there, and trained where it is missing.
 import numpy as np
 
 from experiments.known_text import RATES, SEEDS, STEPS, TEST, as_model, drawn, kept
-from experiments.measuring import new_record, prepare, progress, write
-from experiments.scored_heads import MEANS, MODELS, PLATEAUS, go, rounded
+from experiments.measuring import new_record, prepare, progress, rounded, write
+from experiments.scored_heads import MEANS, MODELS, PLATEAUS, go
 from tutorial_lib import (
     attention_scores,
     attention_weights,

@@ -5,9 +5,11 @@ A file of `data/` is written here, and its sha256 into `data/sha256.json`. After
 result or a checkpoint: a measured number changes where its script writes it, and nowhere else.
 """
 
+import argparse
 import ctypes
 import gc
 import hashlib
+import inspect
 import io
 import json
 import os
@@ -72,6 +74,32 @@ def fused_weights(params):
     """Return (d, 3d) and (d, d): the four matrices as torch's users store them, as tensors."""
     wide = [concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V)]
     return torch.from_numpy(np.concatenate(wide, axis=-1)), torch.from_numpy(params.W_O)
+
+
+def normal(rng, *shape):
+    """Return normal numbers in float32."""
+    return rng.standard_normal(shape, dtype=np.float32)
+
+
+def run(measure, full, quick, arguments=None, *, by=None):
+    """Measure a plan into a record and write it; with --quick a small plan, and write nothing.
+
+    Parameters
+    ----------
+    measure : function of a plan and a record, which it fills and prints; its script has a SEED
+    full, quick : plans
+    by : as for `new_record`
+    """
+    script = inspect.getmodule(measure)
+    parser = argparse.ArgumentParser(description=script.__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a small plan, nothing is written")
+    is_quick = parser.parse_args(arguments).quick
+    prepare()
+    record = new_record(script.__file__, seed=script.SEED, by=by)
+    measure(quick if is_quick else full, record)
+    if not is_quick:
+        write(Path(script.__file__).stem, record)
+    return record
 
 
 def attempt(calls):
@@ -177,6 +205,15 @@ def short(number):
     return float(f"{number:.4g}")
 
 
+def rounded(value, places=4):
+    """Return what JSON can hold, its numbers with so many decimals."""
+    if isinstance(value, dict):
+        return {name: rounded(part, places) for name, part in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [rounded(part, places) for part in value]
+    return round(float(value), places) + 0.0 if isinstance(value, float) else value  # and no -0.0
+
+
 def peak_mib(call):
     """Return the most that a call of NumPy holds at once: its result, but not its inputs."""
     gc.collect()
@@ -193,6 +230,9 @@ def peak_mib(call):
 def torch_peak_mib(call):
     """Return the same for a call of torch on the CPU."""
     return short(timing.peak_mib(call, device="cpu"))
+
+
+PEAK_MIB = {"NumPy": peak_mib, "torch": torch_peak_mib}
 
 
 def error_of(found, expected, *, wrong):

@@ -5,7 +5,6 @@ loop over heads, or with the tiled layer where a table of scores takes gigabytes
 src/tutorial_lib/data/results/numpy_attention.json.
 """
 
-import argparse
 import math
 import time
 from functools import partial
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 
 from experiments import measuring
-from experiments.measuring import SEED, SIZES, Size, fused_weights, inputs, single
+from experiments.measuring import SIZES, Size, fused_weights, inputs, single
 from tutorial_lib import (
     attend_in_blocks,
     causal_mask,
@@ -27,7 +26,10 @@ from tutorial_lib import (
     tiled_multi_head_attention,
 )
 
+SEED = measuring.SEED
 ROUNDS = {"book": 31, "gpt2": 9, "long": 5}
+FULL = {name: (size, ROUNDS[name]) for name, size in SIZES.items()}
+QUICK = {"tiny": (Size(2, 24, 12, 3), 2)}
 SMALL = ("tiled", "online", "torch SDPA")  # beginnings of forms without a table of scores
 LENGTHS = (256, 512, 1024, 2048)
 MOST_ERROR = 1e-5  # of a form in float32, whose outputs are of order 1
@@ -405,25 +407,14 @@ def print_columns(title, columns):
         print(f"  {row:30}" + "".join(cells))
 
 
-def main(arguments=None):
-    """Measure everything, print it, and write the result file unless --quick."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, nothing is written")
-    quick = parser.parse_args(arguments).quick
-    sizes = {"tiny": Size(2, 24, 12, 3)} if quick else SIZES
-    rounds = {"tiny": 2} if quick else ROUNDS
-    measuring.prepare()
-    record = measuring.new_record(__file__, seed=SEED)
+def measure(sizes, record):
+    """Measure and print every size, and the rest at one of them."""
+    record["sizes"] = {}
     with torch.inference_mode():
-        record["sizes"] = {}
-        for name, size in sizes.items():
-            record["sizes"][name] = measure_size(name, size, rounds[name])
+        for name, (size, rounds) in sizes.items():
+            record["sizes"][name] = measure_size(name, size, rounds)
             print_size(name, record["sizes"][name])
-    record |= measure_the_rest(
-        sizes["tiny" if quick else "gpt2"], rounds["tiny" if quick else "gpt2"]
-    )
-    if not quick:
-        measuring.write("numpy_attention", record)
+    record |= measure_the_rest(*sizes["tiny" if sizes is QUICK else "gpt2"])
 
 
 def measure_the_rest(size, rounds):
@@ -443,6 +434,11 @@ def measure_the_rest(size, rounds):
     table = {name: dict(zip(map(str, lengths[1]), peaks, strict=True)) for name, peaks in columns}
     print_columns("Peak memory of one sequence, MiB, by T", table)
     return record
+
+
+def main(arguments=None):
+    """Measure everything, print it, and write the result file unless --quick."""
+    return measuring.run(measure, FULL, QUICK, arguments)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ a way is compared with the products in float64. Writes
 src/tutorial_lib/data/results/packed_projection.json.
 """
 
-import argparse
 from functools import partial
 
 import numpy as np
@@ -16,12 +15,15 @@ import torch
 import torch.nn.functional as F
 
 from experiments import measuring
-from experiments.measuring import SEED, SIZES, Size, fused_weights, inputs
+from experiments.measuring import SIZES, Size, fused_weights, inputs
 
-ROUNDS = {"book": 101, "gpt2": 31, "long": 15, "token": 301}
+SEED = measuring.SEED
 ONE, THREE, EACH = "one product", "three products", "one for each head"
 PARTS = ("projections", "layer")
 ONE_TOKEN = Size(1, 1, 768, 12)  # GPT-2 small writes one more token
+ROUNDS = {"book": 101, "gpt2": 31, "long": 15, "token": 301}
+FULL = {name: (size, ROUNDS[name]) for name, size in (SIZES | {"token": ONE_TOKEN}).items()}
+QUICK = {"tiny": (Size(2, 5, 12, 3), 2)}
 
 
 def by_one(X, packed):
@@ -94,21 +96,18 @@ def print_size(name, measured):
             print(f"  {part:13}{way:20}{line}")
 
 
-def main(arguments=None):
-    """Measure every size, print it, and write the result file unless --quick."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tiny size, nothing is written")
-    quick = parser.parse_args(arguments).quick
-    sizes = {"tiny": Size(2, 5, 12, 3)} if quick else SIZES | {"token": ONE_TOKEN}
-    rounds = {"tiny": 2} if quick else ROUNDS
-    measuring.prepare()
-    record = measuring.new_record(__file__, seed=SEED) | {"sizes": {}}
+def measure(sizes, record):
+    """Measure every size, and print it."""
+    record["sizes"] = {}
     with torch.inference_mode():
-        for name, size in sizes.items():
-            record["sizes"][name] = measure_size(name, size, rounds[name])
+        for name, (size, rounds) in sizes.items():
+            record["sizes"][name] = measure_size(name, size, rounds)
             print_size(name, record["sizes"][name])
-    if not quick:
-        measuring.write("packed_projection", record)
+
+
+def main(arguments=None):
+    """Measure everything, print it, and write the result file unless --quick."""
+    return measuring.run(measure, FULL, QUICK, arguments)
 
 
 if __name__ == "__main__":

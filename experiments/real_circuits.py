@@ -17,8 +17,8 @@ from itertools import product
 
 import numpy as np
 
-from experiments.measuring import new_record, prepare, progress, write
-from experiments.real_sinks import NoisyFile, rounded, summary
+from experiments.measuring import new_record, prepare, progress, rounded, write
+from experiments.real_sinks import NoisyFile, summary
 from tutorial_lib import attention_scores, attention_weights, causal_mask
 from tutorial_lib.models.circuits import composition, ov_circuit, qk_circuit
 from tutorial_lib.models.real.gguf import read_gguf

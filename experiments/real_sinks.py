@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.measuring import new_record, prepare, progress, write
+from experiments.measuring import new_record, prepare, progress, rounded, write
 from tutorial_lib import causal_mask
 from tutorial_lib.models.real.gguf import FORMATS, Q4_1, read_gguf
 from tutorial_lib.models.real.model import (
@@ -256,15 +256,6 @@ def doubt(texts):
             }
         )
     return found
-
-
-def rounded(value, digits=4):
-    """Return a record with numbers of so many decimals."""
-    if isinstance(value, dict):
-        return {key: rounded(item, digits) for key, item in value.items()}
-    if isinstance(value, list):
-        return [rounded(item, digits) for item in value]
-    return round(value, digits) if isinstance(value, float) else value
 
 
 def main():

@@ -38,7 +38,14 @@ from experiments.known_text import (
     drawn,
     kept,
 )
-from experiments.measuring import new_record, prepare, progress, write, write_checkpoint
+from experiments.measuring import (
+    new_record,
+    prepare,
+    progress,
+    rounded,
+    write,
+    write_checkpoint,
+)
 from tutorial_lib import causal_mask, concat_heads, embed, records, trace
 from tutorial_lib.attention import softmax
 from tutorial_lib.models import entropy, grammar
@@ -391,15 +398,6 @@ def scored(model):
     found["needed"] = {task: names[head] for task, head in chosen(first["form"])}
     found["pair"] = together(model, documents, before, instead, first["weight"])
     return rounded(found, 3)
-
-
-def rounded(found, places=4):
-    """Return what JSON can hold, with so many places behind the point."""
-    if isinstance(found, dict):
-        return {name: rounded(part, places) for name, part in found.items()}
-    if isinstance(found, list | tuple | np.ndarray):
-        return [rounded(part, places) for part in found]
-    return round(float(found), places) + 0.0 if isinstance(found, float) else found
 
 
 def scores_of(name, seed, rate):

@@ -10,7 +10,6 @@ several sizes, from token by token to all at once, and by attention with a softm
 src/tutorial_lib/data/results/state.json.
 """
 
-import argparse
 from functools import partial
 from itertools import cycle
 from typing import NamedTuple
@@ -19,7 +18,7 @@ import numpy as np
 
 from experiments import measuring
 from experiments.decode import in_pages
-from experiments.measuring import MIB
+from experiments.measuring import MIB, normal
 from tutorial_lib import causal_mask, scaled_dot_product_attention
 from tutorial_lib.variants.state import chunked, linear_attention_parallel
 
@@ -64,14 +63,9 @@ QUICK = FULL._replace(
 )
 
 
-def drawn(rng, *shape):
-    """Return normal numbers in float32."""
-    return rng.standard_normal(shape, dtype=np.float32)
-
-
 def draw_token(rng, plan, width):
     """Return a query, a key of length 1 and a value for each head: (H, width) each."""
-    q, k, v = drawn(rng, 3, plan.heads, width)
+    q, k, v = normal(rng, 3, plan.heads, width)
     return q, k / np.linalg.norm(k, axis=-1, keepdims=True), v
 
 
@@ -111,7 +105,7 @@ def measure_width(plan, width):
     """Time one token with a cache of each length and with both states."""
     rng = np.random.default_rng(SEED)
     token, room = draw_token(rng, plan, width), plan.lengths[-1] + 1
-    caches = [drawn(rng, 2, plan.heads, room, width) for _ in range(plan.layers)]
+    caches = [normal(rng, 2, plan.heads, room, width) for _ in range(plan.layers)]
     calls = {T: taking_turns(attend_cached, token, caches, T) for T in plan.lengths}
     for name, step in {"linear": read_linear, "delta": read_delta}.items():
         states = [np.zeros((plan.heads, width, width), np.float32) for _ in range(plan.layers)]
@@ -146,7 +140,7 @@ def line(lengths, times_ms, state_bytes):
 def measure_prompt(plan):
     """Time a prompt by linear attention in chunks, and by attention with a softmax."""
     rng, T = np.random.default_rng(SEED), plan.prompt
-    Q, K, V = drawn(rng, 3, plan.heads, T, plan.prompt_width)
+    Q, K, V = normal(rng, 3, plan.heads, T, plan.prompt_width)
     exact = linear_attention_parallel(*(A.astype(float) for A in (Q, K, V)))
     most = np.abs(exact).max()
     calls = {size: partial(chunked, Q, K, V, size=size) for size in plan.chunks}
@@ -173,21 +167,19 @@ def print_rows(width, found):
         print(f"  {name:14}{1e3 * row['ms']['median']:10.1f} us{row['mib']:10.3f} MiB{over}")
 
 
-def main(arguments=None):
-    """Measure everything, print it, and write the result file unless --quick."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, nothing is written")
-    quick = parser.parse_args(arguments).quick
-    plan = QUICK if quick else FULL
-    measuring.prepare()
-    record = measuring.new_record(__file__, seed=SEED) | {"plan": plan._asdict(), "widths": {}}
+def measure(plan, record):
+    """Measure everything, and print it."""
+    record |= {"plan": plan._asdict(), "widths": {}}
     for width in plan.widths:
         found = record["widths"][str(width)] = measure_width(plan, width)
         print_rows(width, found)
     record["prefill"] = measure_prompt(plan)
     print(record["prefill"])
-    if not quick:
-        measuring.write("state", record)
+
+
+def main(arguments=None):
+    """Measure everything, print it, and write the result file unless --quick."""
+    return measuring.run(measure, FULL, QUICK, arguments)
 
 
 if __name__ == "__main__":

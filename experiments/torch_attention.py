@@ -9,7 +9,6 @@ FlexAttention and torch.compile need a C++ compiler: g++, clang++, or what CXX n
 is one of the test packages. Writes src/tutorial_lib/data/results/torch_attention.json.
 """
 
-import argparse
 import importlib
 import os
 import shutil
@@ -32,6 +31,8 @@ from tutorial_lib.pytorch import MultiHeadAttention
 
 SEED = [measuring.SEED, 1]  # of the inputs, of the gradient of a loss by Y
 ROUNDS = {"book": 31, "gpt2": 9, "long": 5}
+FULL = {name: (size, ROUNDS[name]) for name, size in SIZES.items()}
+QUICK = {"tiny": (Size(2, 24, 12, 4), 2)}
 OURS, BARE = "ours", "bare SDPA"
 FAST, FLEX = "nn.MultiheadAttention, fast path", "FlexAttention"
 FORWARD, BACKWARD = "forward", "forward + backward"
@@ -273,20 +274,17 @@ def line_of(row):
     return f"{numbers}{row['peak_mib']:8.1f}{row['error']:9.0e}"
 
 
+def measure(sizes, record):
+    """Measure every size, and print it."""
+    record["sizes"] = {}
+    for name, (size, rounds) in sizes.items():
+        record["sizes"][name] = measure_size(name, size, rounds)
+        print_size(name, record["sizes"][name])
+
+
 def main(arguments=None):
     """Measure everything, print it, and write the result file unless --quick."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tiny size, nothing is written")
-    quick = parser.parse_args(arguments).quick
-    sizes = {"tiny": Size(2, 24, 12, 4)} if quick else SIZES
-    rounds = {"tiny": 2} if quick else ROUNDS
-    measuring.prepare()
-    record = measuring.new_record(__file__, seed=SEED, by=versions()) | {"sizes": {}}
-    for name, size in sizes.items():
-        record["sizes"][name] = measure_size(name, size, rounds[name])
-        print_size(name, record["sizes"][name])
-    if not quick:
-        measuring.write("torch_attention", record)
+    return measuring.run(measure, FULL, QUICK, arguments, by=versions())
 
 
 if __name__ == "__main__":

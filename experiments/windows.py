@@ -7,7 +7,6 @@ round, and held against the window's share of the pairs: of the causal ones, and
 src/tutorial_lib/data/results/windows.json.
 """
 
-import argparse
 from functools import partial
 from inspect import signature
 from typing import NamedTuple
@@ -135,12 +134,11 @@ def rows_of(plan, calls, times_ms, inputs):
         library, window = form.partition(",")[0], window_of(form)
         if window not in expected:
             expected = {window: exact(*inputs, window or T)}  # one at a time: they are large
-        weigh = measuring.peak_mib if library == "NumPy" else measuring.torch_peak_mib
         over = times_ms[form] / times_ms[f"{library}, full"]
         rows[form] = {
             "ms": measuring.summary(times_ms[form]),
             "over_full": measuring.summary(over),
-            "peak_mib": weigh(call),
+            "peak_mib": measuring.PEAK_MIB[library](call),
             "error": measuring.error_of(call(), expected[window], wrong="another window"),
         }
         if form.endswith("skipped"):
@@ -169,8 +167,7 @@ def times_fraction(over, T, window, block, library):
 def measure(plan, T):
     """Check, time and weigh every form at one length."""
     torch.compiler.reset()  # it keeps eight forms of a function and refuses a ninth
-    rng = np.random.default_rng(SEED)
-    inputs = rng.standard_normal((3, plan.heads, T, plan.d_k), dtype=np.float32)
+    inputs = measuring.normal(np.random.default_rng(SEED), 3, plan.heads, T, plan.d_k)
     calls = calls_of(plan, *inputs)
     rounds = plan.few if plan.lengths[-1] == T else plan.rounds
     times_ms = measuring.interleave(calls, rounds=rounds, title=f"{T} tokens")
@@ -185,20 +182,18 @@ def print_rows(T, found):
         print(f"  {form:28}{row['ms']['median']:9.2f} ms {over['median']:8.4f} x full  {share}")
 
 
-def main(arguments=None):
-    """Measure everything, print it, and write the result file unless --quick."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, nothing is written")
-    quick = parser.parse_args(arguments).quick
-    plan = QUICK if quick else FULL
-    measuring.prepare()
-    record = measuring.new_record(__file__, seed=SEED) | {"plan": plan._asdict(), "lengths": {}}
+def measure_all(plan, record):
+    """Measure every length, and print it."""
+    record |= {"plan": plan._asdict(), "lengths": {}}
     with torch.inference_mode():
         for T in plan.lengths:
             found = record["lengths"][str(T)] = measure(plan, T)
             print_rows(T, found)
-    if not quick:
-        measuring.write("windows", record)
+
+
+def main(arguments=None):
+    """Measure everything, print it, and write the result file unless --quick."""
+    return measuring.run(measure_all, FULL, QUICK, arguments)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """The benchmark of one more token: every form is one step, and none copies the cache."""
 
-import json
 from functools import partial
 
 import numpy as np
@@ -14,7 +13,6 @@ from tests.rounding import rounding
 from tests.sampling import every
 from tutorial_lib import Params, causal_mask, project_heads
 from tutorial_lib.records import record
-from tutorial_lib.variants.grouped import grouped_attention
 from tutorial_lib.variants.latent import LatentParams
 
 TINY = benchmark.QUICK
@@ -52,7 +50,7 @@ def with_cache_of(layer, X):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_compared_with_is_the_last_row_of_the_layer(kind):
     layer = benchmark.draw_layer(np.random.default_rng(1), TINY, kind, capacity=9)
-    X = benchmark.drawn(np.random.default_rng(2), 8, TINY.d_model)
+    X = benchmark.normal(np.random.default_rng(2), 8, TINY.d_model)
     found = benchmark.exact(with_cache_of(layer, X[:7]), 7, X[7:])
     params = layer.params if isinstance(layer.params, Params) else layer.params.expanded()
     params = Params(*(W.astype(float) for W in vars(params).values()))
@@ -65,7 +63,7 @@ def test_what_is_compared_with_is_the_last_row_of_the_layer(kind):
 @pytest.mark.parametrize(("library", "form", "kind", "make"), FORMS, ids=NAMES)
 def test_every_form_is_the_step_of_its_layer(library, form, kind, make, sequences, T, layers):
     [layer] = layers[sequences - 1][kind]
-    X = benchmark.drawn(np.random.default_rng(3), *layer.cache.batch, 1, TINY.d_model)
+    X = benchmark.normal(np.random.default_rng(3), *layer.cache.batch, 1, TINY.d_model)
     token = benchmark.token_of(library, X)
     with torch.inference_mode():
         step = make(layer)
@@ -75,42 +73,13 @@ def test_every_form_is_the_step_of_its_layer(library, form, kind, make, sequence
         assert error_of(rows, benchmark.exact(layer, T, X)) < 2e-6
 
 
-@pytest.mark.parametrize("S", [1, 255, 256, 257, 700])
-@pytest.mark.parametrize("G", [6, 2, 1])
-def test_pages_change_no_number(S, G):
-    rng = np.random.default_rng(4)
-    Q = benchmark.drawn(rng, 3, 6, 1, 4)
-    K, V = benchmark.drawn(rng, 3, G, S, 4), benchmark.drawn(rng, 3, G, S, 7)
-    expected = grouped_attention(*(A.astype(float) for A in (Q, K, V)))
-    np.testing.assert_allclose(benchmark.in_pages(Q, K, V), expected, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("wrong", [2e-5, np.nan])
-def test_another_step_is_refused(wrong):
-    right = np.ones((1, 24))
-    with pytest.raises(ValueError, match="not the same step"):
-        error_of(right + wrong, right)
-
-
-def test_a_step_that_forgets_the_newest_token_is_refused(layers):
-    [layer] = layers[0]["GQA"]
-    X = benchmark.drawn(np.random.default_rng(3), 1, TINY.d_model)
-
-    def forgetful(Q, K, V, *, is_causal):
-        return benchmark.by_products(Q, K[:, :-1], V[:, :-1], is_causal=is_causal)
-
-    step = benchmark.in_torch(forgetful, layer)
-    with torch.inference_mode(), pytest.raises(ValueError, match="not the same step"):
-        error_of(step(torch.from_numpy(X), 5), benchmark.exact(layer, 5, X))
-
-
 # No step copies the cache.
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_step_returns_a_longer_view_of_the_same_room(kind, layers):
     [layer] = layers[0][kind]
-    old, X = layer.at(300), benchmark.drawn(np.random.default_rng(3), 1, TINY.d_model)
+    old, X = layer.at(300), benchmark.normal(np.random.default_rng(3), 1, TINY.d_model)
     _, new = benchmark.forms_of(kind)["NumPy", kind].args[0](X, layer.params, old)
     assert new.length == 301
     for before, after, buffer in zip(
@@ -125,7 +94,7 @@ def test_a_step_returns_a_longer_view_of_the_same_room(kind, layers):
 def test_a_step_holds_less_than_a_copy_of_its_keys(library, form, kind, make):
     plan = TINY._replace(d_k=64, rank=250, rope_dim=6)  # else the scores weigh as much as the keys
     layer = benchmark.draw_layer(np.random.default_rng(5), plan, kind, capacity=4097)
-    X = benchmark.drawn(np.random.default_rng(6), 1, plan.d_model)
+    X = benchmark.normal(np.random.default_rng(6), 1, plan.d_model)
     with torch.inference_mode():
         row = benchmark.cost_of(library, make, layer, 4096, X)
     keys_mib = row["cache_mib"] / (1 if kind == "MLA" else 2)
@@ -187,29 +156,7 @@ def test_as_many_sequences_as_fit_into_the_memory():
         assert B * each <= plan.memory_mib * 2**20 < (B + 1) * each
 
 
-# The script, and the record.
-
-
-@pytest.mark.long
-def test_the_whole_script_runs_and_writes_nothing_when_quick(capsys, monkeypatch):
-    monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
-    monkeypatch.setattr(measuring, "prepare", lambda: None)
-    benchmark.main(["--quick"])
-    said = capsys.readouterr().out
-    for word in (*NAMES[0].split(", "), "enable_gqa", "in pages", "MLA", "torch_blas", "bfloat16"):
-        assert word in said
-
-
-def test_the_record_is_of_the_script_as_it_is():
-    found = record("decode")
-    assert found["plan"] == json.loads(json.dumps(benchmark.FULL._asdict()))
-    assert [*found["forms"]] == ["NumPy", "torch"]
-    expected = [(library, form) for library, form, *_ in FORMS]
-    for part in ("forms", "fixed_memory"):
-        rows = found[part]
-        assert sorted((a, b) for a in rows for b in rows[a]) == sorted(expected)
-    for rows in found["without_a_cache_ms"].values():
-        assert [*rows] == [str(T) for T in benchmark.FULL.lengths]
+# The record.
 
 
 def test_a_step_holds_a_small_part_of_its_cache():

@@ -36,6 +36,8 @@ def test_every_record_says_what_made_it_from_which_seed_where_with_what_and_when
     assert record["seed"] == script.SEED
     assert {"device", "threads"} <= set(record["machine"])
     assert {"python", "numpy"} <= set(record["versions"])
+    for name in {"numpy_blas", "torch_blas"} & set(record["machine"]):
+        assert "1 thread" in record["machine"][name]
     assert re.fullmatch(r"20\d\d-[01]\d", record["measured"])
 
 
@@ -62,6 +64,14 @@ def test_a_record_that_is_written_is_read(data):
     record = measuring.new_record(__file__, seed=None) | {"times": [1.5, 2.0]}
     measuring.write("made", record)
     assert records.record("made") == record
+
+
+@pytest.mark.parametrize("wrong", [2e-5, np.nan])
+def test_what_is_not_the_same_is_refused(wrong):
+    right = np.ones((1, 24))
+    assert measuring.error_of(right + 5e-6, right, wrong="another") == 5e-6
+    with pytest.raises(ValueError, match="another"):
+        measuring.error_of(right + wrong, right, wrong="another")
 
 
 def test_a_record_without_a_head_is_not_written(data):

@@ -1,4 +1,4 @@
-"""Language models of blocks, sentences as ids, weights in 8 bits, and GPT-2's layer as Params."""
+"""Language models of blocks, sentences as ids, and weights in 8 bits."""
 
 import re
 

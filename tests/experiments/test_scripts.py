@@ -1,0 +1,122 @@
+"""Scripts of measurements: what --quick measures has the parts of the record and is not written."""
+
+import json
+import re
+from functools import partial
+
+import pytest
+import torch
+
+from experiments import (
+    capstone,
+    decode,
+    grading,
+    how_many_heads,
+    look_less,
+    measuring,
+    numpy_attention,
+    packed_projection,
+    scored_heads,
+    state,
+    torch_attention,
+    windows,
+)
+from tests.experiments.test_records import NAMED, PARTS
+from tests.sampling import long
+
+SCRIPTS = {
+    "decode": decode,
+    "numpy_attention": numpy_attention,
+    "packed_projection": packed_projection,
+    "state": state,
+    "windows": windows,
+}
+BY_SIZE = "sizes", "groups"  # whose names are those of a plan
+FORMS = [(library, form) for library, form, *_ in decode.forms([*decode.FULL.kv_heads, "MLA"])]
+WINDOW_WAYS = [f"window {w}, {way}" for w in windows.FULL.windows for way in ("masked", "skipped")]
+FLEX_WAYS = [f"window {w}, FlexAttention" for w in windows.FULL.windows]
+NAMES = {  # part of a record -> the names in it, which its script has
+    **{
+        f"decode/{part}/{library}": [form for own, form in FORMS if own == library]
+        for part in ("forms", "fixed_memory")
+        for library in ("NumPy", "torch")
+    },
+    "decode/without_a_cache_ms/NumPy": [*map(str, decode.FULL.lengths)],
+    "decode/without_a_cache_ms/torch": [*map(str, decode.FULL.lengths)],
+    "state/widths": [*map(str, state.FULL.widths)],
+    **{
+        f"state/widths/{width}/cache": [*map(str, state.FULL.lengths)]
+        for width in state.FULL.widths
+    },
+    "state/prefill/chunks": [*map(str, state.FULL.chunks)],
+    "windows/lengths": [*map(str, windows.FULL.lengths)],
+    **{
+        f"windows/lengths/{T}/forms": [
+            *(f"NumPy, {way}" for way in ("full", *WINDOW_WAYS)),
+            *(f"torch, {way}" for way in ("full", *WINDOW_WAYS, *FLEX_WAYS)),
+        ]
+        for T in windows.FULL.lengths
+    },
+    **{f"numpy_attention/sizes/{n}/forms": numpy_attention.timed_at(n) for n in measuring.SIZES},
+    **{
+        f"torch_attention/sizes/{name}/{way}": torch_attention.FORMS
+        for name in measuring.SIZES
+        for way in (torch_attention.FORWARD, torch_attention.BACKWARD)
+    },
+    "packed_projection/sizes": packed_projection.FULL,
+    "grading/classes": grading.CLASSES,
+    **{f"capstone/{kind}": forms for kind, forms in capstone.FORMS.items()},
+    "how_many_heads/models": how_many_heads.MODELS,
+    "look_less/models": look_less.MODELS,
+    "scored_heads/models": scored_heads.MODELS,
+    "scored_heads/heads": scored_heads.SCORED,
+    "scored_heads/longer": scored_heads.LONGER,
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_compiler(monkeypatch):
+    """Compile to the same steps in Python, in seconds and without a C++ compiler."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    yield
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_a_part_of_a_record_has_the_names_of_its_script(path):
+    assert sorted(PARTS[path]) == sorted(NAMES[path])
+
+
+@pytest.mark.parametrize("name", ["decode", "state", "windows"])
+def test_a_record_is_of_the_plan_of_its_script(name):
+    assert NAMED[name]["plan"] == json.loads(json.dumps(SCRIPTS[name].FULL._asdict()))
+
+
+@pytest.mark.parametrize(
+    "name", ["decode", "numpy_attention", "state", "torch_attention", "windows"]
+)
+def test_no_form_in_a_record_errs_by_more_than_single_precision_does(name):
+    parts = [part for path, part in PARTS.items() if path.startswith(f"{name}/")]
+    errors = [part["error"] for part in parts if "error" in part]
+    assert 0 < max(errors) <= measuring.MOST_ERROR
+
+
+def structure(value):
+    """The names in a record without their numbers, and the kind of each value."""
+    if isinstance(value, list):
+        return [structure(value[0])]
+    if not isinstance(value, dict):
+        return "number" if isinstance(value, int | float) else type(value).__name__
+    value = value | {name: [*value[name].values()] for name in BY_SIZE if name in value}
+    return {re.sub(r"\d+", "#", name): structure(part) for name, part in value.items()}
+
+
+@pytest.mark.parametrize(
+    "name", [*long("decode", "numpy_attention", "windows"), "packed_projection", "state"]
+)
+def test_a_quick_run_has_the_parts_of_the_record_and_writes_nothing(name, monkeypatch, capsys):
+    monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
+    monkeypatch.setattr(measuring, "prepare", lambda: None)
+    found = SCRIPTS[name].main(["--quick"])
+    assert structure(json.loads(json.dumps(found))) == structure(NAMED[name])
+    assert len(capsys.readouterr().out.splitlines()) > 10, "it prints its tables"

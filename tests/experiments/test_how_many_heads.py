@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from experiments import how_many_heads, known_text, scored_heads
+from experiments import how_many_heads, known_text, measuring, scored_heads
 from experiments.how_many_heads import JOBS, MODELS, WAYS
-from experiments.known_text import SEEDS, STEPS, as_model
+from experiments.known_text import SEEDS, as_model
 from experiments.scored_heads import named
 from tests.rounding import unlike
 from tutorial_lib import records
@@ -66,23 +66,6 @@ def test_what_stands_in_is_the_mean_of_the_other_record(example):
     right = scored_heads.means(example)
     for head, output in replacement_outputs(example, named(example), others).items():
         np.testing.assert_allclose(output, right[head], rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", RECORD["models"])
-def test_a_model_of_the_record_is_one_of_the_script(name):
-    found, arm = RECORD["models"][name], MODELS[name]
-    widths = (found["heads"], found["d_k"], found["d_v"], found["output"])
-    assert widths == (arm.heads, arm.d_k, arm.values, arm.output)
-    assert found["learned"] == how_many_heads.learned(arm)
-    assert tuple(row["rate"] for row in found["tried"]) == known_text.RATES
-    assert all(row["steps"] == STEPS and len(row["seeds"]) == 2 for row in found["tried"])
-    chosen, second = sorted(found["tried"], key=lambda row: np.mean(row["seeds"]))[:2]
-    assert (found["rate"], found["second"]["rate"]) == (chosen["rate"], second["rate"])
-    assert found["steps"] == known_text.watched(STEPS)
-    for part in (found, found["second"]):
-        last = sorted(run["excess_loss"][-1] for run in part["runs"])
-        assert list(part["excess_loss"].values()) == [last[0], last[2], last[4]]
-        assert [run["seed"] for run in part["runs"]] == list(SEEDS)
 
 
 def test_four_heads_are_the_two_layers_of_the_other_record():
@@ -147,7 +130,7 @@ def test_gates_lie_from_zero_to_one():
 def test_the_committed_model_gives_the_first_single_costs_again(example):
     given = how_many_heads.prepared(example, known_text.TEST)
     others = scored_heads.drawn(scored_heads.MEANS).ids[:, :-1]
-    found = scored_heads.rounded(how_many_heads.singles(example, given, others))
+    found = measuring.rounded(how_many_heads.singles(example, given, others))
     faults = unlike(found, RECORD["seeds"][0]["single"], places=4, path="single")
     assert not faults, "\n".join(faults)
 

@@ -11,19 +11,27 @@ import torch
 
 from experiments import known_text
 from experiments.known_text import ARMS, EXAMPLE, LENGTH, SEEDS, Arm
-from tests import oracle
+from tests.experiments.test_trained import assert_tried_long_enough
 from tests.rounding import unlike
-from tutorial_lib import causal_mask, records
+from tutorial_lib import (
+    attention_scores,
+    attention_weights,
+    causal_mask,
+    concat_heads,
+    records,
+    split_heads,
+)
 from tutorial_lib.models import copying
+from tutorial_lib.models.block import mlp, rms_norm
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.entropy import accuracy, excess_loss, expected_surprisal
-from tutorial_lib.models.grammar import TASKS, WORDS, sample_documents
+from tutorial_lib.models.grammar import sample_documents
 from tutorial_lib.variants.grouped import group_params
 from tutorial_lib.variants.latent import latent_params
+from tutorial_lib.variants.patterns import attention_with_sink
 from tutorial_lib.variants.positions import alibi_bias, alibi_slopes, rope_frequencies, rotate
 
 RECORD = records.record("known_text")
-TRAINED = [(a, RECORD[a.group][a.name]) for a in ARMS if a.name in RECORD.get(a.group, {})]
 MORE = [  # forms that other records train
     Arm("more", "a sink", sink=True),
     Arm("more", "a sink and slopes, 2 KV heads", kv_heads=2, positions="ALiBi", sink=True),
@@ -53,90 +61,52 @@ def tested():
     return known_text.drawn(known_text.TEST)
 
 
-def fused(model):
-    """The arrays of a model as the script keeps them, as tensors."""
-    arrays = [model.E, model.P]
-    for p in model.layers:
-        arrays += [np.concatenate([*p.W_Q, *p.W_K, *p.W_V], axis=-1), p.W_O]
-    return [torch.from_numpy(array) for array in (*arrays, model.U)]
-
-
-def by_loops(arrays, ids, arm):
-    """The scores of an arm for one text, by the plain loops of the oracle."""
+def by_the_chapters(arrays, ids, arm):
+    """The scores of an arm for some texts, by the functions of the chapters."""
     E, *arrays, U = (array.detach().double().numpy() for array in arrays)
-    X = E[ids]
+    X, norm = E[ids], rms_norm if arm.feed else np.asarray
     if arm.positions == "learned":
-        P, *arrays = arrays
-        X = X + P[: len(ids)]
-    size = len(arrays) // arm.layers
-    for layer in range(arm.layers):
-        matrices = arrays[layer * size : (layer + 1) * size]
-        feed = [matrices.pop(-2), matrices.pop(-1)] if arm.feed else None
-        W_O = matrices.pop() if arm.output in ("learned", "frozen") else None
-        heads = list(heads_by_loops(normed(X, arm), matrices, arm))
-        if arm.output == "folded":
-            X = X + sum(heads)
-        else:
-            X = X + (np.hstack(heads) if W_O is None else np.hstack(heads) @ W_O)
-        if feed:
-            X = X + np.maximum(normed(X, arm) @ feed[0], 0) @ feed[1]
-    return normed(X, arm) @ U
+        X = X + arrays.pop(0)[: ids.shape[-1]]
+    for _ in range(arm.layers):
+        W, *low_rank = (arrays.pop(0) for _ in range(3 if arm.rank else 1))
+        W_QKV = np.hstack([W, low_rank[0] @ low_rank[1]]) if arm.rank else W
+        sink = arrays.pop(0) if arm.sink else None
+        heads = heads_by_the_chapters(norm(X), W_QKV, sink, arm)
+        W_O = arrays.pop(0) if arm.has_output else None
+        merged = heads.sum(axis=-3) if arm.output == "folded" else concat_heads(heads)
+        X = X + (merged if W_O is None else merged @ W_O)
+        if arm.feed:
+            X = X + mlp(norm(X), arrays.pop(0), arrays.pop(0))
+    return norm(X) @ U
 
 
-def normed(X, arm):
-    """Rows of mean square 1, in front of each part of a block."""
-    return np.array([x / (sum(x**2) / len(x)) ** 0.5 for x in X]) if arm.feed else X
-
-
-def heads_by_loops(X, matrices, arm):
-    """The heads of a layer, one after the other."""
-    if arm.rank:
-        W_Q, W_D, W_U = matrices
-        wide = np.hstack([X @ W_Q, X @ W_D @ W_U])
-    else:
-        wide = X @ matrices[0]
-    d_v = arm.d_v or arm.d_k
-    widths = [arm.d_k] * (arm.heads + arm.kv_heads) + [d_v] * arm.kv_heads
-    parts = np.split(wide, np.cumsum(widths)[:-1], axis=1)
-    for h in range(arm.heads):
-        group = arm.heads + h // (arm.heads // arm.kv_heads)
-        Q, K, V = parts[h], parts[group], parts[group + arm.kv_heads]
-        if arm.positions == "RoPE":
-            Q, K = turned_by_loops(Q), turned_by_loops(K)
-        slope = 2.0 ** (-8 * (h + 1) / arm.heads) if arm.positions == "ALiBi" else 0.0
-        rows = []
-        for t in range(len(X)):
-            scores = [Q[t] @ K[s] / arm.d_k**0.5 - slope * (t - s) for s in range(t + 1)]
-            scores += [matrices[-1][h]] * arm.sink
-            rows.append(oracle.softmax(np.array([scores]))[0][: t + 1] @ V[: t + 1])
-        yield np.array(rows)
-
-
-def turned_by_loops(Z):
-    """Each pair of neighbours turned by an angle that grows with the place."""
-    turned, d_k = Z.copy(), Z.shape[1]
-    for t in range(len(Z)):
-        for i in range(0, d_k, 2):
-            angle = t * 10_000 ** (-i / d_k)
-            cos, sin = np.cos(angle), np.sin(angle)
-            turned[t, i] = Z[t, i] * cos - Z[t, i + 1] * sin
-            turned[t, i + 1] = Z[t, i] * sin + Z[t, i + 1] * cos
-    return turned
+def heads_by_the_chapters(X, W_QKV, sink, arm):
+    """The heads of a layer, (B, H, T, d_v)."""
+    cuts = np.cumsum([arm.heads * arm.d_k, arm.kv_heads * arm.d_k])
+    parts = zip(np.split(X @ W_QKV, cuts, axis=-1), (arm.heads, *[arm.kv_heads] * 2), strict=True)
+    Q, K, V = (split_heads(part, n_heads) for part, n_heads in parts)
+    T = X.shape[-2]
+    if arm.positions == "RoPE":
+        Q, K = (rotate(Z, np.arange(T), rope_frequencies(arm.d_k)) for Z in (Q, K))
+    K, V = (np.repeat(Z, arm.heads // arm.kv_heads, axis=-3) for Z in (K, V))
+    scores = attention_scores(Q, K)
+    if arm.positions == "ALiBi":
+        scores = scores + alibi_bias(T, T, alibi_slopes(arm.heads))
+    if arm.sink:
+        return attention_with_sink(scores, sink, mask=causal_mask(T)) @ V
+    return attention_weights(scores, mask=causal_mask(T)) @ V
 
 
 @pytest.mark.parametrize("arm", [*ARMS, *MORE], ids=lambda arm: f"{arm.group}, {arm.name}")
-def test_an_arm_goes_forward_as_plain_loops_do(arm):
+def test_an_arm_is_a_composition_of_the_functions_of_the_chapters(arm):
     arrays = [array.detach().double() for array in known_text.begin(arm, 1)]
     ids = sample_documents(np.random.default_rng(1), 2, length=9).ids
     found = known_text.forward(arrays, torch.from_numpy(ids), arm).numpy()
-    for text, logits in zip(ids, found, strict=True):
-        np.testing.assert_allclose(logits, by_loops(arrays, text, arm), rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(found, by_the_chapters(arrays, ids, arm), rtol=1e-9, atol=1e-10)
 
 
 def test_numbers_are_counted_and_equal_where_they_are_said_to_be():
     numbers = {(a.group, a.name): sum(np.prod(s) for s in a.shapes) for a in ARMS}
-    drawn = {(a.group, a.name): sum(p.numel() for p in known_text.begin(a, 0)) for a in ARMS}
-    assert numbers == drawn
     equal = [EXAMPLE.name, "6 heads, 2 KV heads", "7 heads, 1 KV head"]
     assert {numbers["heads", name] for name in equal} == {49_664}
     wide = [f"{places}, heads of 18" for places in known_text.PLACES]
@@ -154,25 +124,6 @@ def test_arms_of_a_group_differ_in_what_the_group_asks():
         differs = {f for f in Arm._fields[2:] if getattr(arm, f) != getattr(EXAMPLE, f)}
         assert differs <= changes[arm.group]
         assert arm.heads % arm.kv_heads == 0
-
-
-def test_torch_and_numpy_score_alike(model, tested):
-    ids = tested.ids[:20, :-1]
-    with torch.no_grad():
-        found = known_text.forward(fused(model), torch.from_numpy(ids), EXAMPLE).numpy()
-    np.testing.assert_allclose(copying.run(model, ids)[0], found, rtol=0, atol=1e-10)
-    again = known_text.as_model(fused(model))
-    for array, expected in zip(again.arrays, model.arrays, strict=True):
-        np.testing.assert_array_equal(array, expected)
-
-
-def test_the_checkpoint_is_the_example_in_half_precision(model):
-    assert model.E.shape == (len(WORDS), known_text.D_MODEL)
-    assert model.P.shape == (LENGTH, known_text.D_MODEL)
-    assert [p.n_heads for p in model.layers] == [4, 4]
-    assert sum(array.size for array in model.arrays) == 49_664
-    for array in model.arrays:
-        np.testing.assert_array_equal(array, array.astype(np.float16).astype(float))
 
 
 def test_rounding_to_half_precision_hardly_changes_the_loss():
@@ -204,16 +155,6 @@ def test_what_changes_nothing_gives_the_example_back():
         assert part(name)[whole] == RECORD["example"]
 
 
-@pytest.mark.parametrize("n_heads", [4, 6, 8])
-def test_slopes_and_turns_are_those_of_the_chapters(n_heads):
-    X = torch.from_numpy(np.random.default_rng(2).standard_normal((2, n_heads, 9, 6)))
-    right = rotate(X.numpy(), np.arange(9), rope_frequencies(6))
-    np.testing.assert_allclose(known_text.turned(X), right, rtol=0, atol=1e-12)
-    bias = known_text.slopes(n_heads, 9, torch.float64).numpy()
-    right = np.where(causal_mask(9), alibi_bias(9, 9, alibi_slopes(n_heads)), -np.inf)
-    np.testing.assert_array_equal(bias, right)
-
-
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -241,17 +182,6 @@ def test_fewer_numbers_of_keys_and_values_never_help_much():
             assert less > more - 2 * error
 
 
-def assert_tried_long_enough(tried):
-    """The runs that choose a rate: one of half the steps that left the plateau, or two of all."""
-    if tried[0]["steps"] == known_text.STEPS:
-        assert all(len(row["seeds"]) == 2 for row in tried)
-    else:
-        assert {row["steps"] for row in tried} == {known_text.TRIED_FOR}
-        assert min(row["excess_loss"] for row in tried) < known_text.PLATEAU
-    for row in tried:
-        assert row["excess_loss"] == pytest.approx(np.mean(row["seeds"]), abs=1e-5)
-
-
 def test_a_rate_is_tried_again_where_no_run_left_the_plateau(monkeypatch):
     asked = []
 
@@ -266,44 +196,6 @@ def test_a_rate_is_tried_again_where_no_run_left_the_plateau(monkeypatch):
     assert rate == 2e-3
     assert_tried_long_enough(tried)
     assert len(asked) == 3 + 2 * 3
-
-
-@pytest.mark.parametrize(("arm", "found"), TRAINED, ids=lambda x: getattr(x, "name", ""))
-def test_an_arm_of_the_record_is_one_of_the_script(arm, found):
-    named = ("heads", "kv_heads", "d_k", "positions", "rank")
-    assert {name: found[name] for name in named} == {name: getattr(arm, name) for name in named}
-    assert found["parameters"] == sum(np.prod(shape) for shape in arm.shapes)
-    assert tuple(row["rate"] for row in found["tried"]) == known_text.RATES
-    assert found["rate"] == known_text.best(found["tried"])["rate"]
-    assert_tried_long_enough(found["tried"])
-    assert found["steps"] == known_text.watched(known_text.STEPS)
-    assert found["steps"][-3] * 2 == found["steps"][-1] == known_text.STEPS
-    assert [run["seed"] for run in found["runs"]] == list(SEEDS)
-    for run in found["runs"]:
-        assert len(run["excess_loss"]) == len(found["steps"])
-        assert set(run["accuracy"]) == set(TASKS)
-        assert all(len(shares) == len(found["steps"]) for shares in run["accuracy"].values())
-        assert 0 < run["standard_error"] < 0.01
-        assert min(run["excess_loss"]) > 0
-
-
-@pytest.mark.parametrize(("arm", "found"), TRAINED, ids=lambda x: getattr(x, "name", ""))
-def test_what_the_seeds_have_in_common_follows_from_the_runs(arm, found):
-    assert {n: found[n] for n in known_text.summary(found["runs"])} == known_text.summary(
-        found["runs"]
-    )
-    last = sorted(run["excess_loss"][-1] for run in found["runs"])
-    assert list(found["excess_loss"].values()) == [last[0], last[2], last[4]]
-    half = sorted(run["excess_loss"][-3] for run in found["runs"])[2]
-    assert found["doubling_change"] == pytest.approx(last[2] - half, abs=1e-9)
-    changes = np.array([run["excess_loss"][-1] - run["excess_loss"][-3] for run in found["runs"]])
-    error = changes.std(ddof=1) / 5**0.5
-    assert found["change"] == pytest.approx(
-        {"mean": changes.mean(), "standard_error": error}, abs=1e-5
-    )
-    assert found["flat"] == (-found["change"]["mean"] <= found["change"]["standard_error"])
-    reach = {band for band, values in found["bands"].items() if values}
-    assert reach == ({"0 to 63"} if arm.positions == "learned" else set(found["bands"]))
 
 
 def test_an_arm_that_answers_two_questions_is_the_same_in_both():
@@ -359,15 +251,14 @@ def test_guesses_of_surnames_are_counted_by_hand(monkeypatch):
     assert known_text.guesses() == {"the last one said": 0.3333, "one said, evenly": 0.5}
 
 
+def test_guesses_and_settings_are_those_of_the_script():
+    assert RECORD["guessed_surnames"] == known_text.guesses()
+    assert RECORD["settings"] == known_text.settings()
+
+
 def test_rates_of_all_steps_are_of_every_form_of_positions():
     assert list(RECORD["rates"]) == ["learned", "RoPE", "ALiBi", "none"]
     for tried in RECORD["rates"].values():
         assert [row["rate"] for row in tried] == list(known_text.RATES)
         assert {row["steps"] for row in tried} == {known_text.STEPS}
         assert_tried_long_enough(tried)
-
-
-def test_the_record_holds_every_arm_and_every_guess():
-    assert [arm for arm, _ in TRAINED] == list(ARMS)
-    assert RECORD["guessed_surnames"] == known_text.guesses()
-    assert RECORD["settings"] == known_text.settings()

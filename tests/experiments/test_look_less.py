@@ -10,9 +10,8 @@ from experiments import known_text, look_less
 from experiments.known_text import EXAMPLE, SEEDS, TEST
 from experiments.look_less import CHOICES, KEPT, MODELS, SLOW
 from tests.sampling import long
-from tutorial_lib import causal_mask, records, trace
+from tutorial_lib import causal_mask, records
 from tutorial_lib.models import entropy
-from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import sample_documents
 from tutorial_lib.variants.patterns import attention_with_sink, top_k_mask, window_mask
 
@@ -88,33 +87,6 @@ def test_a_learned_sink_is_that_of_the_chapter():
     scores = Q @ np.swapaxes(K, -1, -2) / 4
     right = attention_with_sink(scores, sink, mask=causal_mask(5))
     np.testing.assert_allclose(watched[0][0].numpy(), right, rtol=0, atol=1e-12)
-
-
-def run_by_chapter(model, ids, choose):
-    """The scores of a model whose layers see what `choose` makes of their scores."""
-    X = model.E[ids] + model.P
-    for params in model.layers:
-        scores = trace(X, params, mask=causal_mask(64)).scores
-        X = X + trace(X, params, mask=choose(scores)).Y
-    return X @ model.U
-
-
-CHOSEN = {
-    "last": lambda scores: window_mask(64, 64, 8),
-    "last and first": lambda scores: first_and(window_mask(64, 64, 7)),
-    "best": lambda scores: top_k_mask(scores, 8, mask=causal_mask(64)),
-}
-
-
-@pytest.mark.parametrize("name", CHOSEN)
-@pytest.mark.parametrize("shown", SHOWN.values())
-def test_the_functions_of_the_chapter_lose_the_same(shown, name):
-    model = TinyModel.of(records.checkpoint(shown))
-    logits = run_by_chapter(model, FEW.ids[:, :-1], CHOSEN[name])
-    by_chapter = entropy.excess_loss(logits, FEW).mean(axis=1)
-    arrays = look_less.committed(shown)
-    found, _ = look_less.judged(arrays, EXAMPLE, FEW, lambda Q, K: CHOICES[name](Q, K, 8))
-    np.testing.assert_allclose(found, by_chapter, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("part", [*long("example"), "slow_example"])

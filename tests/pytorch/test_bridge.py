@@ -210,18 +210,6 @@ def test_torchs_layer_computes_what_the_loops_compute(assert_close):
     assert_close(Y.detach().numpy(), oracle.mha(X.numpy(), params, context.numpy()))
 
 
-def test_our_module_computes_what_torchs_layer_computes_with_the_opposite_mask():
-    layer = torch_layer()
-    module = module_from_params(params_from_torch_mha(layer))
-    X, context = draw(B, T, D_MODEL), draw(B, S, D_MODEL, seed=2)
-    mask = draw(T, S, seed=3) < 0.5
-    mask[:, 0] = True
-    expected, _ = layer(X, context, context, attn_mask=~mask, need_weights=False)
-    Y = module(X, context=context, mask=mask)
-    torch.testing.assert_close(Y, expected, rtol=1e-12, atol=1e-12)
-    assert (module(X, context=context) - Y).abs().max() > 0.1, "the mask has an effect"
-
-
 def test_batch_first_and_widths_of_keys_that_are_the_same_are_no_properties_of_the_weights():
     expected = params_from_torch_mha(torch_layer())
     for options in ({"batch_first": False}, {"kdim": D_MODEL, "vdim": D_MODEL}):

@@ -16,6 +16,8 @@ from experiments import measuring
 from tests.sampling import long
 from tutorial_lib.pytorch.flash import which_flash
 
+pytestmark = pytest.mark.usefixtures("no_compiler")
+
 CPU = torch.device("cpu")
 LIMITS = {"gemm_tflops": {"bf16": 800.0, "fp32": 50.0}, "copy_gb_per_s": 4000.0}
 CAUSAL = benchmark.Problem(2, 3, 70, 70, 8, "fp32", True)  # more queries than are compared
@@ -23,14 +25,6 @@ COLUMNS = {"form", "way", "B", "H", "T", "S", "d_k", "dtype", "causal"}
 NUMBERS = {"ms", "ms_low", "ms_high", "peak_mib", "error"}
 ABSENT = {"cuDNN", "mem-efficient"}  # on a CPU
 WAYS = (benchmark.FORWARD, benchmark.BACKWARD)
-
-
-@pytest.fixture(autouse=True)
-def _no_compiler(monkeypatch):
-    """Compile to the same steps in Python, in seconds and without a C++ compiler."""
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
-    yield
-    torch.compiler.reset()
 
 
 def case_of(form, way=benchmark.FORWARD, problem=CAUSAL):

@@ -11,16 +11,9 @@ from tests.rounding import unlike
 from tutorial_lib import records
 from tutorial_lib.models import entropy, grammar
 from tutorial_lib.models.ablation import replacement_outputs
-from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import TASKS
 
 RECORD = records.record("how_many_heads")
-
-
-@pytest.fixture(scope="module")
-def example():
-    """The committed model."""
-    return TinyModel.of(records.checkpoint("known_text"))
 
 
 def small_documents(seed, *, length=known_text.LENGTH):

@@ -11,17 +11,11 @@ from tests import oracle
 from tests.rounding import unlike
 from tutorial_lib import records
 from tutorial_lib.models import copying, grammar
-from tutorial_lib.models.copying import TinyModel, init_model
+from tutorial_lib.models.copying import init_model
 from tutorial_lib.models.grammar import GIVEN, SURNAME
 
 RECORD = records.record("induction")
 IDS = np.random.default_rng(1).integers(0, 32, (3, 9))
-
-
-@pytest.fixture(scope="module")
-def example():
-    """The committed model."""
-    return TinyModel.of(records.checkpoint("known_text"))
 
 
 @pytest.fixture(scope="module")

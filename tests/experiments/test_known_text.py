@@ -23,7 +23,6 @@ from tutorial_lib import (
 )
 from tutorial_lib.models import copying
 from tutorial_lib.models.block import mlp, rms_norm
-from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.entropy import accuracy, excess_loss, expected_surprisal
 from tutorial_lib.models.grammar import sample_documents
 from tutorial_lib.variants.grouped import group_params
@@ -47,12 +46,6 @@ UNTRAINED = ("truncated", "pooled", "per token", "per channel")
 def part(name):
     """A part of the record about the example with other keys and values."""
     return RECORD["quantised"][name] if name.startswith("per ") else RECORD[name]
-
-
-@pytest.fixture(scope="module")
-def model():
-    """The committed model."""
-    return TinyModel.of(records.checkpoint("known_text"))
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +134,8 @@ def require_judged(logits, tested, stored):
     assert not faults, "\n".join(faults)
 
 
-def test_the_example_loses_and_answers_what_the_record_says(model, tested):
-    logits = copying.run(model, tested.ids[:, :-1])[0]
+def test_the_example_loses_and_answers_what_the_record_says(example, tested):
+    logits = copying.run(example, tested.ids[:, :-1])[0]
     require_judged(logits, tested, RECORD["example"])
     assert excess_loss(logits, tested).mean() == pytest.approx(
         RECORD["example"]["excess_loss"], abs=1e-5
@@ -162,15 +155,15 @@ def test_what_changes_nothing_gives_the_example_back():
         ("pooled", lambda heads: partial(group_params, n_kv_heads=heads)),
     ],
 )
-def test_the_record_is_what_the_functions_of_the_chapters_leave(name, change, model, tested):
+def test_the_record_is_what_the_functions_of_the_chapters_leave(name, change, example, tested):
     few = list(part(name))[-2]
-    other = known_text.changed(model, change(int(few)))
+    other = known_text.changed(example, change(int(few)))
     require_judged(copying.run(other, tested.ids[:, :-1])[0], tested, part(name)[few])
 
 
 @pytest.mark.parametrize(("way", "axis"), [("per token", -1), ("per channel", -2)])
-def test_the_record_is_what_rounded_keys_leave(way, axis, model, tested):
-    logits = known_text.run_rounded(model, tested.ids[:, :-1], bits=3, axis=axis)
+def test_the_record_is_what_rounded_keys_leave(way, axis, example, tested):
+    logits = known_text.run_rounded(example, tested.ids[:, :-1], bits=3, axis=axis)
     require_judged(logits, tested, part(way)["3"])
 
 

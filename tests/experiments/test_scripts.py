@@ -2,10 +2,8 @@
 
 import json
 import re
-from functools import partial
 
 import pytest
-import torch
 
 from experiments import (
     capstone,
@@ -23,6 +21,8 @@ from experiments import (
 )
 from tests.experiments.test_records import NAMED, PARTS
 from tests.sampling import long
+
+pytestmark = pytest.mark.usefixtures("no_compiler")
 
 SCRIPTS = {
     "decode": decode,
@@ -72,14 +72,6 @@ NAMES = {  # part of a record -> the names in it, which its script has
     "scored_heads/heads": scored_heads.SCORED,
     "scored_heads/longer": scored_heads.LONGER,
 }
-
-
-@pytest.fixture(autouse=True)
-def _no_compiler(monkeypatch):
-    """Compile to the same steps in Python, in seconds and without a C++ compiler."""
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
-    yield
-    torch.compiler.reset()
 
 
 @pytest.mark.parametrize("path", NAMES)

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -14,17 +13,11 @@ from tests.sampling import long
 from tutorial_lib import causal_mask, multi_head_attention, multi_head_attention_backward, trace
 from tutorial_lib.records import record
 
+pytestmark = pytest.mark.usefixtures("no_compiler")
+
 TINY = measuring.Size(2, 150, 12, 4)  # more tokens than a block of FlexAttention, even heads
 WAYS = (benchmark.FORWARD, benchmark.BACKWARD)
 NUMBERS = {"ms", "times_bare", "times_ours", "peak_mib", "error"}
-
-
-@pytest.fixture(autouse=True)
-def _no_compiler(monkeypatch):
-    """Compile to the same steps in Python, in seconds and without a C++ compiler."""
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
-    yield
-    torch.compiler.reset()
 
 
 @pytest.fixture

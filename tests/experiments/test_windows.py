@@ -1,7 +1,5 @@
 """The benchmark of windows: every form is one attention, and every pair is counted."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
@@ -11,17 +9,11 @@ from tests.experiments.test_records import require_quotient
 from tutorial_lib.records import record
 from tutorial_lib.variants.patterns import window_mask
 
+pytestmark = pytest.mark.usefixtures("no_compiler")
+
 TINY, FULL = windows.QUICK, windows.FULL
 RECORD = record("windows")
 ROWS = [(T, form) for T, found in RECORD["lengths"].items() for form in found["forms"]]
-
-
-@pytest.fixture(autouse=True)
-def _no_compiler(monkeypatch):
-    """Compile to the same steps in Python, in seconds and without a C++ compiler."""
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
-    yield
-    torch.compiler.reset()
 
 
 def test_every_form_is_one_attention():

@@ -577,16 +577,6 @@ def measure_differences():
     return found
 
 
-def print_rows(rows):
-    """Print the forms as a table."""
-    for library, table in rows.items():
-        for form, row in table.items():
-            times = "".join(f"{1e3 * at['ms']['median']:8.0f}" for at in row["lengths"].values())
-            slope = row["slope_times_limit"]
-            spread = f"{slope['median']:7.2f} ({slope['low']:.2f}–{slope['high']:.2f})"
-            print(f"  {library:6}{form:18}{times} us{spread:>22} x limit{row['peak_mib']:7.1f} MiB")
-
-
 def measure(plan, record):
     """Measure everything, and print it."""
     record["plan"] = plan._asdict()
@@ -595,7 +585,10 @@ def measure(plan, record):
         record["differences"] = measure_differences()
         record |= measure_steps(plan, X)
         print(f"\nreading: {record['read_gb_per_s']} GB/s")
-        print_rows(record["forms"])
+        for library, rows in record["forms"].items():
+            columns = ("slope_times_limit", "start_ms", "peak_mib", "error")
+            table = {form: {name: row[name] for name in columns} for form, row in rows.items()}
+            measuring.print_table(library, table)
         record["groups"] = measure_groups(plan)
         record["without_a_cache_ms"] = measure_without(plan)
         record["fixed_memory"] = measure_memory(plan, X)

@@ -12,7 +12,6 @@ Then, in float64: how far the hand-written gradients are from torch's, and how f
 differences are from them, step by step. Writes src/tutorial_lib/data/results/gradients.json.
 """
 
-import argparse
 import math
 
 import numpy as np
@@ -20,12 +19,14 @@ import torch
 import torch.nn.functional as F
 
 import tutorial_lib as tl
-from experiments.measuring import interleave, new_record, prepare, ratio, summary, write
+from experiments import measuring
+from experiments.measuring import interleave, ratio, summary
 
 SEED = [0, 1]  # of the layer that is timed, of the one whose entries are nudged
 SIZE = {"B": 8, "T": 128, "d_model": 256, "H": 8}
 NAMES = ("X", "W_Q", "W_K", "W_V", "W_O")
 BLOCK = 64  # queries
+FULL, QUICK = 100, 2  # rounds
 
 
 def draw(kind):
@@ -201,20 +202,17 @@ def compare_with_differences():
     return errors
 
 
-def main():
-    """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=100)
-    prepare()
-    record = new_record(__file__, seed=SEED) | {"size": SIZE}
-    speed = measure_speed(parser.parse_args().rounds)
-    for name, entry in speed.items():
-        time_ms, over = entry["time_ms"]["median"], entry["over_torch"]
-        print(f"{name:25}{time_ms:7.1f} ms   × torch {over['median']:.3f}", end="")
-        print(f"   quartiles {over['low']:.3f} to {over['high']:.3f}")
-    record |= {"speed": speed, "differences_from_torch_in_float64": compare_with_torch()}
-    record |= {"errors_of_central_differences_of_W_Q": compare_with_differences()}
-    write("gradients", record)
+def measure(rounds, record):
+    """Measure the speed and print it, and compare the gradients."""
+    record |= {"size": SIZE, "speed": measure_speed(rounds)}
+    measuring.print_table("gradients", record["speed"])
+    record["differences_from_torch_in_float64"] = compare_with_torch()
+    record["errors_of_central_differences_of_W_Q"] = compare_with_differences()
+
+
+def main(arguments=None):
+    """Measure everything, print it, and write the result file unless --quick."""
+    return measuring.run(measure, FULL, QUICK, arguments)
 
 
 if __name__ == "__main__":

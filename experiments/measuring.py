@@ -102,6 +102,20 @@ def run(measure, full, quick, arguments=None, *, by=None):
     return record
 
 
+def print_table(title, rows):
+    """Print a line for each row of a table, {name: {column: value, or its summary}}."""
+    print(f"\n{title}")
+    for name, row in rows.items():
+        cells = (f"{column} {_in_words(value)}" for column, value in row.items())
+        print(f"  {name:30}{'  '.join(cells)}")
+
+
+def _in_words(value):
+    if not isinstance(value, dict) or "median" not in value:
+        return value
+    return f"{value['median']} ({value['low']} to {value['high']})"
+
+
 def attempt(calls):
     """Make every call, and let none that fails stop the others.
 

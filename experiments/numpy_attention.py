@@ -385,35 +385,15 @@ def measure_memory(size, lengths):
     return peaks
 
 
-def print_size(name, measured):
-    """Print one size as a table."""
-    rate = measured["gemm_gflop_per_s"]["median"]
-    print(f"\n{name}: B{measured['B']} T{measured['T']} d{measured['d']} H{measured['H']}", end="")
-    print(f", {measured['flop'] / 1e9:.2f} Gflop, products at {rate:.0f} Gflop/s")
-    print(f"  {'':26}{'ms':>9}{'x limit':>9}{'quartiles':>14}{'x SDPA':>8}{'MiB':>8}{'error':>9}")
-    for form, row in measured["forms"].items():
-        limit, sdpa = row["times_limit"], row["times_sdpa"]["median"]
-        spread = f"{limit['low']:.2f}–{limit['high']:.2f}"
-        print(f"  {form:26}{row['ms']['median']:9.1f}{limit['median']:9.2f}{spread:>14}", end="")
-        print(f"{sdpa:8.2f}{row['peak_mib']:8.1f}{row['error']:9.0e}")
-
-
-def print_columns(title, columns):
-    """Print {column: {row: number}} as a table."""
-    rows = list(dict.fromkeys(row for column in columns.values() for row in column))
-    print(f"\n{title}\n  {'':30}" + "".join(f"{name:>14}" for name in columns))
-    for row in rows:
-        cells = [f"{c[row]:14.2f}" if row in c else f"{'':14}" for c in columns.values()]
-        print(f"  {row:30}" + "".join(cells))
-
-
 def measure(sizes, record):
     """Measure and print every size, and the rest at one of them."""
     record["sizes"] = {}
     with torch.inference_mode():
         for name, (size, rounds) in sizes.items():
             record["sizes"][name] = measure_size(name, size, rounds)
-            print_size(name, record["sizes"][name])
+            rate = record["sizes"][name]["gemm_gflop_per_s"]["median"]
+            title = f"{name}: products at {rate} Gflop/s"
+            measuring.print_table(title, record["sizes"][name]["forms"])
     record |= measure_the_rest(*sizes["tiny" if sizes is QUICK else "gpt2"])
 
 
@@ -425,14 +405,9 @@ def measure_the_rest(size, rounds):
         "layouts_ms": measure_layouts(size, 3 * rounds),
         "memory_mib": measure_memory(size, [T for T in LENGTHS if T <= 2 * size.T] or [size.T]),
     }
-    print_columns("Where the time goes, ms", record["pieces_ms"])
-    print_columns("The same projection, ms", {"ms": record["products_ms"]})
-    print_columns(
-        "The blocks of one sequence, by how heads are stored", {"ms": record["layouts_ms"]}
-    )
-    lengths, *columns = record["memory_mib"].items()
-    table = {name: dict(zip(map(str, lengths[1]), peaks, strict=True)) for name, peaks in columns}
-    print_columns("Peak memory of one sequence, MiB, by T", table)
+    measuring.print_table("Where the time goes, ms", record["pieces_ms"])
+    parts = {name: record[name] for name in ("products_ms", "layouts_ms", "memory_mib")}
+    measuring.print_table("The same projection, heads as they are stored, peaks by T", parts)
     return record
 
 

@@ -85,24 +85,14 @@ def measure_size(name, size, rounds):
     return found
 
 
-def print_size(name, measured):
-    """Print one size as a table."""
-    print(f"\n{name}: " + " ".join(f"{length}{measured[length]}" for length in "BTdH"))
-    for part in PARTS:
-        for way, row in measured[part].items():
-            ratio = row["times_one"]
-            spread = f"{ratio['low']:.3f}–{ratio['high']:.3f}"
-            line = f"{row['ms']['median']:10.3f} ms{ratio['median']:8.3f} x one{spread:>14}"
-            print(f"  {part:13}{way:20}{line}")
-
-
 def measure(sizes, record):
     """Measure every size, and print it."""
     record["sizes"] = {}
     with torch.inference_mode():
         for name, (size, rounds) in sizes.items():
             record["sizes"][name] = measure_size(name, size, rounds)
-            print_size(name, record["sizes"][name])
+            for part in PARTS:
+                measuring.print_table(f"{name}, {part}", record["sizes"][name][part])
 
 
 def main(arguments=None):

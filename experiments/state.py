@@ -158,21 +158,14 @@ def measure_prompt(plan):
     return {"T": T, "softmax": {"ms": measuring.summary(times_ms["softmax"])}, "chunks": chunks}
 
 
-def print_rows(width, found):
-    """Print the times of a width as a table."""
-    print(f"\nwidth {width}: a state is {found['state_is_tokens']} tokens")
-    rows = {f"cache, {T}": row for T, row in found["cache"].items()}
-    for name, row in (rows | {n: found[n] for n in ("linear", "delta")}).items():
-        over = f"{row['over_delta']['median']:9.2f} x delta" if "over_delta" in row else ""
-        print(f"  {name:14}{1e3 * row['ms']['median']:10.1f} us{row['mib']:10.3f} MiB{over}")
-
-
 def measure(plan, record):
     """Measure everything, and print it."""
     record |= {"plan": plan._asdict(), "widths": {}}
     for width in plan.widths:
         found = record["widths"][str(width)] = measure_width(plan, width)
-        print_rows(width, found)
+        rows = {f"cache, {T}": row for T, row in found["cache"].items()}
+        states = {name: found[name] for name in ("linear", "delta")}
+        measuring.print_table(f"width {width}", rows | states)
     record["prefill"] = measure_prompt(plan)
     print(record["prefill"])
 

@@ -252,34 +252,13 @@ def compiler():
     return "no C++ compiler"
 
 
-def print_size(name, measured):
-    """Print one size as two tables."""
-    sizes = " ".join(f"{length}{measured[length]}" for length in "BTdH")
-    for way in (FORWARD, BACKWARD):
-        print(f"\n{name}, {way}: {sizes}")
-        print(
-            f"  {'':34}{'ms':>9}{'x bare':>8}{'quartiles':>14}{'x ours':>8}{'MiB':>8}{'error':>9}"
-        )
-        for form, row in measured[way].items():
-            print(f"  {form:34}{line_of(row)}")
-
-
-def line_of(row):
-    """Return a row of a table, or the reason why there is none."""
-    if "left_out" in row:
-        return f"left out: {row['left_out']}"
-    bare, ours = row["times_bare"], row["times_ours"]["median"]
-    spread = f"{bare['low']:.2f}–{bare['high']:.2f}"
-    numbers = f"{row['ms']['median']:9.2f}{bare['median']:8.3f}{spread:>14}{ours:8.3f}"
-    return f"{numbers}{row['peak_mib']:8.1f}{row['error']:9.0e}"
-
-
 def measure(sizes, record):
     """Measure every size, and print it."""
     record["sizes"] = {}
     for name, (size, rounds) in sizes.items():
         record["sizes"][name] = measure_size(name, size, rounds)
-        print_size(name, record["sizes"][name])
+        for way in (FORWARD, BACKWARD):
+            measuring.print_table(f"{name}, {way}", record["sizes"][name][way])
 
 
 def main(arguments=None):

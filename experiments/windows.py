@@ -174,21 +174,13 @@ def measure(plan, T):
     return shares(T, plan.windows) | {"forms": rows_of(plan, calls, times_ms, inputs)}
 
 
-def print_rows(T, found):
-    """Print the forms of a length as a table."""
-    print(f"\n{T} tokens: {found['pairs']}, {found['fraction']}")
-    for form, row in found["forms"].items():
-        over, share = row["over_full"], row.get("times_fraction", "")
-        print(f"  {form:28}{row['ms']['median']:9.2f} ms {over['median']:8.4f} x full  {share}")
-
-
 def measure_all(plan, record):
     """Measure every length, and print it."""
     record |= {"plan": plan._asdict(), "lengths": {}}
     with torch.inference_mode():
         for T in plan.lengths:
             found = record["lengths"][str(T)] = measure(plan, T)
-            print_rows(T, found)
+            measuring.print_table(f"{T} tokens: {found['fraction']}", found["forms"])
 
 
 def main(arguments=None):

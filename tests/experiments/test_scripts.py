@@ -8,6 +8,7 @@ import pytest
 from experiments import (
     capstone,
     decode,
+    gradients,
     grading,
     how_many_heads,
     look_less,
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.usefixtures("no_compiler")
 
 SCRIPTS = {
     "decode": decode,
+    "gradients": gradients,
     "numpy_attention": numpy_attention,
     "packed_projection": packed_projection,
     "state": state,
@@ -104,7 +106,8 @@ def structure(value):
 
 
 @pytest.mark.parametrize(
-    "name", [*long("decode", "numpy_attention", "windows"), "packed_projection", "state"]
+    "name",
+    [*long("decode", "gradients", "numpy_attention", "windows"), "packed_projection", "state"],
 )
 def test_a_quick_run_has_the_parts_of_the_record_and_writes_nothing(name, monkeypatch, capsys):
     monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))

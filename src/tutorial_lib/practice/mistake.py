@@ -181,7 +181,10 @@ def _is_ours(module):
 
 
 def _can_be_edited(value):
-    return inspect.isfunction(inspect.unwrap(value)) and _is_ours(value.__module__)
+    is_cached = hasattr(value, "cache_clear")  # its results are shared by right and wrong functions
+    return (
+        inspect.isfunction(inspect.unwrap(value)) and _is_ours(value.__module__) and not is_cached
+    )
 
 
 def _changed(functions, pieces, found):

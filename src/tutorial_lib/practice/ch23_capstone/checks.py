@@ -25,7 +25,6 @@ from tutorial_lib.practice.inputs import D_MODEL, B, T, normal
 from tutorial_lib.variants.grouped import GroupedParams
 
 MISTAKES, check = room(__file__)
-MISTAKES["claims"] = tuple(wrong for claim in CLAIMS for wrong in claim.wrong)
 LEAST = 3  # claims
 
 
@@ -116,6 +115,11 @@ def _name(function):
     return next((one for one in wrong if alike(found, answers(one.of(attention)))), None)
 
 
+def mistakes_of(claim):
+    """The mistakes in the number of a claim, which begin with its own."""
+    return [m for m in MISTAKES["claims"] if m.name.startswith(f"{claim.number}_")]
+
+
 def judged(number, answer):
     """What is wrong with an answer to one claim, as a tuple of sentences; () where it is right."""
     claim = next((claim for claim in CLAIMS if claim.number == number), None)
@@ -131,10 +135,10 @@ def judged(number, answer):
     if not math.isfinite(value):
         return (f"claim {number} ends with {value}; expected a finite number",)
     if not near(value, claim.value):
-        wrong = next((w for w in claim.wrong if near(value, float(w.function()))), None)
-        if wrong is None:
-            return (f"claim {number}: {value:.6g} is not the number of the claim",)
-        return (f"claim {number}: {wrong.says}", wrong.mend)
+        for mistake in mistakes_of(claim):
+            if near(value, float(mistake.of(claim.function)())):
+                return (f"claim {number}: {mistake.says}", mistake.mend)
+        return (f"claim {number}: {value:.6g} is not the number of the claim",)
     if bool(holds) != claim.holds:
         says = "holds" if claim.holds else "fails"
         return (f"claim {number}: the number is right, and by it the claim {says}",)

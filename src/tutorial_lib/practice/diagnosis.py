@@ -318,10 +318,6 @@ def _inner_steps(all_seen):
     yield from scales
     for says, change in WEIGHTS.items():
         yield _inside(f"the weights are {says}", 3, "attention_weights", _then(change))
-    says = "the weights are divided by √d_k, and the scores are not"
-    yield _inside(says, 3, "attention_weights", _divided_after)
-    for says, change in HEADS.items():
-        yield _inside(f"the heads are {says}", 5, "concat_heads", _before(change))
 
 
 def _power(name, power):
@@ -345,20 +341,8 @@ SCALES = {  # what stands in place of a division by √d_k
 }
 WEIGHTS = {  # functions of (weights, d_k)
     "divided by √d_k, as the scores are": lambda A, d_k: A / math.sqrt(d_k),
-    "transposed": lambda A, d_k: np.swapaxes(A, -1, -2),
-    "the softmax of a softmax": lambda A, d_k: _divided(np.exp(A)),
-    "the softmax of a softmax, both masked": lambda A, d_k: _divided(np.exp(A) * (A > 0)),
-    "equal in each row": lambda A, d_k: _divided(A > 0),
+    "equal in each row": lambda A, d_k: (A > 0) / np.maximum((A > 0).sum(-1, keepdims=True), 1),
 }
-HEADS = {
-    "laid side by side in reverse order": lambda A: A[..., ::-1, :, :],
-    "reshaped without a transpose": lambda A: np.swapaxes(A, -3, -2).reshape(A.shape),
-    "those of the first head only": lambda A: A[..., :1, :, :] + 0 * A,
-}
-
-
-def _divided(A):
-    return A / np.maximum(A.sum(axis=-1, keepdims=True), 1e-300)
 
 
 def _inside(says, chapter, name, change):
@@ -392,15 +376,6 @@ def _then(function):
     return change
 
 
-def _divided_after(weights, *, seen):
-    root = math.sqrt(sizes_of(seen).get("d_k", 1))
-    return lambda scores, *, mask=None: weights(scores * root, mask=mask) / root
-
-
-def _before(function):
-    return lambda concat, *, seen: lambda heads: concat(function(heads))
-
-
 # --- the right numbers in another order ---
 
 
@@ -411,15 +386,6 @@ def _orders(all_seen):
         if seen.right.shape[-one] == seen.right.shape[-other]:
             says = f"axes {-other} and {-one} have changed places"
             yield _says(says, 5, lambda A, s, one=one, other=other: np.swapaxes(A, -one, -other))
-    for axis in range(1, 1 + min(seen.right.ndim, 4)):
-        if seen.right.shape[-axis] > 1:
-            yield _says(f"the order along axis {-axis} is reversed", 0, _along(np.flip, axis))
-            yield from _shifts(axis)
-    if seen.right.ndim and seen.right.shape[-1] % 2 == 0:
-        says = "the last axis holds {} where {} are expected"
-        pairs, halves = "interleaved pairs", "two halves"
-        yield _says(says.format(halves, pairs), 16, lambda A, s: _regrouped(A, -1, 2))
-        yield _says(says.format(pairs, halves), 16, lambda A, s: _regrouped(A, 2, -1))
     for one, other in ((1, 2), (2, 3)):
         says = f"axes {-other} and {-one} are exchanged by a reshape, which moves no numbers"
         yield _says(says, 5, lambda A, s, one=one, other=other: _reshaped(A, one, other))
@@ -432,29 +398,6 @@ def _reordered(seen):
     return _alike(value, right) and bool(np.unique(right).size > 2)
 
 
-def _along(change, axis):
-    return lambda A, s: change(A, axis=-axis)
-
-
-def _shifts(axis):
-    for step, where in ((1, "later"), (-1, "earlier")):
-        says = f"along axis {-axis} every entry is one position {where} than it should be"
-        yield Claim(says, 0, lambda seen, step=step: _shifted(seen, axis, step))
-
-
-def _shifted(seen, axis, step):
-    """Whether all entries but those at the ends are the right ones, one position on."""
-    value, right = (np.moveaxis(A, -axis, 0) for A in (seen.value, seen.right))
-    if len(right) < 3:
-        return False
-    value, right = (value[1:], right[:-1]) if step > 0 else (value[:-1], right[1:])
-    return _alike(value, right) and not _alike(right, np.broadcast_to(right[:1], right.shape))
-
-
-def _regrouped(A, *lengths):
-    return A.reshape(*A.shape[:-1], *lengths).swapaxes(-1, -2).reshape(A.shape)
-
-
 def _reshaped(A, one, other):
     return (
         None if 1 in (A.shape[-one], A.shape[-other]) else A.swapaxes(-one, -other).reshape(A.shape)
@@ -462,23 +405,6 @@ def _reshaped(A, one, other):
 
 
 # --- the right numbers, changed one by one ---
-
-FUNCTIONS = {
-    "the square of": np.square,
-    "the square root of": np.sqrt,
-    "e to the power of": np.exp,
-    "the logarithm of": np.log,
-    "1 divided by": np.reciprocal,
-    "the absolute value of": np.abs,
-    "1 minus": lambda A: 1 - A,
-}
-NAMED = {
-    "ln 2": math.log(2),
-    "1 / ln 2": 1 / math.log(2),
-    "π / 180": math.pi / 180,
-    "180 / π": 180 / math.pi,
-    "2π": 2 * math.pi,
-}
 
 
 def sizes_of(seen):
@@ -524,10 +450,8 @@ def _factors(all_seen):
         yield from sizes
         return
     factor = factors[0]
-    said = next((text for text, n in NAMED.items() if math.isclose(factor, n, rel_tol=1e-6)), "")
-    says = "every sign is reversed" if factor == -1 else _times(said or f"{factor:.4g}")
-    here = sizes[0].says.split()[3] if sizes and not said else ""
-    says = f"{says}, as {here} is here" if here else says
+    says = "every sign is reversed" if factor == -1 else _times(f"{factor:.4g}")
+    says = f"{says}, as {sizes[0].says.split()[3]} is here" if sizes else says
     yield _says(says, 0, lambda A, s: factor * A)
 
 
@@ -562,8 +486,8 @@ def _scaled(A, seen, name, power):
     return A * float(sizes_of(seen)[name]) ** power
 
 
-def _terms(all_seen):
-    """Yield claims that something was added, or is missing."""
+def _offset(all_seen):
+    """Yield the claim that one number was added to all, or is missing."""
     seen = all_seen[0]
     if seen.right.dtype.kind == "b":
         return
@@ -574,18 +498,6 @@ def _terms(all_seen):
         side = "larger" if constant > 0 else "smaller"
         says = f"{what} is {side} than the right one by {abs(constant):.6g}"
         yield _says(says, 0, lambda A, s: A + constant)
-    for text, function in FUNCTIONS.items():
-        says = f"every number is {text} the right one"
-        yield _says(says, 0, lambda A, s, f=function: f(A.astype(float)))
-    for name, given in seen.case.inputs.items():
-        if _is_array(given) and "float" in _kind(given):
-            for says, sign in (("added to", 1), ("missing from", -1)):
-                change = partial(_with_term, name=name, sign=sign)
-                yield _says(f"`{name}` is {says} it", 6, change)
-
-
-def _with_term(A, seen, name, sign):
-    return A + sign * np.asarray(as_arrays(seen.case.inputs[name]))
 
 
 # --- True and False ---
@@ -773,12 +685,9 @@ def _some(one, other):
 
 
 def _rounded(all_seen):
-    """Yield claims that numbers lost what follows the point, or a type's digits."""
-    seen = all_seen[0]
-    if seen.right.dtype.kind not in "fiu":
-        return
-    yield _says("every number is rounded down", 0, lambda A, s: np.floor(A))
-    yield _says("every number is rounded to a whole one", 0, lambda A, s: np.round(A))
+    """Yield the claim that numbers lost what follows the point."""
+    if all_seen[0].right.dtype.kind in "fiu":
+        yield _says("every number is rounded down", 0, lambda A, s: np.floor(A))
 
 
 # --- a slip ---
@@ -808,7 +717,7 @@ KINDS = (
     _factors,
     _inner_steps,
     _other_inputs,
-    _terms,
+    _offset,
     _rounded,
     _sums,
     _copies,

@@ -2,9 +2,10 @@
 
 A question of a bank says `"computed": "name"` below its question, one of the inventory
 `<!-- computed: name -->` at the end of its line of the key. The function stands in the module of
-that room in `answers/`, takes no arguments and returns one of
+that room in `answers/` and returns one of
 - a value, such as a number, a shape or the beginning of an option; one option alone may say it;
-- a dict of every option's text and whether a computation found it true.
+- a list: of each option, in the order of the bank, whether a computation found it true.
+It takes no arguments, or the texts of the options, where these are code that it runs.
 """
 
 import ast
@@ -146,7 +147,7 @@ def complaints(question, answers):
         )
     else:
         function = functions(answers)[name]
-        faults = list(constants(function)) or disagreements(question, function())
+        faults = list(constants(function)) or disagreements(question, answer_of(function, question))
         faults = [*faults, *unused(question, answers)]
         yield from (f"{question.where}: {name} in {file} {fault}." for fault in faults)
 
@@ -162,16 +163,24 @@ def functions(answers):
     }
 
 
+def answer_of(function, question):
+    """What a function computes, from the texts of the options if it takes an argument."""
+    takes_texts = inspect.signature(function).parameters
+    return function(list(question.options)) if takes_texts else function()
+
+
 def constants(function):
     """Where a function writes an answer down in place of computing it."""
     for node in ast.walk(ast.parse(inspect.getsource(function))):
-        if isinstance(node, ast.Return) and is_bare(node.value):
-            yield f"returns a constant, {ast.unparse(node.value)}: compute it"
-        entries = node.values if isinstance(node, ast.Dict) else []
-        entries = [node.value] if isinstance(node, ast.DictComp) else entries
-        for value in filter(is_bare, entries):
-            if isinstance(eval(ast.unparse(value)), bool):
-                yield f"has a constant, {ast.unparse(value)}, in its dict: compute it"
+        value = node.value if isinstance(node, ast.Return) else None
+        if value and is_bare(value):
+            yield f"returns a constant, {ast.unparse(value)}: compute it"
+            continue
+        verdicts = value.elts if isinstance(value, ast.List) else []
+        verdicts = [value.elt] if isinstance(value, ast.ListComp) else verdicts
+        for verdict in filter(is_bare, verdicts):
+            if isinstance(eval(ast.unparse(verdict)), bool):
+                yield f"has a constant, {ast.unparse(verdict)}, in its list: compute it"
 
 
 def unused(question, answers):
@@ -208,25 +217,29 @@ def is_bare(node):
 
 def disagreements(question, answer):
     """How a computed answer differs from the key, as the end of a sentence."""
-    texts = list(question.options)
-    if not isinstance(answer, dict):
+    texts, verdicts = list(question.options), are_verdicts(answer)
+    if not verdicts:
         found = [text for text in texts if says(text, answer, question.tolerance)]
-    elif set(answer) != set(texts):
-        others = sorted(set(answer) ^ set(texts))
-        yield f"does not answer the options as they are written: copy the text of {others}"
+    elif len(answer) != len(texts):
+        yield f"answers {len(answer)} options of {len(texts)}: answer each, in the bank's order"
         return
-    elif not all(isinstance(value, bool | np.bool_) for value in answer.values()):
+    elif not all(isinstance(value, bool | np.bool_) for value in answer):
         yield f"returns {answer}, where each value should be a bool: compare"
         return
     else:
-        found = [text for text in texts if answer[text]]
+        found = [text for text, is_true in zip(texts, answer, strict=True) if is_true]
     right = [text for text in texts if question.options[text]]
     if found != right:
-        result = "" if isinstance(answer, dict) else f" computes {answer!r}, which"
+        result = "" if verdicts else f" computes {answer!r}, which"
         yield (
             f"{result} makes {found} right, and the key is {right}: compute again by hand, then "
             "correct the bank or the function"
         ).strip()
+
+
+def are_verdicts(answer):
+    """Whether an answer says of each option if it is true, and is not the value of one."""
+    return isinstance(answer, list) and any(isinstance(v, bool | np.bool_) for v in answer)
 
 
 def answers_of(room):
@@ -321,11 +334,7 @@ def parameters():
 
 def axis():
     weights = np.array([[0.5, 0.5], [1, 0]])
-    return {
-        "the keys, its last": np.allclose(weights.sum(-1), 1),
-        "the queries": np.allclose(weights.sum(0), 1),
-        "the heads, which compete": weights.ndim == 3,
-    }
+    return [np.allclose(weights.sum(-1), 1), np.allclose(weights.sum(0), 1), weights.ndim == 3]
 
 
 def holds():
@@ -395,6 +404,16 @@ def reword(kind, i, old, new):
     return change
 
 
+def exchange(kind, i):
+    """A change of a bank: the first two options of a question stand in the other order."""
+
+    def change(bank):
+        options = bank[kind][i]["options"]
+        options[:2] = options[1::-1]
+
+    return change
+
+
 BREAKS = {
     "a flipped shape": (flip("predictions", 0), "computes (2, 3, 3), which makes ['`(2, 3, 3)`']"),
     "a flipped claim": (flip("quiz", 0), "makes ['the keys, its last'] right, and the key is"),
@@ -412,7 +431,8 @@ BREAKS = {
         reword("predictions", 0, "(3, 3)", "2, 3, 3: a shape"),
         "makes ['`2, 3, 3: a shape`', '`(2, 3, 3)`'] right",
     ),
-    "another wording": (reword("quiz", 0, "its last", "-1"), "copy the text of ['the keys, -1', "),
+    "another wording": (reword("quiz", 0, "its last", "-1"), None),
+    "two options exchanged": (exchange("quiz", 0), "makes ['the queries'] right, and the key is"),
     "another ending": (reword("quiz", 1, "matrix", "matrices"), "which makes [] right"),
     "no such function": (write("quiz", 0, "computed", "axes"), "is no function of"),
     "no function for a number": (write("predictions", 1, "computed", None), "no `computed`: write"),
@@ -429,11 +449,16 @@ def test_key_that_is_not_what_is_computed_is_told(planted, change, complaint):
 
 
 CHEATS = {
-    "a literal": ("weights.ndim == 3", "False", "has a constant, False, in its dict"),
-    "a literal in disguise": ("weights.ndim == 3", "1 == 2", "has a constant, 1 == 2, in its dict"),
+    "a literal": ("weights.ndim == 3", "False", "has a constant, False, in its list"),
+    "a literal for each": (
+        "[np.allclose(weights.sum(-1), 1), np.allclose(weights.sum(0), 1), weights.ndim == 3]",
+        "[True for _ in weights]",
+        "has a constant, True, in its list",
+    ),
+    "a literal in disguise": ("weights.ndim == 3", "1 == 2", "has a constant, 1 == 2, in its list"),
     "a number for a bool": ("weights.ndim == 3", "weights.ndim - 2", "each value should be a bool"),
     "two right": ("weights.ndim == 3", "weights.ndim == 2", "', 'the heads, which compete'] right"),
-    "an option left out": ('"the queries": np.allclose(weights.sum(0), 1),', "", "copy the text"),
+    "an option left out": (", weights.ndim == 3", "", "answers 2 options of 3"),
     "a constant": ("powers[0] / powers.sum()", "4 / 7", "returns a constant, 4 / 7: compute it"),
     "a private helper": ("def shape", "def _shape", "'shape', which is no function of"),
     "an imported name": (

@@ -32,24 +32,24 @@ def words_in_another_order():
     X = EXAMPLE.E[EXAMPLE.ids]
     before, after = averaging_layer(X), averaging_layer(X[order])
     known = [any(np.allclose(row, old) for old in before) for row in after]
-    return {
-        "Three new rows: each word has new neighbours": not any(known),
-        "The same rows, in the new order": np.allclose(after, before[order]),
-        "The same rows in the old order": np.allclose(after, before),
-        "Three equal rows": np.allclose(after, after[0]),
-    }
+    return [
+        not any(known),
+        np.allclose(after, before[order]),
+        np.allclose(after, before),
+        np.allclose(after, after[0]),
+    ]
 
 
 def one_hot_times_table():
     """Multiply one-hot rows by a table and compare with what indexing gives."""
     ids = BATCH[1, :2]
     product = np.eye(len(E))[ids] @ E
-    return {
-        "It gives the rows that E[ids] gives": np.array_equal(product, E[ids]),
-        "It gives the columns of E that belong to the ids": product.shape == E[:, ids].shape,
-        "It adds the positions as well": np.allclose(product, tl.embed(ids, E, P)),
-        "It is an approximation of E[ids]": (product != E[ids]).any(),
-    }
+    return [
+        np.array_equal(product, E[ids]),
+        product.shape == E[:, ids].shape,
+        np.allclose(product, tl.embed(ids, E, P)),
+        (product != E[ids]).any(),
+    ]
 
 
 def position_in_a_batch():
@@ -66,12 +66,12 @@ def shuffled_input():
     params, X = tl.init_params(rng, d_model=8, n_heads=2), rng.standard_normal((8, 8))
     order = np.roll(np.arange(8), 3)
     Y, shuffled = (tl.multi_head_attention(rows, params) for rows in (X, X[order]))
-    return {
-        "It stays the same, row for row": np.allclose(shuffled, Y),
-        "Its rows are shuffled in the same way": np.allclose(shuffled, Y[order]),
-        "Its rows are shuffled back": np.allclose(shuffled, Y[np.argsort(order)]),
-        "Its columns are shuffled in the same way": np.allclose(shuffled, Y[:, order]),
-    }
+    return [
+        np.allclose(shuffled, Y),
+        np.allclose(shuffled, Y[order]),
+        np.allclose(shuffled, Y[np.argsort(order)]),
+        np.allclose(shuffled, Y[:, order]),
+    ]
 
 
 def products_of_sinusoids():
@@ -80,9 +80,9 @@ def products_of_sinusoids():
     products = table @ table.T
     by_distance = np.allclose(products[1:, 1:], products[:-1, :-1])
     added = [tl.embed(ids, E, table) - E[ids] for ids in BATCH]
-    return {
-        "both positions, each in its own way": not by_distance,
-        "the word at each position": not np.allclose(*added),
-        "the distance between them": by_distance and np.ptp(products) > 1,
-        "nothing: it is always `d_model / 2`": np.allclose(products, table.shape[1] / 2),
-    }
+    return [
+        not by_distance,
+        not np.allclose(*added),
+        by_distance and np.ptp(products) > 1,
+        np.allclose(products, table.shape[1] / 2),
+    ]

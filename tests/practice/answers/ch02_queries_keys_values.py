@@ -27,12 +27,12 @@ def query_at_another_position():
     rows = word + EXAMPLE.P[[2, 0, 1]]
     full, sliced = rows @ W_Q, rows[:, :4] @ W_Q[:4]
     in_full, in_sliced = (not np.allclose(queries, queries[0]) for queries in (full, sliced))
-    return {
-        "In both": in_full and in_sliced,
-        "Only in the sliced layer": in_sliced and not in_full,
-        "In neither: the word is the same": not in_full and not in_sliced,
-        "Only in the full layer": in_full and not in_sliced,
-    }
+    return [
+        in_full and in_sliced,
+        in_sliced and not in_full,
+        not in_full and not in_sliced,
+        in_full and not in_sliced,
+    ]
 
 
 def without_a_head_axis():
@@ -43,12 +43,12 @@ def without_a_head_axis():
         result = X @ W_Q
     except ValueError:
         result = None
-    return {
-        "An error: the shapes do not fit": result is None,
-        "The right result, (2, 2, 3, 4)": np.shape(result) == right.shape,
-        "Each sentence gets one head only": np.allclose(result, right[[0, 1], [0, 1]]),
-        "Both heads are added up": np.allclose(result, right.sum(axis=1)),
-    }
+    return [
+        result is None,
+        np.shape(result) == right.shape,
+        np.allclose(result, right[[0, 1], [0, 1]]),
+        np.allclose(result, right.sum(axis=1)),
+    ]
 
 
 def parameters_of_eight_heads():
@@ -59,12 +59,7 @@ def parameters_of_eight_heads():
         return params.W_Q.size + params.W_K.size + params.W_V.size
 
     times = count(8, 64) / count(1, 512)
-    return {
-        "8 times as many": times == 8,
-        "As many": times == 1,
-        "An eighth": times == 1 / 8,
-        "64 times as many": times == 64,
-    }
+    return [times == 8, times == 1, times == 1 / 8, times == 64]
 
 
 def position_in_a_query():
@@ -73,12 +68,12 @@ def position_in_a_query():
     Q = (words + table[:3]) @ W_Q
     at_one_position, renumbered = (words + table[0]) @ W_Q, (words + table[1:]) @ W_Q
     both = np.allclose(Q, words @ W_Q + table[:3] @ W_Q)
-    return {
-        "Nothing: only words are projected": np.allclose(Q, words @ W_Q),
-        "Only the position, in the last columns": np.allclose(at_one_position, at_one_position[0]),
-        "The row number t": np.allclose(Q, renumbered),
-        "What it takes from it: word and position are both in X": both,
-    }
+    return [
+        np.allclose(Q, words @ W_Q),
+        np.allclose(at_one_position, at_one_position[0]),
+        np.allclose(Q, renumbered),
+        both,
+    ]
 
 
 def layers_that_cannot_tell():
@@ -93,9 +88,4 @@ def layers_that_cannot_tell():
 
     before = tl.causal_mask(3)
     sinusoids = tl.sinusoidal_positions(3, 8)
-    return {
-        "One where every word sees every other, without positions": same(),
-        "One where words see only the words before them, without positions": same(mask=before),
-        "One where every word sees every other, with positions": same(P=table),
-        "One with sinusoids instead of a table": same(P=sinusoids),
-    }
+    return [same(), same(mask=before), same(P=table), same(P=sinusoids)]

@@ -22,12 +22,12 @@ def exponentials_of_large_scores():
             weights = exponentials / exponentials.sum()
     except ArithmeticError:
         stopped = True
-    return {
-        "0.731 and 0.269": np.allclose(weights, (0.731, 0.269), atol=5e-4),
-        "nan and nan, with a warning at most": np.isnan(weights).all(),
-        "all for the first: 1 and 0": np.allclose(weights, (1, 0)),
-        "an error, and the program stops": stopped,
-    }
+    return [
+        np.allclose(weights, (0.731, 0.269), atol=5e-4),
+        np.isnan(weights).all(),
+        np.allclose(weights, (1, 0)),
+        stopped,
+    ]
 
 
 def weight_of_dogs():
@@ -43,12 +43,7 @@ def axis_of_the_softmax():
     def sums_to_one(axis):
         return np.allclose(weights.sum(axis=axis), 1)
 
-    return {
-        "H, so that the heads compete": sums_to_one(1),
-        "T, the queries, so that each key is used up once": sums_to_one(2),
-        "S, the keys, so that each query has 1 to spend": sums_to_one(3),
-        "T and S together, so that a map sums to 1": sums_to_one((2, 3)),
-    }
+    return [sums_to_one(1), sums_to_one(2), sums_to_one(3), sums_to_one((2, 3))]
 
 
 def five_added():
@@ -56,12 +51,7 @@ def five_added():
     scores = RNG.standard_normal((1, 6))
     before, after = tl.softmax(scores), tl.softmax(scores + 5)
     change = after.max() - before.max()
-    return {
-        "They stay as they were, but for rounding": np.allclose(after, before),
-        "They sharpen: the largest grows": change > 1e-9,
-        "All grow, and their sum is more than 1": after.sum() > 1 + 1e-9,
-        "They even out": change < -1e-9,
-    }
+    return [np.allclose(after, before), change > 1e-9, after.sum() > 1 + 1e-9, change < -1e-9]
 
 
 def mask_after_the_softmax():
@@ -69,24 +59,24 @@ def mask_after_the_softmax():
     scores, mask = RNG.standard_normal((4, 4)), tl.causal_mask(4)
     late, right = tl.softmax(scores) * mask, tl.attention_weights(scores, mask=mask)
     masked = ~mask.all(axis=-1)
-    return {
-        "Hidden values are still mixed in": (late[~mask] != 0).any(),
-        "Masked rows sum to less than 1": (late[masked].sum(axis=-1) < 1 - 1e-9).all(),
-        "The weights become negative": (late < 0).any(),
-        "Nothing: it is the same computation": np.allclose(late, right),
-    }
+    return [
+        (late[~mask] != 0).any(),
+        (late[masked].sum(axis=-1) < 1 - 1e-9).all(),
+        (late < 0).any(),
+        np.allclose(late, right),
+    ]
 
 
 def lookup_and_product():
     """Look ids up in a table, and multiply one-hot rows by it."""
     E, P, ids = RNG.standard_normal((6, 8)), RNG.standard_normal((4, 8)), np.array([1, 2, 3])
     product = np.eye(6)[ids] @ E
-    return {
-        "E[ids] also adds the positions": np.allclose(E[ids], tl.embed(ids, E, P)),
-        "One-hot rows are learned, E[ids] is fixed": np.allclose((E + 1)[ids], E[ids]),
-        "The product is transposed": product.shape == E[ids].T.shape,
-        "Only the work: the result is the same": np.array_equal(product, E[ids]),
-    }
+    return [
+        np.allclose(E[ids], tl.embed(ids, E, P)),
+        np.allclose((E + 1)[ids], E[ids]),
+        product.shape == E[ids].T.shape,
+        np.array_equal(product, E[ids]),
+    ]
 
 
 def features_of_a_query():
@@ -95,9 +85,9 @@ def features_of_a_query():
     changed = X + np.eye(8)  # row i: feature i is another
     moved = np.abs(tl.project_heads(changed, W_Q) - X @ W_Q).max(axis=-1) > 1e-9  # (H, features)
     first_four = np.arange(8) < 4
-    return {
-        "All 8, through sums that W_Q[0] decides": moved[0].all(),
-        "The first 4, since head 0 comes first": np.array_equal(moved[0], first_four),
-        "4 that the head chooses": moved[0].sum() == 4,
-        "Those that head 1 does not use": np.array_equal(moved[0], ~moved[1]),
-    }
+    return [
+        moved[0].all(),
+        np.array_equal(moved[0], first_four),
+        moved[0].sum() == 4,
+        np.array_equal(moved[0], ~moved[1]),
+    ]

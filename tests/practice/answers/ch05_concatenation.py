@@ -41,18 +41,14 @@ def strides_of_a_cut():
     return [stride // product.itemsize for stride in split_heads(product, 4).strides]
 
 
-def right_half_without_a_swap():
+def right_half_without_a_swap(texts):
     """What the right half of the row of *dogs* equals in heads.reshape(3, 8)."""
     heads = _heads_of_the_example()
     half = heads.reshape(3, 8)[0, 4:]
     dogs, that = 0, 1
-    found = {
-        "The output of head 1 for *dogs*": heads[1, dogs],
-        "The output of head 0 for *that*": heads[0, that],
-        "The output of head 0 for *dogs*, once more": heads[0, dogs],
-        "The output of head 1 for *that*": heads[1, that],
-    }
-    return {f"{text}: {_written(row)}": np.array_equal(half, row) for text, row in found.items()}
+    rows = heads[1, dogs], heads[0, that], heads[0, dogs], heads[1, that]
+    assert all(text.endswith(f": {_written(row)}") for text, row in zip(texts, rows, strict=True))
+    return [np.array_equal(half, row) for row in rows]
 
 
 def index_in_concat():
@@ -75,12 +71,12 @@ def what_a_reshape_can_do():
     fused = np.arange(B * T * 3 * H * d).reshape(B, T, 3 * H * d)
     three = np.stack(np.split(fused, 3, axis=-1))  # (3, B, T, H*d)
     joined = np.concatenate([tokens_first[:, :, h] for h in range(H)], axis=-1)
-    return {
-        "(B, H, T, d) → (B, T, H*d)": _a_reshape_does(heads, concat_heads(heads)),
-        "(B, T, 3*H*d) → (3, B, T, H*d)": _a_reshape_does(fused, three),
-        "(B, H, T, d) → (B, T, H, d)": _a_reshape_does(heads, np.swapaxes(heads, 1, 2)),
-        "(B, T, H, d) → (B, T, H*d)": _a_reshape_does(tokens_first, joined),
-    }
+    return [
+        _a_reshape_does(heads, concat_heads(heads)),
+        _a_reshape_does(fused, three),
+        _a_reshape_does(heads, np.swapaxes(heads, 1, 2)),
+        _a_reshape_does(tokens_first, joined),
+    ]
 
 
 def outputs_changed_without_swaps():
@@ -98,23 +94,18 @@ def outputs_changed_without_swaps():
     changed = X.copy()
     changed[0] = rng.standard_normal(d_model)
     changes = np.flatnonzero(np.abs(layer(changed) - layer(X)).max(axis=-1) > 1e-9).tolist()
-    return {
-        "All 64, as in the right layer": changes == list(range(T)),
-        "None but its own": changes == [0],
-        "Those of tokens 0 to 7": changes == list(range(8)),
-        "Every eighth: tokens 0, 8, 16 and so on": changes == list(range(0, T, 8)),
-    }
+    return [
+        changes == list(range(T)),
+        changes == [0],
+        changes == list(range(8)),
+        changes == list(range(0, T, 8)),
+    ]
 
 
 def keys_of_a_new_token():
     """Which keys the first row of causal_mask(2, 5) shows."""
     seen = np.flatnonzero(causal_mask(2, 5)[0]).tolist()
-    return {
-        "Only key 0": seen == [0],
-        "Keys 0 to 3": seen == [0, 1, 2, 3],
-        "All five": seen == [0, 1, 2, 3, 4],
-        "Keys 3 and 4": seen == [3, 4],
-    }
+    return [seen == [0], seen == [0, 1, 2, 3], seen == [0, 1, 2, 3, 4], seen == [3, 4]]
 
 
 def averages_in_a_row():
@@ -124,9 +115,4 @@ def averages_in_a_row():
     one_key = np.eye(T)[:, None, :, None] * np.ones(d_v)  # (T, 1, T, d_v): values of 0 but for one
     columns = concat_heads(weights @ one_key)[:, -1]  # (T, H*d_v): the weight of each key
     count = len(np.unique(columns.round(12), axis=1).T)
-    return {
-        "One, since a query gets one average": count == 1,
-        "64, one for each token that it attends to": count == T,
-        "8 · d_v, one for each column": count == H * d_v,
-        "8, one for each head": count == H,
-    }
+    return [count == 1, count == T, count == H * d_v, count == H]

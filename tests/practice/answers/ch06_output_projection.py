@@ -33,12 +33,7 @@ def rows_that_depend_on_a_word():
         multi_head_attention(X, example.params, mask=example.mask) for X in (example.X, other)
     )
     changed = np.flatnonzero(np.abs(Y_other - Y).max(axis=-1) > 1e-9).tolist()
-    return {
-        "Only the middle row": changed == [1],
-        "All three rows": changed == [0, 1, 2],
-        "The middle row and the row of *bark*": changed == [1, 2],
-        "The rows of *dogs* and the middle one": changed == [0, 1],
-    }
+    return [changed == [1], changed == [0, 1, 2], changed == [1, 2], changed == [0, 1]]
 
 
 def _entries_that_give(entry, concat, shape):
@@ -65,12 +60,12 @@ def entries_of_the_published_matrix():
     shape = 16, 16
     given = _entries_that_give((0, 0), concat, shape)
     two_rows = _where(shape, slice(0, 2), slice(0, 8))
-    return {
-        "Those in row 0": np.array_equal(given, _where(shape, 0)),
-        "Those in column 0": np.array_equal(given, _where(shape, slice(None), 0)),
-        "Those on the diagonal": np.array_equal(given, np.eye(16, dtype=bool)),
-        "The first eight of row 0 and of row 1": np.array_equal(given, two_rows),
-    }
+    return [
+        np.array_equal(given, _where(shape, 0)),
+        np.array_equal(given, _where(shape, slice(None), 0)),
+        np.array_equal(given, np.eye(16, dtype=bool)),
+        np.array_equal(given, two_rows),
+    ]
 
 
 def output_without_a_head():
@@ -80,14 +75,12 @@ def output_without_a_head():
     silent[1] = 0
     Y = concat_heads(silent) @ record.params.W_O
     contributions = [record.heads[h] @ record.params.W_O[4 * h : 4 * h + 4] for h in range(2)]
-    return {
-        "The other heads take over what is missing": np.allclose(Y, record.Y),
-        "Its columns 4 to 7 become 0 (in our example)": np.allclose(Y[:, 4:], 0),
-        "The rest is divided by fewer heads and grows": np.allclose(Y, 2 * contributions[0]),
-        "It loses the contribution of head 1 and nothing else": np.allclose(
-            Y, record.Y - contributions[1]
-        ),
-    }
+    return [
+        np.allclose(Y, record.Y),
+        np.allclose(Y[:, 4:], 0),
+        np.allclose(Y, 2 * contributions[0]),
+        np.allclose(Y, record.Y - contributions[1]),
+    ]
 
 
 def entries_of_a_transposed_matrix():
@@ -95,12 +88,12 @@ def entries_of_a_transposed_matrix():
     concat = np.random.default_rng(0).standard_normal((4, 7))
     shape = 6, 7
     given = _entries_that_give((2, 5), concat, shape)
-    return {
-        "Column 5": np.array_equal(given, _where(shape, slice(None), 5)),
-        "Row 5": np.array_equal(given, _where(shape, 5)),
-        "Row 2": np.array_equal(given, _where(shape, 2)),
-        "Column 2": np.array_equal(given, _where(shape, slice(None), 2)),
-    }
+    return [
+        np.array_equal(given, _where(shape, slice(None), 5)),
+        np.array_equal(given, _where(shape, 5)),
+        np.array_equal(given, _where(shape, 2)),
+        np.array_equal(given, _where(shape, slice(None), 2)),
+    ]
 
 
 def what_a_matrix_can_write():
@@ -112,36 +105,30 @@ def what_a_matrix_can_write():
         W_O = np.linalg.lstsq(concat, wanted, rcond=None)[0]
         return np.allclose(concat @ W_O, wanted)
 
-    return {
-        "Write the larger of two heads’ outputs": is_written(np.maximum(one, other)),
-        "Write the product of two heads’ outputs": is_written(one * other),
-        "Subtract head 1’s output from that of head 0": is_written(one - other),
-        "Pass head 0 on only if head 1 is positive": is_written(one * (other[:, :1] > 0)),
-    }
+    return [
+        is_written(np.maximum(one, other)),
+        is_written(one * other),
+        is_written(one - other),
+        is_written(one * (other[:, :1] > 0)),
+    ]
 
 
 def what_equal_scores_give():
     """What the fourth of six tokens gets from a head whose scores are all 0, under the mask."""
     V = np.random.default_rng(0).standard_normal((6, 7))
     fourth = (attention_weights(np.zeros((6, 6)), mask=causal_mask(6)) @ V)[3]
-    return {
-        "Zeros, since all scores are 0": np.allclose(fourth, 0),
-        "The mean of the first four values": np.allclose(fourth, V[:4].mean(axis=0)),
-        "The mean of all values": np.allclose(fourth, V.mean(axis=0)),
-        "Its own value, unchanged": np.allclose(fourth, V[3]),
-    }
+    return [
+        np.allclose(fourth, 0),
+        np.allclose(fourth, V[:4].mean(axis=0)),
+        np.allclose(fourth, V.mean(axis=0)),
+        np.allclose(fourth, V[3]),
+    ]
 
 
-def expression_that_lays_heads_side_by_side():
+def expression_that_lays_heads_side_by_side(expressions):
     """Whether each expression gives the row of every token, head after head."""
     B, H, T, d_v = 2, 3, 5, 7
     names = {"heads": np.arange(B * H * T * d_v).reshape(B, H, T, d_v)}
     names |= {"B": B, "H": H, "T": T, "d_v": d_v}
     side_by_side = np.concatenate([names["heads"][:, h] for h in range(H)], axis=-1)
-    expressions = (
-        "heads.swapaxes(1, 2).reshape(B, T, H * d_v)",
-        "heads.reshape(B, T, H * d_v)",
-        "heads.swapaxes(2, 3).reshape(B, T, H * d_v)",
-        "heads.swapaxes(1, 3).reshape(B, T, d_v * H)",
-    )
-    return {text: np.array_equal(eval(text, names), side_by_side) for text in expressions}
+    return [np.array_equal(eval(text, names), side_by_side) for text in expressions]

@@ -42,12 +42,12 @@ def letter_missing_in_the_result():
     except ValueError as error:
         result = error
     heads = weights @ V
-    return {
-        "An error: h is missing after the arrow": isinstance(result, ValueError),
-        "The output of head 0": _equal(result, heads[0]),
-        "The sum of the heads' outputs": _equal(result, heads.sum(axis=0)),
-        "The output of each head, (3, 10, 7)": _equal(result, heads),
-    }
+    return [
+        isinstance(result, ValueError),
+        _equal(result, heads[0]),
+        _equal(result, heads.sum(axis=0)),
+        _equal(result, heads),
+    ]
 
 
 def fraction_of_the_pairs():
@@ -66,12 +66,12 @@ def letters_that_are_summed():
     result = np.einsum("bhtd,bhsd->bhts", Q, K)
     products = np.einsum("bhtd,bhsd->bhtsd", Q, K)
     over_b_h_d, over_d, over_s = (products.sum(axis=axes) for axes in ((0, 1, 4), 4, 3))
-    return {
-        "b, h and d: they appear in both operands": _equal(result, over_b_h_d),
-        "Only d": _equal(result, over_d),
-        "s": _equal(result, over_s),
-        "None: einsum multiplies entry by entry": _equal(result, products),
-    }
+    return [
+        _equal(result, over_b_h_d),
+        _equal(result, over_d),
+        _equal(result, over_s),
+        _equal(result, products),
+    ]
 
 
 def why_the_division_comes_last():
@@ -85,16 +85,12 @@ def why_the_division_comes_last():
     with np.errstate(all="ignore"):
         large = np.exp(scores)
         last = large @ V / large.sum(axis=-1, keepdims=True)
-    return {
-        "It divides fewer numbers": mixed.size < exponentials.size,
-        "The sum is not known before mixing": (
-            not np.allclose(exponentials / total @ V, mixed / total)
-        ),
-        "It keeps exp from overflowing, since the sum can be large": np.isfinite(last).all(),
-        "Dividing first would give hidden keys some weight": (
-            (exponentials / total)[np.isneginf(scores)].any()
-        ),
-    }
+    return [
+        mixed.size < exponentials.size,
+        not np.allclose(exponentials / total @ V, mixed / total),
+        np.isfinite(last).all(),
+        (exponentials / total)[np.isneginf(scores)].any(),
+    ]
 
 
 def _of_the_chapter(name):
@@ -127,12 +123,7 @@ def growth_of_memory():
     done = subprocess.run([sys.executable, "-c", peaks], cwd=ROOT, capture_output=True, check=True)
     found = [int(peak) for peak in done.stdout.split()]
     grown = [round(found[i + 1] / found[i]) for i in (0, 2)]
-    return {
-        "Both double": grown == [2, 2],
-        "It grows fourfold in both": grown == [4, 4],
-        "It grows fourfold in the first, and stays as it was in the second": grown == [4, 1],
-        "It grows fourfold in the first, and doubles in the second": grown == [4, 2],
-    }
+    return [grown == [2, 2], grown == [4, 4], grown == [4, 1], grown == [4, 2]]
 
 
 def first_row_of_a_reshape():
@@ -143,12 +134,12 @@ def first_row_of_a_reshape():
         row = heads.reshape(T, H * d_v)[0]
     except ValueError as error:
         row = error
-    return {
-        "What all heads found for token 0, side by side": _equal(row, concat_heads(heads)[0]),
-        "What head 0 found for token 0, H times": _equal(row, np.tile(heads[0, 0], H)),
-        "What head 0 found for the first H tokens": _equal(row, heads[0, :H].ravel()),
-        "Nothing: the reshape fails": isinstance(row, ValueError),
-    }
+    return [
+        _equal(row, concat_heads(heads)[0]),
+        _equal(row, np.tile(heads[0, 0], H)),
+        _equal(row, heads[0, :H].ravel()),
+        isinstance(row, ValueError),
+    ]
 
 
 def one_maximum_for_the_table():
@@ -160,9 +151,9 @@ def one_maximum_for_the_table():
         weights = exponentials / exponentials.sum(axis=-1, keepdims=True)
     right = softmax(scores)
     smaller = weights < right - 1e-9
-    return {
-        "Rows with only low scores could become 0/0": np.isnan(weights[1]).all(),
-        "Every weight would be smaller than it is": smaller.all(),
-        "exp could overflow": np.isinf(exponentials).any(),
-        "Nothing at all": np.allclose(weights, right),
-    }
+    return [
+        np.isnan(weights[1]).all(),
+        smaller.all(),
+        np.isinf(exponentials).any(),
+        np.allclose(weights, right),
+    ]

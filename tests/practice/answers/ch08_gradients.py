@@ -38,12 +38,12 @@ def keys_with_a_gradient():
     _, dK, _ = attention_backward(Q, K, V, weights, dheads)
     reached = np.flatnonzero(np.abs(dK).max(axis=-1) > 1e-12).tolist()
     dogs, that, bark = range(3)
-    return {
-        "The key of *bark*": reached == [bark],
-        "Those of *dogs* and *bark*": reached == [dogs, bark],
-        "All three, since all three were scored": reached == [dogs, that, bark],
-        "None: only the query of *bark* gets one": reached == [],
-    }
+    return [
+        reached == [bark],
+        reached == [dogs, bark],
+        reached == [dogs, that, bark],
+        reached == [],
+    ]
 
 
 def gap_of_equal_heads():
@@ -59,12 +59,7 @@ def gap_of_equal_heads():
         params = Params(*(W - 0.05 * getattr(back, f"d{name}") for name, W in vars(params).items()))
         gaps.append((params.W_Q[0] - params.W_Q[1]).sum())
     gap = np.abs(params.W_Q[0] - params.W_Q[1]).max()
-    return {
-        "A little: the random sequences pull them apart": 1e-9 < gap < 0.1,
-        "Far: each finds a task of its own": gap >= 0.1,
-        "They alternate, because they cannot both be right": min(gaps) < -1e-9 and max(gaps) > 1e-9,
-        "Not at all": gap <= 1e-9,
-    }
+    return [1e-9 < gap < 0.1, gap >= 0.1, min(gaps) < -1e-9 and max(gaps) > 1e-9, gap <= 1e-9]
 
 
 def gradient_of_the_scores():
@@ -90,14 +85,12 @@ def why_no_mask_on_the_way_back():
     sent = dK.any() or dV.any()
     dscores = softmax_backward(weights, rng.standard_normal((5, 5)))
     X = rng.standard_normal((5, 12))
-    return {
-        "Its weight is 0, and every path to it is multiplied by that weight": (
-            not weights[0, 1:].any() and not sent and dK_seen.all() and dV_seen.all()
-        ),
-        "It does get one, but training does not use it": sent,
-        "Its score is −∞, and so is its gradient": np.isneginf(dscores[0, 1:]).all(),
-        "split_heads leaves it out": split_heads(X, 3).shape[-2] < len(X),
-    }
+    return [
+        not weights[0, 1:].any() and not sent and dK_seen.all() and dV_seen.all(),
+        sent,
+        np.isneginf(dscores[0, 1:]).all(),
+        split_heads(X, 3).shape[-2] < len(X),
+    ]
 
 
 def _error_of_differences(gradient, step, dtype=np.float64):
@@ -129,15 +122,15 @@ def three_right_digits():
     step = 1 / (100 * 1000)  # a hundred-thousandth
     error = _error_of_differences(right, step)
     three_digits = 1e-4 < _error_of_differences(lacking, step) < 1e-3
-    return {
-        "The gradient is right, because differences are only an approximation": error > 1e-4,
-        "There is a bug, perhaps in a small term": error < 1e-8 and three_digits,
-        "The step must be smaller": _error_of_differences(right, 1e-10) < error,
-        "The comparison needs float32": _error_of_differences(right, 1e-5, np.float32) < error,
-    }
+    return [
+        error > 1e-4,
+        error < 1e-8 and three_digits,
+        _error_of_differences(right, 1e-10) < error,
+        _error_of_differences(right, 1e-5, np.float32) < error,
+    ]
 
 
-def way_back_of_concat():
+def way_back_of_concat(expressions):
     """Whether each expression is the derivative of (concat * dconcat).sum() by heads."""
     B, H, T, d_v = 2, 3, 5, 7
     dconcat = np.random.default_rng(0).standard_normal((B, T, H * d_v))
@@ -148,13 +141,7 @@ def way_back_of_concat():
         one = np.zeros(dheads.shape)
         one[index] = 1
         dheads[index] = (concat_heads(one) * dconcat).sum()
-    expressions = {
-        "dconcat.reshape(B, H, T, d_v)": "dconcat.reshape(B, H, T, d_v)",
-        "np.swapaxes(dconcat, -1, -2)": "np.swapaxes(dconcat, -1, -2)",
-        "np.stack([dconcat] * H, axis=1)": "np.stack([dconcat] * H, axis=1)",
-        "split_heads(dconcat, H)": "split_heads(dconcat, H)",
-    }
-    return {text: np.array_equal(eval(code, names), dheads) for text, code in expressions.items()}
+    return [np.array_equal(eval(text, names), dheads) for text in expressions]
 
 
 def gradients_behind_rows_of_zeros():
@@ -167,9 +154,9 @@ def gradients_behind_rows_of_zeros():
     of_head_1 = {"W_Q": back.dW_Q[1], "W_K": back.dW_K[1], "W_V": back.dW_V[1]}
     of_head_1["W_O"] = back.dW_O[7:14]
     zero = {name for name, gradient in of_head_1.items() if not gradient.any()}
-    return {
-        "All of them, so the head can never learn": zero == {"W_Q", "W_K", "W_V", "W_O"},
-        "None: W_O does not matter on the way back": zero == set(),
-        "Those of its rows of W_O": zero == {"W_O"},
-        "Those of its W_Q, W_K and W_V": zero == {"W_Q", "W_K", "W_V"},
-    }
+    return [
+        zero == {"W_Q", "W_K", "W_V", "W_O"},
+        zero == set(),
+        zero == {"W_O"},
+        zero == {"W_Q", "W_K", "W_V"},
+    ]

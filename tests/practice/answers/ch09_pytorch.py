@@ -27,27 +27,24 @@ def blocks_read_head_first():
     rows = np.array(made).reshape(-1)  # the packed matrix, each row with its block's name
     read = rows.reshape(HEADS, 3, WIDTH)
     taken = list(read[0, :, 0])
-    return {
-        "Q0 K0 V0: the names of the axes change nothing": taken == ["Q0", "K0", "V0"],
-        "Q0 Q1 Q2": taken == ["Q0", "Q1", "Q2"],
-        "Q0 V1 K2, a diagonal": taken == ["Q0", "V1", "K2"],
-        "None: an error is raised, because (3, 3, 4) is not the shape that it expects": read.shape
-        != np.shape(made),
-    }
+    return [
+        taken == ["Q0", "K0", "V0"],
+        taken == ["Q0", "Q1", "Q2"],
+        taken == ["Q0", "V1", "K2"],
+        read.shape != np.shape(made),
+    ]
 
 
 def sum_of_a_dropped_row():
     """Sample a thousand rows of sixteen weights of 1/16, drop 10 % of them, and add up each row."""
     survives = np.random.default_rng(0).random((1000, 16)) >= 0.1
     sums = (survives / 16 / 0.9).sum(axis=-1)
-    return {
-        "It is 1: dividing by 0.9 makes up for what was dropped": np.allclose(sums, 1),
-        "It is at most 1": bool((sums <= 1).all()),
-        "It is the number of survivors, divided by 14.4": np.allclose(
-            sums, survives.sum(axis=-1) / 14.4
-        ),
-        "It is 0.9": np.allclose(sums, 0.9),
-    }
+    return [
+        np.allclose(sums, 1),
+        bool((sums <= 1).all()),
+        np.allclose(sums, survives.sum(axis=-1) / 14.4),
+        np.allclose(sums, 0.9),
+    ]
 
 
 def shape_of_out_proj():
@@ -71,18 +68,12 @@ def how_another_order_shows():
     refused = _refuses(module.qkv_proj, file)
     found = attention_trace(module, X)
     sums = found.weights.sum(dim=-1)
-    return {
-        "Loading raises an error, since the shapes differ": refused,
-        "The rows of attention weights no longer sum to 1": not torch.allclose(
-            sums, torch.ones_like(sums)
-        ),
-        "You compare the output for one known input with that of the code the file came from": (
-            not torch.allclose(found.Y, expected)
-        ),
-        "The loss becomes NaN at the first step": math.isnan(
-            _loss_after_a_step(module, X, expected)
-        ),
-    }
+    return [
+        refused,
+        not torch.allclose(sums, torch.ones_like(sums)),
+        not torch.allclose(found.Y, expected),
+        math.isnan(_loss_after_a_step(module, X, expected)),
+    ]
 
 
 def _refuses(linear, weight):
@@ -117,16 +108,12 @@ def what_packing_does_to_scores():
     entry, *_ = together = _spreads(X, *packed.split(d)[:2])
     _, query, product, score = together / _spreads(X, *apart)
     root = 0.5**0.5
-    return {
-        "A score is a product of a query and a key, and each factor shrinks by √½": (
-            _near(query, root) and _near(score, query**2)
-        ),
-        "The softmax halves it once more": _near(score, root),
-        "The packed matrix consists of three matrices, and the rule does not count one of them": (
-            _near(entry**2, 2 / (2 * d + d))
-        ),
-        "The division by √`d_k` makes them smaller as well": _near(product, root),
-    }
+    return [
+        _near(query, root) and _near(score, query**2),
+        _near(score, root),
+        _near(entry**2, 2 / (2 * d + d)),
+        _near(product, root),
+    ]
 
 
 def _spreads(X, W_Q, W_K):
@@ -141,21 +128,15 @@ def _near(a, b):
     return abs(a - b) <= ALIKE * b
 
 
-def line_that_concatenates():
+def line_that_concatenates(lines):
     """Run each line, and compare with chapter 05's `concat_heads`."""
     import torch
 
     B, H, T, d_v = 2, 3, 5, 7
     heads = torch.from_numpy(np.random.default_rng(0).standard_normal((B, H, T, d_v)))
-    lines = (
-        "heads.reshape(B, T, H * d_v)",
-        "heads.transpose(1, 2).flatten(2)",
-        "heads.flatten(1, 2)",
-        "heads.sum(dim=1)",
-    )
     names = {"heads": heads, "B": B, "H": H, "T": T, "d_v": d_v}
     expected = concat_heads(heads.numpy())
-    return {line: np.array_equal(eval(line, names).numpy(), expected) for line in lines}
+    return [np.array_equal(eval(line, names).numpy(), expected) for line in lines]
 
 
 def what_w_o_must_do():
@@ -172,9 +153,4 @@ def what_w_o_must_do():
     def same(W_O):
         return np.allclose(multi_head_attention(X, Params(*swapped, W_O)), expected)
 
-    return {
-        "Nothing: the sum over heads does not depend on their order": same(W_O),
-        "Swap its columns in the same way": same(columns),
-        "Swap the two blocks of `d_v` rows": same(rows),
-        "Transpose it": same(W_O.T),
-    }
+    return [same(W_O), same(columns), same(rows), same(W_O.T)]

@@ -52,12 +52,7 @@ def what_the_last_token_sees():
     """Give the causal mask to a layer that hides where it is True; change each token in turn."""
     last = _seen_through_torch_layer(causal_mask(T))[-1].tolist()
     ours = causal_mask(T)[-1].tolist()
-    return {
-        "Everything": all(last),
-        "Nothing": not any(last),
-        "Only itself": last == [False] * 5 + [True],
-        "The same as in our layer, because this one inverts the mask itself": last == ours,
-    }
+    return [all(last), not any(last), last == [False] * 5 + [True], last == ours]
 
 
 def softmax_of_a_row_with_a_billion_less():
@@ -69,12 +64,12 @@ def softmax_of_a_row_with_a_billion_less():
     def found(*numbers):
         return np.allclose(weights, numbers, atol=1e-6)  # the sum rounds the scores to 10⁻⁷
 
-    return {
-        "NaN": bool(np.isnan(weights).any()),
-        "1/3, 1/3, 1/3": found(1 / 3, 1 / 3, 1 / 3),
-        "4/7, 1/7, 2/7": found(4 / 7, 1 / 7, 2 / 7),
-        "0, 0, 0": found(0, 0, 0),
-    }
+    return [
+        bool(np.isnan(weights).any()),
+        found(1 / 3, 1 / 3, 1 / 3),
+        found(4 / 7, 1 / 7, 2 / 7),
+        found(0, 0, 0),
+    ]
 
 
 def keys_of_the_second_query():
@@ -91,14 +86,12 @@ def why_the_loss_falls_so_fast():
     """Train with our mask in torch's layer: compare who looks where with each explanation."""
     mask = causal_mask(T)
     seen = _seen_through_torch_layer(mask)
-    return {
-        "Fewer keys make the softmax sharper": bool((seen.sum(axis=1) <= mask.sum(axis=1)).all()),
-        "The mask is ignored, so the layer is bidirectional": bool(seen.all()),
-        "Each token sees only later ones, among them the one that it should predict": (
-            np.array_equal(seen, ~mask)
-        ),
-        "The layer copies its input through the diagonal": bool(seen.diagonal().all()),
-    }
+    return [
+        bool((seen.sum(axis=1) <= mask.sum(axis=1)).all()),
+        bool(seen.all()),
+        np.array_equal(seen, ~mask),
+        bool(seen.diagonal().all()),
+    ]
 
 
 def what_replacing_nan_leaves():
@@ -112,16 +105,12 @@ def what_replacing_nan_leaves():
     bias = torch.zeros(T, T).masked_fill(~mask, -math.inf)
     weights = (scores + bias).softmax(dim=-1).nan_to_num(0.0)
     (gradient,) = torch.autograd.grad(weights.square().sum(), scores)
-    return {
-        "The gradients are NaN": bool(gradient.isnan().any()),
-        "Nothing is wrong, because weights of zero pass no gradient back": (
-            torch.equal(gradient[0], torch.zeros(T).double())
-        ),
-        "The outputs of the rows below are NaN": bool(weights[1:].isnan().any()),
-        "The weights in the other rows of the same head are a little too large": (
-            not torch.allclose(weights[1:], right)
-        ),
-    }
+    return [
+        bool(gradient.isnan().any()),
+        torch.equal(gradient[0], torch.zeros(T).double()),
+        bool(weights[1:].isnan().any()),
+        not torch.allclose(weights[1:], right),
+    ]
 
 
 def leaks_that_adding_one_misses():
@@ -136,12 +125,7 @@ def leaks_that_adding_one_misses():
         return bool(by_all.any() and not by_one.any())
 
     itself, last, centred = map(escapes, (np.tanh, _last_token, _left_of_the_mean))
-    return {
-        "None, because every change of a token must show": not (itself or last or centred),
-        "A leak from a token to itself": itself,
-        "A leak from the last token, at which no other token may look": last,
-        "A leak through what is left of a token after its own mean is subtracted": centred,
-    }
+    return [not (itself or last or centred), itself, last, centred]
 
 
 def _add_one(token):
@@ -183,13 +167,11 @@ def what_torch_layer_returns():
     dropped, whole, heads = weights(True, True), weights(False, True), weights(False, False)
     Q, K = (X @ W.T for W in layer.in_proj_weight.detach().chunk(3)[:2])
     wide = (Q @ K.T / math.sqrt(D_MODEL)).softmax(dim=-1)
-    return {
-        "The weights of head 0": torch.allclose(whole, heads[0]),
-        "The largest weight of any head": torch.allclose(whole, heads.amax(dim=0)),
-        "The mean over the heads, in training after dropout": (
-            torch.allclose(whole, heads.mean(dim=0))
-            and torch.allclose(dropped, weights(True, False).mean(dim=0))
-            and not torch.allclose(dropped, whole)
-        ),
-        "The weights of one wide head over all features": torch.allclose(whole, wide),
-    }
+    return [
+        torch.allclose(whole, heads[0]),
+        torch.allclose(whole, heads.amax(dim=0)),
+        torch.allclose(whole, heads.mean(dim=0))
+        and torch.allclose(dropped, weights(True, False).mean(dim=0))
+        and not torch.allclose(dropped, whole),
+        torch.allclose(whole, wide),
+    ]

@@ -49,12 +49,7 @@ def what_is_memory_bound():
     n = 4096
     product = 2 * n**3 / (3 * n**2 * np.dtype(np.float32).itemsize)
     fused, one_query = (_intensity(T, 2048, fused=True) for T in (2048, 1))
-    return {
-        "A product of two square matrices of width 4096, in float32": product < 12,
-        "Fused attention of 2048 tokens, in float16": fused < 12,
-        "All of them": max(product, fused, one_query) < 12,
-        "Fused attention of one query with 2048 keys, in float16": one_query < 12,
-    }
+    return [product < 12, fused < 12, max(product, fused, one_query) < 12, one_query < 12]
 
 
 def half_precision_for_large_scores():
@@ -67,12 +62,12 @@ def half_precision_for_large_scores():
     scores = torch.tensor([70_000.0, 60_000.0, 0.0])
     wide, fine = works(torch.bfloat16), works(torch.float16)
     stored = scores.to(torch.bfloat16)[0].item()
-    return {
-        "bfloat16, with a score rounded to 70,144": wide and not fine and stored == 70_144,
-        "float16, since it has three digits more": fine and not wide,
-        "Neither: both end at the same number, since both have 16 bits": not (wide or fine),
-        "Both, as TF32": wide and fine,
-    }
+    return [
+        wide and not fine and stored == 70_144,
+        fine and not wide,
+        not (wide or fine),
+        wide and fine,
+    ]
 
 
 def why_a_block_may_be_forgotten():
@@ -87,12 +82,12 @@ def why_a_block_may_be_forgotten():
     hidden = attention_scores(Q, K)[:, ~causal_mask(50)]
     sums = np.concatenate([V[0], np.ones((50, 1))], axis=1)  # what is known of a row of weights
     in_blocks = attend_in_blocks(Q / 2, K.swapaxes(-1, -2), V, causal=False, block=10)
-    return {
-        "Its scores are zero outside the causal mask": np.allclose(hidden, 0),
-        "No other row of the result needs its scores": np.allclose(heads, exact),
-        "The scores can be computed from the outputs again": np.linalg.matrix_rank(sums) == 50,
-        "It is stored in half precision by then": in_blocks.dtype == np.float16,
-    }
+    return [
+        np.allclose(hidden, 0),
+        np.allclose(heads, exact),
+        np.linalg.matrix_rank(sums) == 50,
+        in_blocks.dtype == np.float16,
+    ]
 
 
 def how_the_weights_are_read():
@@ -108,11 +103,9 @@ def how_the_weights_are_read():
     heads = F.scaled_dot_product_attention(steps.Q, steps.K, steps.V)
     quotients = (heads / steps.V).detach()  # (H, T, d_v), by chance of the shape of the weights
     same = torch.allclose(steps.Y, module(X)) and torch.allclose(steps.weights @ steps.V, heads)
-    return {
-        "It asks the call to return them as a second result": isinstance(heads, tuple),
-        "It puts a hook on the call": hasattr(
-            F.scaled_dot_product_attention, "register_forward_hook"
-        ),
-        "It takes the steps one by one, with the same parameters": same,
-        "It divides the output by the values": torch.allclose(quotients, steps.weights),
-    }
+    return [
+        isinstance(heads, tuple),
+        hasattr(F.scaled_dot_product_attention, "register_forward_hook"),
+        same,
+        torch.allclose(quotients, steps.weights),
+    ]

@@ -42,12 +42,7 @@ def blocks_that_agree():
         for block in sizes
         if np.allclose(flash_forward(Q, K, V, block=block).heads, exact, **close)
     ]
-    return {
-        "Only those of 1 and 100, because only these divide 100": (agree == [1, 100]),
-        "Only those of 100 and 1000, where nothing is rescaled": agree == [100, 1000],
-        "All of them": agree == sizes,
-        "All but those of 1, because one key has no softmax": agree == sizes[1:],
-    }
+    return [agree == [1, 100], agree == [100, 1000], agree == sizes, agree == sizes[1:]]
 
 
 def programs_of_the_grid():
@@ -85,18 +80,12 @@ def why_blocks_do_not_matter():
 
     averaged = np.mean([attention_weights(scores[:, keys]) @ V[keys] for keys in even], axis=0)
     thousands = 1000 * scores
-    return {
-        "The state is a maximum and two sums, which do not depend on how the keys are grouped": (
-            same(even) and same(uneven) and same([order])
-        ),
-        "The kernel chooses block sizes that divide the number of keys": not same(uneven),
-        "Each block has a softmax of its own, and their outputs are averaged": (
-            np.allclose(averaged, sums[2] / sums[1])
-        ),
-        "The scores are small, so the maximum hardly changes": (
-            not same(even, thousands, _fold(thousands, V, [order]))
-        ),
-    }
+    return [
+        same(even) and same(uneven) and same([order]),
+        not same(uneven),
+        np.allclose(averaged, sums[2] / sums[1]),
+        not same(even, thousands, _fold(thousands, V, [order])),
+    ]
 
 
 def what_a_higher_maximum_does():
@@ -109,12 +98,12 @@ def what_a_higher_maximum_does():
     def become(total, mixed):
         return np.allclose(new_total, total) and np.allclose(new_mixed, mixed)
 
-    return {
-        "Both are multiplied by 8": become(total * 8, mixed * 8),
-        "Both are divided by 8": become(total / 8, mixed / 8),
-        "total is divided by 8, and mixed stays": become(total / 8, mixed),
-        "3 is subtracted from both": become(total - 3, mixed - 3),
-    }
+    return [
+        become(total * 8, mixed * 8),
+        become(total / 8, mixed / 8),
+        become(total / 8, mixed),
+        become(total - 3, mixed - 3),
+    ]
 
 
 def what_is_stored_for_the_backward_pass():
@@ -132,12 +121,12 @@ def what_is_stored_for_the_backward_pass():
     with np.errstate(divide="ignore", invalid="ignore"):  # −∞ less −∞ where keys are hidden
         from_last = scores[..., -1:] - np.log(weights[..., -1:])
     of_the_tile = np.log(np.exp(scores[tile]).sum(axis=-1, keepdims=True))
-    return {
-        "The maximum of each tile": gives(tops.max(axis=-1, keepdims=True)[rows]),
-        "The weights of the last block": gives(from_last[rows]),
-        "Nothing": gives(of_the_tile),
-        "One number for each query, logsumexp": stored.shape == (2, 12, 1) and gives(stored[rows]),
-    }
+    return [
+        gives(tops.max(axis=-1, keepdims=True)[rows]),
+        gives(from_last[rows]),
+        gives(of_the_tile),
+        stored.shape == (2, 12, 1) and gives(stored[rows]),
+    ]
 
 
 def what_a_dweight_is_compared_with():
@@ -148,16 +137,12 @@ def what_a_dweight_is_compared_with():
     def compared_with(level):
         return np.allclose(weights * (dweights - level), found)
 
-    return {
-        "With the mean of its row, weighted by the weights": (
-            compared_with((weights * dweights).sum(axis=-1, keepdims=True))
-        ),
-        "With the largest dweight of its row": (
-            compared_with(dweights.max(axis=-1, keepdims=True))
-        ),
-        "With the mean of its column": compared_with(dweights.mean(axis=-2)),
-        "With the weight itself": compared_with(weights),
-    }
+    return [
+        compared_with((weights * dweights).sum(axis=-1, keepdims=True)),
+        compared_with(dweights.max(axis=-1, keepdims=True)),
+        compared_with(dweights.mean(axis=-2)),
+        compared_with(weights),
+    ]
 
 
 def what_one_fused_program_changes():
@@ -170,13 +155,9 @@ def what_one_fused_program_changes():
     flop = 2 * pairs * (d + d) / attention_flop(Q, K, V)  # fused, over step by step
     fused, steps = (attention_bytes(Q, K, V, fused=fused) for fused in (True, False))
     moved, tables = fused / steps, steps - fused == 4 * T * T * Q.itemsize
-    return {
-        "The flop: pairs with a small weight are left out": flop < 1,
-        "The bytes: no table goes to the large memory and back": flop == 1 and tables,
-        "Both, and by the same factor, so that flop for each byte stay as they were": (
-            flop < 1 and math.isclose(flop, moved)
-        ),
-        "Neither: it is launched once, and each step by itself is as slow as before": (
-            flop == 1 and moved == 1
-        ),
-    }
+    return [
+        flop < 1,
+        flop == 1 and tables,
+        flop < 1 and math.isclose(flop, moved),
+        flop == 1 and moved == 1,
+    ]

@@ -35,12 +35,12 @@ def rows_without_a_mask():
     right = trace(example.X, example.params, mask=example.mask).Y
     wrong = np.abs(trace(example.X, example.params).Y - right).max(axis=-1) > 1e-9
     words = [word for word, changed in zip(example.tokens, wrong, strict=True) if changed]
-    return {
-        "All three": words == ["dogs", "that", "bark"],
-        "Those of *dogs* and *that*": words == ["dogs", "that"],
-        "Only that of *bark*": words == ["bark"],
-        "None: a mask is needed only in training": not words,
-    }
+    return [
+        words == ["dogs", "that", "bark"],
+        words == ["dogs", "that"],
+        words == ["bark"],
+        not words,
+    ]
 
 
 def tokens_that_weigh_as_much():
@@ -63,14 +63,7 @@ def why_keys_may_be_kept():
         masked: np.allclose(keys(6, masked)[:, :5], keys(5, masked)) for masked in (True, False)
     }
     weights = trace(X, first, mask=causal_mask(6)).weights[:, 5, :5]
-    return {
-        "W_K does not change during generation, and that is enough": stay[False],
-        "A new token gives old keys no weight": not weights.any(),
-        "With a causal mask no old row of the first layer changes when a token is added": (
-            stay[True] and not stay[False]
-        ),
-        "It may not, because only the first layer's keys stay the same": not stay[True],
-    }
+    return [stay[False], not weights.any(), stay[True] and not stay[False], not stay[True]]
 
 
 def mask_of_a_piece():
@@ -90,12 +83,12 @@ def mask_of_a_piece():
             oracle.project_out(oracle.concat_heads(heads), params.W_O), right
         )
 
-    return {
-        "`causal_mask(3, 8)`": gives(causal_mask(3, 8)),
-        "`causal_mask(3)`": gives(causal_mask(3)),
-        "`np.tri(3, 8, dtype=bool)`": gives(np.tri(3, 8, dtype=bool)),
-        "None: all eight tokens are there when the chunk is processed": gives(None),
-    }
+    return [
+        gives(causal_mask(3, 8)),
+        gives(causal_mask(3)),
+        gives(np.tri(3, 8, dtype=bool)),
+        gives(None),
+    ]
 
 
 def pages_that_are_shared():
@@ -118,12 +111,7 @@ def how_parts_are_merged():
     def gives(one, other):
         return np.allclose(one * first[0] + other * second[0], right)
 
-    return {
-        "The mean of what the two devices found": gives(1 / 2, 1 / 2),
-        "What the first found: its sum is larger": gives(1, 0),
-        "The sum of what the two found": gives(1, 1),
-        "3/4 of what the first found and 1/4 of what the second found": gives(3 / 4, 1 / 4),
-    }
+    return [gives(1 / 2, 1 / 2), gives(1, 0), gives(1, 1), gives(3 / 4, 1 / 4)]
 
 
 def what_a_view_shows():
@@ -133,11 +121,9 @@ def what_a_view_shows():
     before = K.copy()
     buffer[:, 5] = 7.0
     shared = np.shares_memory(K, buffer)
-    return {
-        "K gets a sixth row": K.shape[1] == 6,
-        "Its last row becomes 7": bool((K[:, -1] == 7).all()),
-        "K shows what it showed, and is still a view of the same memory": (
-            np.array_equal(K, before) and shared
-        ),
-        "K was a copy from the start, so nothing": not shared,
-    }
+    return [
+        K.shape[1] == 6,
+        bool((K[:, -1] == 7).all()),
+        np.array_equal(K, before) and shared,
+        not shared,
+    ]

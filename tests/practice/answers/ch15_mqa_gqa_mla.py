@@ -29,12 +29,7 @@ def heads_that_tiling_serves():
     right = grouped_attention(Q, K, V)
     tiled = scaled_dot_product_attention(Q, np.tile(K, (2, 1, 1)), np.tile(V, (2, 1, 1)))
     served = [h for h in range(4) if np.allclose(right[h], tiled[h])]
-    return {
-        "All four: two copies of each KV head, whatever their order": served == [0, 1, 2, 3],
-        "Heads 0 and 1": served == [0, 1],
-        "Heads 0 and 3": served == [0, 3],
-        "None of them": served == [],
-    }
+    return [served == [0, 1, 2, 3], served == [0, 1], served == [0, 3], served == []]
 
 
 def numbers_that_are_enough():
@@ -54,12 +49,7 @@ def keys_that_survive_a_missing_rotation():
     same = np.isclose(attention_scores(Q, K), attention_scores(Q, layer.K))
     columns = np.flatnonzero(same.all(axis=(0, 1))).tolist()
     own = same[:, range(3), range(3)].all()
-    return {
-        "For every key: the rotation is linear, and so is W_K": columns == [0, 1, 2],
-        "For each token's own key, since the distance is 0": bool(own),
-        "For no key": columns == [],
-        "For the key of *dogs*, at position 0": columns == [0],
-    }
+    return [columns == [0, 1, 2], bool(own), columns == [], columns == [0]]
 
 
 def kv_head_of_head_13():
@@ -82,12 +72,7 @@ def least_time_after_halving():
         return max(12 * 7.0 / peak, read / bandwidth)
 
     ratio = least(read / 2) / least(read)
-    return {
-        "It halves": ratio == 0.5,
-        "It stays as it is": ratio == 1,
-        "It falls to a quarter": ratio == 0.25,
-        "It doubles: each byte has twice the flop": ratio == 2,
-    }
+    return [ratio == 0.5, ratio == 0.25, ratio == 1, ratio == 2]
 
 
 def _absorbs(change):
@@ -110,12 +95,12 @@ def what_stops_absorption():
     def rotated(Q, K, position):
         return Q @ np.einsum("sd,sde->se", K, rotations[position]).T
 
-    return {
-        "A causal mask": not np.allclose(weights, layer.weights[0]),
-        "A rotation of each key by its position": not _absorbs(rotated),
-        "Values wider than keys": not np.allclose(mixed, computed),
-        "A root of d_k in the scores": not _absorbs(lambda Q, K, position: Q @ K.T / 2),
-    }
+    return [
+        not np.allclose(weights, layer.weights[0]),
+        not _absorbs(rotated),
+        not np.allclose(mixed, computed),
+        not _absorbs(lambda Q, K, position: Q @ K.T / 2),
+    ]
 
 
 def fraction_of_the_peak():
@@ -135,10 +120,4 @@ def why_stacking_needs_no_swap():
     right = [Q[g * 3 + m, t] for g in range(G) for m in range(H // G) for t in range(T)]
     whole = np.array_equal(rows.reshape(-1, d_k), right)
     concat_too = np.array_equal(Q.reshape(T, H * d_k), concat_heads(Q))
-    merged = "H/G and T are neighbours, so every row stays whole; H and d_v are not"
-    return {
-        "Stacking may mix words: the softmax sorts them out": not whole,
-        merged: whole and not concat_too,
-        "NumPy swaps by itself for a product": concat_too,
-        "Queries are never stored head by head": Q.shape[0] != H,
-    }
+    return [not whole, whole and not concat_too, concat_too, Q.shape[0] != H]

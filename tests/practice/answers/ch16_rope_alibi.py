@@ -52,12 +52,12 @@ def what_a_swap_changes():
                 X = trace(X, example.params, mask=example.mask).Y
             rows.append(X[-1])
         changed.append(not np.allclose(*rows))
-    return {
-        "No, with one layer and with two": changed == [False, False],
-        "With one layer no, with two yes": changed == [False, True],
-        "With one layer yes, with two no": changed == [True, False],
-        "Yes, with one layer and with two": changed == [True, True],
-    }
+    return [
+        changed == [False, False],
+        changed == [False, True],
+        changed == [True, False],
+        changed == [True, True],
+    ]
 
 
 def what_a_shift_changes():
@@ -72,12 +72,7 @@ def what_a_shift_changes():
     changed = ~np.isclose(scores(positions + 1000), scores(positions), atol=1e-9)
     of_fast = ~np.isclose(scores(positions + 1000, fast), scores(positions, fast), atol=1e-9)
     far = np.abs(positions[:, None] - positions) > 32
-    return {
-        "All of them, because every angle changes": bool(changed.all()),
-        "Those of the fast pairs, which have gone round many times": bool(of_fast.any()),
-        "Those of words that are far apart": bool(changed[far].any()),
-        "None, but for rounding": not changed.any(),
-    }
+    return [bool(changed.all()), bool(of_fast.any()), bool(changed[far].any()), not changed.any()]
 
 
 def what_another_layout_needs():
@@ -91,15 +86,13 @@ def what_another_layout_needs():
         return attention_scores(Q, K)
 
     trained = scores(W_Q, W_K, half=False)
-    found = {
-        "Nothing: a dot product does not depend on the order of its entries": scores(W_Q, W_K),
-        "The same new order for the columns of W_Q and of W_K": scores(
-            W_Q[..., order], W_K[..., order]
-        ),
-        "A new order only for the columns of W_Q": scores(W_Q[..., order], W_K),
-        "Frequencies in the reverse order": scores(W_Q, W_K, frequencies[::-1]),
-    }
-    return {text: np.allclose(scored, trained) for text, scored in found.items()}
+    found = [
+        scores(W_Q, W_K),
+        scores(W_Q[..., order], W_K[..., order]),
+        scores(W_Q[..., order], W_K),
+        scores(W_Q, W_K, frequencies[::-1]),
+    ]
+    return [np.allclose(scored, trained) for scored in found]
 
 
 def position_after_eviction():
@@ -126,12 +119,12 @@ def what_a_shorter_bias_changes():
     alibi = attention_weights(scores + alibi_bias(6, 6, slope), mask=mask)
     rises = attention_weights(np.zeros((1, 6, 6)) + slope * s, mask=mask)[0, -1]
     changed = ~np.isclose(shorter, alibi)
-    return {
-        "The order: far keys get more": rises[0] > rises[-1],
-        "The weights of the first queries, which have few keys": bool(changed[0, :2].any()),
-        "No weight: all scores of a row are larger by slope · t": not changed.any(),
-        "Every weight, since the scores are no longer negative": bool(changed.all()),
-    }
+    return [
+        rises[0] > rises[-1],
+        bool(changed[0, :2].any()),
+        not changed.any(),
+        bool(changed.all()),
+    ]
 
 
 def slowest_hand_of_eight_columns():

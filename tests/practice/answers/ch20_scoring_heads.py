@@ -36,12 +36,7 @@ def how_near_the_terms_come():
     off = np.abs(sum(parts) - logits).max()
     assert len(parts) == 1 + 8  # the word, and eight heads
     exact = bool(off < 1e-12 * np.abs(logits).max())
-    return {
-        "Equal up to rounding": exact,
-        "Close, but the softmax leaves a remainder": not exact,
-        "Exact for layer 1 but not for layer 0, which layer 1 reads": not exact,
-        "Equal up to a constant for each word": not exact,
-    }
+    return [not exact, exact, not exact, not exact]
 
 
 def whose_ablation_loses_the_surnames():
@@ -60,12 +55,7 @@ def whose_ablation_loses_the_surnames():
         lost[name] = accuracy(logits, documents)["surname"] - cut["surname"]
     most = max(lost, key=lost.get)
     assert lost[most] > 0.5
-    return {
-        "Head 1.0, which attends to the surname and has the largest attribution": most == "1.0",
-        "Head 1.3, which attends to the surname too": most == "1.3",
-        "Head 0.0, which hardly attends to the surname": most == "0.0",
-        "None: another head always contributes the surname": lost[most] < 0.5,
-    }
+    return [most == "1.0", most == "1.3", most == "0.0", lost[most] < 0.5]
 
 
 def fixed_offset_of_a_quiz():
@@ -76,8 +66,7 @@ def fixed_offset_of_a_quiz():
         target[n, words.index("bark") - 1] = words.index("dogs")
     weights = np.tile(np.eye(12, k=-3), (4, 1, 1, 1))
     score = score_head(weights, target)[0]
-    right = {"3/4": 0.75, "1/4": 0.25, "0: the verb is four positions after the subject": 0, "1": 1}
-    return {text: bool(score == value) for text, value in right.items()}
+    return [bool(score == value) for value in (1 / 4, 3 / 4, 0, 1)]
 
 
 def fraction_of_a_logit_difference():

@@ -36,12 +36,12 @@ def leak_after_the_softmax():
     wrong = named(MISTAKES["attention"], "hidden_after_softmax").of(attention)
     mixed = np.concatenate([X[:4], other[4:]])
     rows = np.abs(wrong(mixed, params)[0] - wrong(X, params)[0])[:4].max(axis=-1) > 1e-6
-    return {
-        "Not at all: later values get weight 0": bool(change == 0),
-        "They change: the later scores have been counted in each row's sum": bool(rows.all()),
-        "Only the last row before it changes": rows.tolist() == [False, False, False, True],
-        "They become NaN": bool(np.isnan(change)),
-    }
+    return [
+        bool(change == 0),
+        bool(rows.all()),
+        rows.tolist() == [False, False, False, True],
+        bool(np.isnan(change)),
+    ]
 
 
 def drift_with_rope():
@@ -54,12 +54,7 @@ def drift_with_rope():
 
     change = drift(rows, X, before, 3)
     third = np.abs(rows(np.concatenate([before, X]))[-6:] - rows(X))[2].max()
-    return {
-        "Not at all, except for rounding": bool(change < 1e-9),
-        "A little: the angles have grown a thousandfold": bool(1e-9 < change < 0.1),
-        "Much: each token is at a different position": bool(change >= 0.1),
-        "Only the third row changes, whose window ends where the others begin": bool(third > 1e-9),
-    }
+    return [bool(change < 1e-9), bool(1e-9 < change < 0.1), bool(change >= 0.1), bool(third > 1e-9)]
 
 
 def where_the_leak_ends():
@@ -69,24 +64,19 @@ def where_the_leak_ends():
         found[kind][name]["excess_loss"]
         for kind, name in (("right", "plain"), ("wrong", "one key ahead"))
     )
-    above = "Above that of the right layer: what it learns is of no use on new documents"
-    return {
-        above: ahead["min"] > plain["max"],
-        "Where the right layer ends": plain["min"] <= ahead["median"] <= plain["max"],
-        "At the entropy": abs(ahead["median"]) < 0.05,
-        "Far below the entropy": ahead["max"] < -1,
-    }
+    return [
+        ahead["min"] > plain["max"],
+        plain["min"] <= ahead["median"] <= plain["max"],
+        abs(ahead["median"]) < 0.05,
+        ahead["max"] < -1,
+    ]
 
 
 def mistake_without_a_leak():
     """Which of four mistakes leaves the leak at 0."""
-    wrong = {
-        "The weights of hidden keys are set to 0 after the softmax": ("hidden_after_softmax", {}),
-        "The softmax runs over the queries": ("softmax_over_queries", {}),
-        "The scores are not divided by the root of d_k": ("not_scaled", {}),
-        "A window of three keys extends to both sides": ("window_beside", {"window": 3}),
-    }
-    return {text: bool(_leak_of(name, **o) < 1e-9) for text, (name, o) in wrong.items()}
+    names = "hidden_after_softmax", "softmax_over_queries", "not_scaled"
+    leaks = [*map(_leak_of, names), _leak_of("window_beside", window=3)]
+    return [leak < 1e-9 for leak in leaks]
 
 
 def gradients_of_groups():

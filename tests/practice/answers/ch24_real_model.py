@@ -20,24 +20,19 @@ def what_wrong_pairs_do():
     kinds = [rotate(rows, np.arange(5), rope_frequencies(64), half=half) for half in (False, True)]
     same = np.allclose(*(attention_scores(Q, K) for Q, K in kinds))
     found = wrong["next"] == right["next"]
-    return {
-        "It does not: the program stops with an error": kinds[0].shape != kinds[1].shape,
-        "With a word that makes no sense": not found,
-        "With *Paris*, although its logits are wrong": found and wrong["loss"] > right["loss"] + 1,
-        "With *Paris*, and all logits are the same": found and same,
-    }
+    return [
+        kinds[0].shape != kinds[1].shape,
+        not found,
+        found and wrong["loss"] > right["loss"] + 1,
+        found and same,
+    ]
 
 
 def what_banana_receives():
     """The median weight of *banana* as the first token, over that of the text's own."""
     measured = record("real_sinks")
     ratio = measured["first tokens"]["banana"]["median"] / _median("sinks")
-    return {
-        "It falls to nearly 0": ratio < 0.1,
-        "It falls by about half": abs(ratio - 0.5) < 0.2,
-        "It stays about the same": abs(ratio - 1) < 0.2,
-        "It doubles": ratio > 1.5,
-    }
+    return [ratio < 0.1, abs(ratio - 0.5) < 0.2, abs(ratio - 1) < 0.2, ratio > 1.5]
 
 
 def _median(name):
@@ -56,12 +51,12 @@ def where_the_heads_attend():
     before, (first, other) = _weights("as it is")[0], _weights("moved to token 40")
     settings = record("real_sinks")["settings"]
     even = np.mean(1 / np.arange(settings["from"] + 1, settings["length"] + 1))
-    return {
-        "They attend to token 0, as before": first > before / 2,
-        "They attend to token 40, as they did to token 0": abs(other / before - 1) < 0.1,
-        "They attend to all tokens about evenly": max(first, other) < 3 * even,
-        "They attend to tokens 0 and 40 alike": abs(first - other) < before / 4,
-    }
+    return [
+        first > before / 2,
+        abs(other / before - 1) < 0.1,
+        max(first, other) < 3 * even,
+        abs(first - other) < before / 4,
+    ]
 
 
 def bits_a_number():
@@ -77,12 +72,12 @@ def why_the_first_token():
     alone, plain = _weights("row 40 sees only itself")[1], _weights("as it is")[1]
     banana = record("real_sinks")["first tokens"]["banana"]["median"]
     becomes_one = alone > 20 * plain
-    return {
-        "RoPE does not rotate the key at position 0": not becomes_one,
-        "It attends only to itself": becomes_one,
-        "Every later token can attend to it": _median("second") > _median("sinks") / 4,
-        "In training, a special token came first": banana < _median("sinks") / 2,
-    }
+    return [
+        not becomes_one,
+        becomes_one,
+        _median("second") > _median("sinks") / 4,
+        banana < _median("sinks") / 2,
+    ]
 
 
 def what_the_window_lacks():
@@ -94,14 +89,12 @@ def what_the_window_lacks():
     assert own < last / 2
     window = window_mask(64, 64, 16)
     weights = attention_weights(np.random.default_rng(0).standard_normal((64, 64)), mask=window)
-    return {
-        "Positions that begin at 0": kept > last / 2,
-        "A first token that attends to nothing but itself": (
-            max(own, kept) < last / 2 and window[-1, -16:].all() and window[-16].sum() > 1
-        ),
-        "More of the text that came before": receptive_field(window, 3)[-1].sum() < 16,
-        "Weights that sum to 1 in each row": not np.allclose(weights.sum(axis=-1), 1),
-    }
+    return [
+        kept > last / 2,
+        max(own, kept) < last / 2 and window[-1, -16:].all() and window[-16].sum() > 1,
+        receptive_field(window, 3)[-1].sum() < 16,
+        not np.allclose(weights.sum(axis=-1), 1),
+    ]
 
 
 def memory_of_a_shared_cache():

@@ -23,14 +23,12 @@ def who_is_needed():
     needed = [name for name in names if left[name] < 0.1]
     kept = [name for name in names if left[name] > 0.9]
     assert len(needed) + len(kept) == len(names)
-    return {
-        "It falls by about a third, whichever we replace": (
-            max(abs(part - 2 / 3) for part in left.values()) < 0.2
-        ),
-        "It falls to nearly 0 without 11.1, and only without it": needed == ["11.1"],
-        "It falls to nearly 0 without 16.0, and only without it": needed == ["16.0"],
-        "It stays the same, whichever we replace": len(kept) == len(names),
-    }
+    return [
+        max(abs(part - 2 / 3) for part in left.values()) < 0.2,
+        needed == ["11.1"],
+        needed == ["16.0"],
+        len(kept) == len(names),
+    ]
 
 
 def how_many_heads_turn_the_verb():
@@ -41,9 +39,8 @@ def how_many_heads_turn_the_verb():
     assert tested["none"]["right"] > 0.9
     turning = [n for n, name in ((1, "26.0"), (3, "three")) if tested[name]["right"] < 0.25]
     needed = min(turning, default=270)
-    limits = pairwise((0, 2, 30, 130, 271))
-    texts = "One", "About ten", "About a third of them", "Nearly all of them"
-    return {t: low < needed < high for t, (low, high) in zip(texts, limits, strict=True)}
+    # one, about ten, a third, nearly all
+    return [low < needed < high for low, high in pairwise((0, 2, 30, 130, 271))]
 
 
 def what_the_veto_adds():
@@ -51,23 +48,19 @@ def what_the_veto_adds():
     role = record("real_circuits")["name"]["roles"]["23.3"]
     assert role["to the giver"]["mean"] > 0.5
     added = role["adds to the giver"]["mean"]
-    return {
-        "More: a head raises the logit of what it attends to": added > 0.5,
-        "Less: it votes against this name": added < -0.5,
-        "The same: what it writes is for later heads": abs(added) <= 0.5,
-    }
+    return [added > 0.5, added < -0.5, abs(added) <= 0.5]
 
 
 def can_a_later_head_matter():
     """Whether the score of 17.4 changes without 22.1, and whether without an earlier head."""
     unchanged = _induction_score("22.1") == _induction_score()
     earlier_matters = _induction_score("16.0") < _induction_score() / 2
-    return {
-        "Yes: 17.4 needs a head that attends to the previous token": not unchanged,
-        "Yes, if the two compose strongly": not unchanged,
-        "No: layer 17 is computed before layer 22": unchanged and earlier_matters,
-        "No: 17.4 needs no previous-token head": unchanged and not earlier_matters,
-    }
+    return [
+        not unchanged,
+        not unchanged,
+        unchanged and earlier_matters,
+        unchanged and not earlier_matters,
+    ]
 
 
 def effects_in_a_chain():
@@ -91,12 +84,7 @@ def what_neighbours_share():
     heads = [int(name.partition(".")[2]) for name in ("17.3", "17.4", "17.5")]
     matrices = {name: getattr(params, name)[heads] for name in ("W_Q", "W_K", "W_V")}
     same = [name for name, W in matrices.items() if not np.ptp(W, axis=0).any()]
-    return {
-        "W_K and W_V": same == ["W_K", "W_V"],
-        "W_Q, W_K and W_V": same == ["W_Q", "W_K", "W_V"],
-        "W_K, but not W_V": same == ["W_K"],
-        "None: KV heads are assigned to query heads in turn": not same,
-    }
+    return [same == ["W_K", "W_V"], same == ["W_Q", "W_K", "W_V"], same == ["W_K"], not same]
 
 
 def distance_of_replacements():

@@ -32,16 +32,12 @@ def order_of_the_words():
         return np.allclose(scaled_dot_product_attention(Q[back], K[back], V[back])[1], first)
 
     with_unequal_weights, with_equal_weights = same(Q), same(0 * Q)
-    return {
-        "Something else: its two neighbours have changed sides.": not with_unequal_weights,
-        "Something else: the first word is read first, so it counts most.": (
-            not with_unequal_weights
-        ),
-        "The same as the first time.": with_unequal_weights and with_equal_weights,
-        "The same only if all its weights are equal.": (
-            with_equal_weights and not with_unequal_weights
-        ),
-    }
+    return [
+        not with_unequal_weights,
+        not with_unequal_weights,
+        with_unequal_weights and with_equal_weights,
+        with_equal_weights and not with_unequal_weights,
+    ]
 
 
 def one_matrix_for_two():
@@ -51,30 +47,25 @@ def one_matrix_for_two():
     weights = attention_weights(scores)
     own = np.diagonal(scores, axis1=-2, axis2=-1)[..., None]
     one_way = np.abs(scores - np.swapaxes(scores, -1, -2))
-    return {
-        "*bark* has a high score for *dogs*, and *dogs* a low one for *bark*.": (
-            one_way.max() < 1e-12
-        ),
-        "A word has a higher score for another word than for itself.": (scores <= own).all(),
-        "A score is negative.": scores.min() >= 0,
-        "Two words give each other different weights.": np.allclose(
-            weights, np.swapaxes(weights, -1, -2)
-        ),
-    }
+    return [
+        one_way.max() < 1e-12,
+        (scores <= own).all(),
+        scores.min() >= 0,
+        np.allclose(weights, np.swapaxes(weights, -1, -2)),
+    ]
 
 
-def ratio_of_two_weights():
+def ratio_of_two_weights(texts):
     """The weight of a score of 4 over that of a score of 2, whatever the other scores are."""
     rows = [[4, 2], [4, 2, 0, 1], [4, 2, 9, 3, 3]]
     weights = [softmax(np.array(row, dtype=float)) for row in rows]
     ratios = [weight[0] / weight[1] for weight in weights]
-    return {
-        "Twice as large, as the scores are.": np.allclose(ratios, 2),
-        f"About {math.e * math.e:.1f} times as large: e times e.": np.allclose(ratios, math.e**2),
-        "It depends on the scores of the other words.": np.ptp(ratios) > 1e-9,
-        "A has nearly all, since the largest score wins.": min(weight[0] for weight in weights)
-        > 0.95,
-    }
+    return [
+        np.allclose(ratios, 2),
+        np.allclose(ratios, math.e**2) and f" {math.e**2:.1f} times" in texts[1],
+        np.ptp(ratios) > 1e-9,
+        min(weight[0] for weight in weights) > 0.95,
+    ]
 
 
 def scores_divided_by_four():
@@ -82,18 +73,12 @@ def scores_divided_by_four():
     scores = np.random.default_rng(0).standard_normal((1000, 5))
     weights, divided = softmax(scores), softmax(scores / 4)
     sums_to_1, spread = np.allclose(divided.sum(axis=-1), 1), np.ptp(divided, axis=-1)
-    return {
-        "Not at all: dividing by the sum takes the factor out again.": np.allclose(
-            divided, weights
-        ),
-        "The weights of a row no longer sum to 1.": not sums_to_1,
-        "The largest weight of a row comes too close to 1.": (
-            divided.max(axis=-1) > weights.max(axis=-1)
-        ).any(),
-        "Nothing fails, and the weights of a row come too close to each other.": (
-            sums_to_1 and (spread < np.ptp(weights, axis=-1)).all()
-        ),
-    }
+    return [
+        np.allclose(divided, weights),
+        not sums_to_1,
+        (divided.max(axis=-1) > weights.max(axis=-1)).any(),
+        sums_to_1 and (spread < np.ptp(weights, axis=-1)).all(),
+    ]
 
 
 def weight_struck_out_too_late():
@@ -110,14 +95,7 @@ def weight_struck_out_too_late():
     by_content = not np.allclose(result(K[2], new_V[2]), before)
     X, W_K = np.random.default_rng(2).standard_normal((2, 3, 3))
     label_of_2 = (X @ W_K)[1], (np.stack([X[0], X[1], -X[2]]) @ W_K)[1]
-    return {
-        "It stays the same, since the weight of word 3 is 0.": np.allclose(both, before),
-        "It can change: the score of word 3 was in the sum that divides the others.": by_label,
-        "It can change: some content of word 3 is still in it.": by_content,
-        "It can change: the label of word 2 depends on the word after it.": (
-            not np.allclose(*label_of_2)
-        ),
-    }
+    return [np.allclose(both, before), by_label, by_content, not np.allclose(*label_of_2)]
 
 
 def where_a_head_looked():
@@ -126,12 +104,7 @@ def where_a_head_looked():
     fitting = [row for row in rows if np.dot(row, [20, 40, 60]) == 40 * 12]
     only_bob, evenly = (fitting == [row] for row in ((0, 12, 0), (4, 4, 4)))
     more = all(bob > max(ann, cem) for ann, bob, cem in fitting)
-    return {
-        "Only at Bob.": only_bob,
-        "At all three evenly.": evenly,
-        "More at Bob than at the others.": more,
-        "This cannot be told.": len(fitting) > 1 and not more,
-    }
+    return [only_bob, evenly, more, len(fitting) > 1 and not more]
 
 
 def work_of_four_heads():
@@ -142,15 +115,12 @@ def work_of_four_heads():
         np.ones((*Q.shape[:2], 1)) @ np.ones((1, 1000)) for Q in (one, four)
     )
     ratios = work, four_weights.size / one_weight.size
-    return {
-        "As many multiplications in both, and four times as many weights in B.": ratios == (1, 4),
-        "A quarter of the multiplications in B, and as many weights.": ratios == (1 / 4, 1),
-        "A sixteenth of the multiplications in B, and four times as many weights.": (
-            ratios == (1 / 16, 4)
-        ),
-        "Four times as many multiplications in B, and four times as many weights.": ratios
-        == (4, 4),
-    }
+    return [
+        ratios == (1, 4),
+        ratios == (1 / 4, 1),
+        ratios == (1 / 16, 4),
+        ratios == (4, 4),
+    ]
 
 
 def twelve_numbers_dealt_out():
@@ -162,16 +132,12 @@ def twelve_numbers_dealt_out():
         helper = None
     has = set(np.ravel(helper).tolist())
     ann, bob = set(people[0].tolist()), set(people[1].tolist())
-    return {
-        "What was wanted: each helper has three rows of two.": np.array_equal(
-            helper, people[:, :2]
-        ),
-        "The program stops with an error.": helper is None,
-        "Helper 1 has all numbers of Ann and half of Bob's.": (
-            ann < has and len(has & bob) == len(bob) / 2
-        ),
-        "Helper 1 has every second number of each person.": np.array_equal(helper, people[:, ::2]),
-    }
+    return [
+        np.array_equal(helper, people[:, :2]),
+        helper is None,
+        ann < has and len(has & bob) == len(bob) / 2,
+        np.array_equal(helper, people[:, ::2]),
+    ]
 
 
 def both_together():
@@ -179,12 +145,7 @@ def both_together():
     cases, results = np.array([[0, 0], [1, 0], [0, 1]]), np.array([0, 0.3, 0.5])
     matrix, _, rank, _ = np.linalg.lstsq(cases, results, rcond=None)
     both = np.ones(2) @ matrix
-    return {
-        "0.8.": np.isclose(both, 0.8),
-        "0.4: heads are averaged.": np.isclose(both, 0.4),
-        "It depends on training: the matrix can learn what both together mean.": rank < 2,
-        "0.5: the stronger head wins.": np.isclose(both, 0.5),
-    }
+    return [np.isclose(both, 0.8), np.isclose(both, 0.4), rank < 2, np.isclose(both, 0.5)]
 
 
 def _next_word_program(words, mask):
@@ -214,13 +175,12 @@ def how_a_leak_is_found():
     predicts = [
         (results[:-1].argmax(axis=-1) == _WORDS[1:]).mean() > 0.9 for results in (right, leaky)
     ]
-    return {
-        "The weights of every word sum to 1.": sums == [True, False],
-        "All results have the length that they should have.": lengths == [True, False],
-        "Replace a word by several others and run again each time: no result of an earlier word "
-        "may change. Do so for every word.": stays == [True, False],
-        "In training the program predicts the next word very well.": predicts == [True, False],
-    }
+    return [
+        sums == [True, False],
+        lengths == [True, False],
+        stays == [True, False],
+        predicts == [True, False],
+    ]
 
 
 def a_hundred_words_at_a_time():
@@ -234,16 +194,12 @@ def a_hundred_words_at_a_time():
     own = [scaled_dot_product_attention(Q[block], K[block], V[block]) for block in blocks]
     work = sum(attention_flop(Q[block], K, V) for block in blocks) / attention_flop(Q, K, V)
     same = np.allclose(received, weights @ V)
-    return {
-        "The result is an approximation.": not same,
-        "A word receives contents only from its own hundred.": np.allclose(
-            received, np.concatenate(own)
-        ),
-        "A tenth of the multiplications is enough in all.": np.isclose(work, 1 / 10),
-        "The result is the same, and a tenth of the weights is held at a time.": (
-            same and max(part.size for part in some) == weights.size / 10
-        ),
-    }
+    return [
+        not same,
+        np.allclose(received, np.concatenate(own)),
+        np.isclose(work, 1 / 10),
+        same and max(part.size for part in some) == weights.size / 10,
+    ]
 
 
 def two_weights_beside_a_rising_score():
@@ -251,15 +207,9 @@ def two_weights_beside_a_rising_score():
     scores, rise = np.log([0.6, 0.3, 0.1]), np.array([1e-6, 0, 0])
     first, second, third = (softmax(scores + rise) - softmax(scores)) / 1e-6
     both_fall = max(second, third) < -1e-3
-    return {
-        "Both stay the same; only the first grows.": first > 0 and np.allclose([second, third], 0),
-        "Both fall, the second three times as much as the third.": (
-            both_fall and np.isclose(second / third, 3, rtol=1e-4)
-        ),
-        "Both fall by the same amount, so that the sum stays 1.": (
-            both_fall and np.isclose(second, third, rtol=1e-4)
-        ),
-        "Only the second falls, since it comes next to the first.": (
-            second < -1e-3 and np.isclose(third, 0, atol=1e-4)
-        ),
-    }
+    return [
+        first > 0 and np.allclose([second, third], 0),
+        both_fall and np.isclose(second / third, 3, rtol=1e-4),
+        both_fall and np.isclose(second, third, rtol=1e-4),
+        second < -1e-3 and np.isclose(third, 0, atol=1e-4),
+    ]

@@ -27,18 +27,12 @@ def shape_of_V():
     return project_heads(np.ones((2, 5, 12)), np.ones((3, 12, 7))).shape
 
 
-def what_copies():
+def what_copies(expressions):
     """Whether the array that each expression gives lies elsewhere than heads."""
     H, T, d_v = 3, 5, 7
     names = {"np": np, "heads": np.ones((H, T, 4)) @ np.ones((H, 4, d_v))}
     names |= {"H": H, "T": T, "d_v": d_v}
-    expressions = (
-        "np.swapaxes(heads, 0, 1)",
-        "np.swapaxes(heads, 0, 1).reshape(T, H * d_v)",
-        "heads[0]",
-        "heads.reshape(H * T, d_v)",
-    )
-    return {text: not np.shares_memory(eval(text, names), names["heads"]) for text in expressions}
+    return [not np.shares_memory(eval(text, names), names["heads"]) for text in expressions]
 
 
 def more_tokens_than_positions():
@@ -51,14 +45,12 @@ def more_tokens_than_positions():
     except ValueError:
         X = None
     zeros = np.concatenate([P, np.zeros((88, 8))])
-    return {
-        "There is no row for positions 512 to 599": X is None and len(P[512:600]) == 0,
-        "Positions from 512 on start again at row 0": np.array_equal(
-            X, E[ids] + np.resize(P, (600, 8))
-        ),
-        "Positions from 512 on get rows of zeros": np.array_equal(X, E[ids] + zeros),
-        "Nothing: the ids pick rows of P as they do of E": np.array_equal(X, E[ids] + P[ids]),
-    }
+    return [
+        X is None and len(P[512:600]) == 0,
+        np.array_equal(X, E[ids] + np.resize(P, (600, 8))),
+        np.array_equal(X, E[ids] + zeros),
+        np.array_equal(X, E[ids] + P[ids]),
+    ]
 
 
 def size_of_four_matrices():
@@ -66,12 +58,7 @@ def size_of_four_matrices():
     inward, outward = (np.broadcast_to(0.0, shape) for shape in ((16, 1024, 128), (2048, 1024)))
     four = vars(Params(inward, inward, inward, outward)).values()
     times = sum(W.size for W in four) / 1024**2
-    return {
-        "4 times": times == 4,
-        "16 times, once for each head": times == 16,
-        "6 times": times == 6,
-        "8 times": times == 8,
-    }
+    return [times == 4, times == 16, times == 6, times == 8]
 
 
 def one_vector_added_to_every_key():
@@ -81,12 +68,12 @@ def one_vector_added_to_every_key():
     before = attention_weights(attention_scores(Q, K))
     after = attention_weights(attention_scores(Q, K + vector))
     grown = after.max(axis=-1) - before.max(axis=-1)
-    return {
-        "They move toward keys along that vector": ((after - before) @ K @ vector > 1e-9).all(),
-        "Nothing: each row of scores shifts as a whole": np.allclose(after, before),
-        "They even out, since the keys become alike": (grown < -1e-9).all(),
-        "They sharpen, since the scores grow": (grown > 1e-9).all(),
-    }
+    return [
+        ((after - before) @ K @ vector > 1e-9).all(),
+        np.allclose(after, before),
+        (grown < -1e-9).all(),
+        (grown > 1e-9).all(),
+    ]
 
 
 def way_back_to_sharp_scores():
@@ -94,12 +81,12 @@ def way_back_to_sharp_scores():
     weights = np.array([0.999, 0.0004, 0.0003, 0.0002, 0.0001])
     jacobian = np.abs(softmax_backward(np.tile(weights, (5, 1)), np.eye(5)))
     largest, others = jacobian.max(), jacobian[1:, 1:].max()
-    return {
-        "Hardly: with a factor of about 0.001": np.isclose(largest, 0.001, rtol=0.01),
-        "Undiminished: a softmax passes gradients on as they are": np.isclose(largest, 1),
-        "Through the other keys, where gradients are large": others > jacobian[0, 0],
-        "Not at all: a softmax has no derivative there": largest == 0,
-    }
+    return [
+        np.isclose(largest, 0.001, rtol=0.01),
+        np.isclose(largest, 1),
+        others > jacobian[0, 0],
+        largest == 0,
+    ]
 
 
 def price_of_a_narrow_head():
@@ -110,12 +97,12 @@ def price_of_a_narrow_head():
     weights = softmax(scores)
     V = np.random.default_rng(0).standard_normal((512, 7))
     shared = np.diagonal(softmax(scores / 60)).max()  # its own weight with scores of 1,000
-    return {
-        "A rank above 2": np.linalg.matrix_rank(scores) > 2,
-        "Weight that always spreads over the neighbours": np.diagonal(weights).min() < 0.9,
-        "A value of 512 entries for each position": not np.allclose(weights @ V, V, atol=0.2),
-        "Scores in the tens of thousands, or neighbours share the weight": shared < 0.5,
-    }
+    return [
+        np.linalg.matrix_rank(scores) > 2,
+        np.diagonal(weights).min() < 0.9,
+        not np.allclose(weights @ V, V, atol=0.2),
+        shared < 0.5,
+    ]
 
 
 def largest_array():
@@ -123,10 +110,9 @@ def largest_array():
     d_model, T = 1024 // 16, 4096 // 16  # every count below is then 256 times too small
     params = init_params(np.random.default_rng(0), d_model=d_model, n_heads=16)
     record = trace(np.ones((T, d_model)), params)
-    sizes = {"W_O": params.W_O.size, "concat": record.concat.size}
-    sizes |= {"the weights": record.weights.size}
-    sizes |= {"Q, K and V together": record.Q.size + record.K.size + record.V.size}
-    return {name: size == max(sizes.values()) for name, size in sizes.items()}
+    projected = record.Q.size + record.K.size + record.V.size
+    sizes = params.W_O.size, record.concat.size, record.weights.size, projected
+    return [size == max(sizes) for size in sizes]
 
 
 def one_word_twice():
@@ -138,12 +124,12 @@ def one_word_twice():
     Y_causal = multi_head_attention(X, example.params, mask=causal_mask(3))
     equal = np.array_equal(X[0], X[2])
     by_position = np.array_equal(X[2] - X[0], example.P[2] - example.P[0])
-    return {
-        "Yes: one id is one row of E": equal,
-        "Yes, until attention mixes them": equal and not np.allclose(Y[0], Y[2]),
-        "Yes, in a model without a mask": equal and not np.allclose(Y_causal[0], Y_causal[2]),
-        "No: each position adds a row of its own": not equal and by_position,
-    }
+    return [
+        equal,
+        equal and not np.allclose(Y[0], Y[2]),
+        equal and not np.allclose(Y_causal[0], Y_causal[2]),
+        not equal and by_position,
+    ]
 
 
 def spread_of_dot_products():
@@ -161,12 +147,7 @@ def rank_of_what_a_head_carries():
     d_k = 4
     params = init_params(np.random.default_rng(0), d_model=12, n_heads=3, d_k=d_k, d_v=7)
     rank = np.linalg.matrix_rank(params.W_V[0] @ params.W_O[:7])
-    return {
-        "12, as any 12 by 12 matrix": rank == 12,
-        "d_k, the width of the keys": rank == d_k,
-        "7": rank == 7,
-        "84, one for each entry of W_V": rank == 84,
-    }
+    return [rank == 12, rank == d_k, rank == 7, rank == 84]
 
 
 def score_the_other_way():
@@ -177,12 +158,12 @@ def score_the_other_way():
         W_Q, W_K = rng.standard_normal((2, 12, 4))
         W_Q = W_Q * -2 / (dogs @ W_Q @ (that @ W_K))  # now it is −2
         found.append(that @ W_Q @ (dogs @ W_K))
-    return {
-        "Nothing: it is another query with another key": min(found) < -2 and max(found) > 2,
-        "It is −2 too: a dot product is symmetric": np.allclose(found, -2),
-        "It is 2: what one rejects the other seeks": np.allclose(found, 2),
-        "It is 0, since *dogs* comes first": np.allclose(found, 0),
-    }
+    return [
+        min(found) < -2 and max(found) > 2,
+        np.allclose(found, -2),
+        np.allclose(found, 2),
+        np.allclose(found, 0),
+    ]
 
 
 def _difference(function, x, step):
@@ -197,14 +178,12 @@ def why_not_a_tiny_step():
     cubes = (_difference(lambda x: x**3, Fraction(1), Fraction(step)) for step in (large, tiny))
     exact_error, exact_tiny_error = (abs(found - 3) for found in cubes)
     up, down = np.exp(1 + tiny), np.exp(1 - tiny)
-    return {
-        "1e-12 is rounded to 0": np.float64(tiny) == 0,
-        "The formula is less exact for small steps": exact_tiny_error > exact_error,
-        "Two nearly equal outputs leave few digits": (
-            np.isclose(up, down, rtol=1e-11, atol=0) and tiny_error > 1000 * error
-        ),
-        "A step so small does not change the outputs": up == down,
-    }
+    return [
+        np.float64(tiny) == 0,
+        exact_tiny_error > exact_error,
+        np.isclose(up, down, rtol=1e-11, atol=0) and tiny_error > 1000 * error,
+        up == down,
+    ]
 
 
 def join_without_a_swap():
@@ -221,16 +200,12 @@ def join_without_a_swap():
     depends = np.array([np.abs(join(other) - rows).max(axis=-1) > 1e-9 for other in changed]).T
     leaks = np.triu(depends, 1).any()  # (output, changed token)
     window = np.kron(np.eye(H), np.tri(T // H)) > 0
-    return {
-        "Columns that alternate: head 0, head 1, head 0 …": np.array_equal(
-            rows, heads.transpose(1, 2, 0).reshape(T, H * d_v)
-        ),
-        "The right entries in a different order of columns": np.array_equal(
-            np.sort(rows), np.sort(right)
-        ),
-        "Windows of T / H tokens, and no leak": np.array_equal(depends, window),
-        "Words that should still be hidden": leaks,
-    }
+    return [
+        np.array_equal(rows, heads.transpose(1, 2, 0).reshape(T, H * d_v)),
+        np.array_equal(np.sort(rows), np.sort(right)),
+        np.array_equal(depends, window),
+        leaks,
+    ]
 
 
 def sum_under_a_new_maximum():
@@ -238,14 +213,12 @@ def sum_under_a_new_maximum():
     first, second = np.array([1.0, 0.5, -2.0]), np.array([2.5, 0.0])
     old, new = first.max(), second.max()
     so_far, needed = np.exp(first - old).sum(), np.exp(first - new).sum()
-    return {
-        "It is dropped, and the row starts again": np.isclose(needed, 0),
-        "It is multiplied by e to the old maximum minus the new": np.isclose(
-            needed, so_far * np.exp(old - new)
-        ),
-        "It stays: the division at the end puts it right": np.isclose(needed, so_far),
-        "The difference of the two maxima is added to it": np.isclose(needed, so_far + new - old),
-    }
+    return [
+        np.isclose(needed, 0),
+        np.isclose(needed, so_far * np.exp(old - new)),
+        np.isclose(needed, so_far),
+        np.isclose(needed, so_far + new - old),
+    ]
 
 
 def three_equal_scores():
@@ -254,9 +227,9 @@ def three_equal_scores():
     scores = np.zeros((1, 8))
     scores[0, [2, 3, 6]] = 40
     three, given = V[[2, 3, 6]], attention_weights(scores) @ V
-    return {
-        "The mean of three values": np.allclose(given, three.mean(axis=0)),
-        "The sum of three values": np.allclose(given, three.sum(axis=0)),
-        "One of the three values, the first": np.allclose(given, three[0]),
-        "Three values, one below the other": given.shape == three.shape,
-    }
+    return [
+        np.allclose(given, three.mean(axis=0)),
+        np.allclose(given, three.sum(axis=0)),
+        np.allclose(given, three[0]),
+        given.shape == three.shape,
+    ]

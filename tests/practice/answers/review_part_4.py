@@ -41,14 +41,12 @@ def one_vector_for_all_keys():
     before, after = (attention_weights(attention_scores(Q, keys)) for keys in (K, K + v))
     entropy = [-(w * np.log(w)).sum(axis=-1) for w in (before, after)]
     changed = ~np.isclose(before, after).all(axis=-1)
-    return {
-        "Not at all": not changed.any(),
-        "They become more uniform, since the keys are more alike": (
-            entropy[1] > entropy[0] + 1e-9
-        ).all(),
-        "The largest weight of each row grows": (after.max(-1) > before.max(-1) + 1e-9).all(),
-        "They change where the vector and a query point the same way": changed[Q @ v > 0].any(),
-    }
+    return [
+        (entropy[1] > entropy[0] + 1e-9).all(),
+        not changed.any(),
+        (after.max(-1) > before.max(-1) + 1e-9).all(),
+        changed[Q @ v > 0].any(),
+    ]
 
 
 def confidence_of_four_seeds():
@@ -62,14 +60,10 @@ def confidence_of_four_seeds():
 def excess_loss_at_one_position():
     """The mean of ln(p / q) over p, for p = 3/4, 1/4 and q = 1/2, 1/2."""
     p, q, ln = np.array([3 / 4, 1 / 4]), np.array([1 / 2, 1 / 2]), np.log
-    options = {
-        "3/4 ln 3 − ln 2": 3 / 4 * ln(3) - ln(2),
-        "ln 2": ln(2),
-        "ln 2 − 1/2 ln 3": ln(2) - 1 / 2 * ln(3),
-        "0, since it expects both words": 0,
-    }
-    assert np.isclose((q * ln(q / p)).sum(), options["ln 2 − 1/2 ln 3"])  # the two exchanged
-    return {text: bool(np.isclose((p * ln(p / q)).sum(), n)) for text, n in options.items()}
+    exchanged = ln(2) - 1 / 2 * ln(3)
+    assert np.isclose((q * ln(q / p)).sum(), exchanged)
+    numbers = 3 / 4 * ln(3) - ln(2), ln(2), exchanged, 0
+    return [bool(np.isclose((p * ln(p / q)).sum(), n)) for n in numbers]
 
 
 def what_a_rescaled_head_shows():
@@ -83,14 +77,12 @@ def what_a_rescaled_head_shows():
     earlier = ov_circuit(init_params(np.random.default_rng(7), d_model=12, n_heads=3), 0)
     read = [composition(earlier, circuit.T) for circuit in circuits]
     ranks = [np.linalg.matrix_rank(circuit) for circuit in circuits]
-    return {
-        "Its scores are doubled": np.allclose(2 * scores[0], scores[1]),
-        "Its composition with earlier heads through the keys is halved": np.isclose(
-            read[0], 2 * read[1]
-        ),
-        "Its rank changes": ranks[0] != ranks[1],
-        "Nothing: its QK circuit is the same": np.allclose(*circuits) and np.allclose(*scores),
-    }
+    return [
+        np.allclose(2 * scores[0], scores[1]),
+        np.isclose(read[0], 2 * read[1]),
+        ranks[0] != ranks[1],
+        np.allclose(*circuits) and np.allclose(*scores),
+    ]
 
 
 def _seen(window, X, params):
@@ -110,20 +102,16 @@ def what_finds_a_wide_window():
     def stay(window, other, rows):
         return np.allclose(_seen(window, X, params)[rows], _seen(window, other, params)[rows])
 
-    holds = {
-        "With a window of 6: the layer of chapter 06": [
-            np.allclose(_seen(6 + extra, X, params), whole) for extra in (0, 1)
-        ],
-        "A different last word: the rows before it stay": [
-            stay(3 + extra, last, slice(5)) for extra in (0, 1)
-        ],
-        "With a window of 3: a different first word, and the last three rows stay": [
-            stay(3 + extra, first, slice(3, 6)) for extra in (0, 1)
-        ],
-        "The weights of each row sum to 1": [np.allclose(sums(extra), 1) for extra in (0, 1)],
-    }
-    assert all(right for right, _ in holds.values())
-    return {text: not wide for text, (_, wide) in holds.items()}
+    def holds(extra):
+        return [
+            np.allclose(_seen(6 + extra, X, params), whole),
+            stay(3 + extra, last, slice(5)),
+            stay(3 + extra, first, slice(3, 6)),
+            np.allclose(sums(extra), 1),
+        ]
+
+    assert all(holds(0))
+    return [not wide for wide in holds(1)]
 
 
 def rows_that_silence_a_head():
@@ -131,17 +119,11 @@ def rows_that_silence_a_head():
     X, params = _layer()
     concat = trace(X, params).concat
     wanted = concat[:, :8] @ params.W_O[:8]
-    parts = {
-        "Rows 8 to 11 of W_O": np.s_[8:12],
-        "Rows 4 to 7 of W_O": np.s_[4:8],
-        "Rows 2, 5, 8 and 11 of W_O": np.s_[2::3],
-        "Columns 8 to 11 of W_O": np.s_[:, 8:12],
-    }
-    found = {}
-    for text, part in parts.items():
+    found = []
+    for part in (np.s_[8:12], np.s_[4:8], np.s_[2::3], np.s_[:, 8:12]):
         W_O = params.W_O.copy()
         W_O[part] = 0
-        found[text] = np.allclose(concat @ W_O, wanted)
+        found.append(np.allclose(concat @ W_O, wanted))
     return found
 
 
@@ -149,12 +131,12 @@ def when_two_heads_are_ablated():
     """Whether of a difference of 3 some is left without one head of 2, and without both."""
     word, first, second = -1, 2, 2
     one, other, both = word + second, word + first, word
-    return {
-        "Never: each can do without the other": min(one, other, both) > 0,
-        "Only when both are ablated": one > 0 and other > 0 and both < 0,
-        "As soon as either is ablated": one < 0 or other < 0,
-        "When the first of them is ablated, for the second only helps it": one < 0 < other,
-    }
+    return [
+        min(one, other, both) > 0,
+        one > 0 and other > 0 and both < 0,
+        one < 0 or other < 0,
+        one < 0 < other,
+    ]
 
 
 def order_of_greedy_pruning():
@@ -169,8 +151,7 @@ def block_that_writes_nothing():
     X, params = _layer()
     nothing = type(params)(params.W_Q, params.W_K, params.W_V, 0 * params.W_O)
     Y = block(X, nothing, _normal(5, 12, 9), np.zeros((9, 12)))
-    options = {"Zeros": 0 * X, "The normed X": rms_norm(X), "Twice X, since it adds twice": 2 * X}
-    return {text: np.allclose(Y, A) for text, A in {**options, "X": X}.items()}
+    return [np.allclose(Y, A) for A in (0 * X, rms_norm(X), 2 * X, X)]
 
 
 def previous_word_without_positions():
@@ -181,27 +162,20 @@ def previous_word_without_positions():
     weights = [trace(X, p, mask=causal_mask(5)).weights[:, 4] for p in (params, sharp)]
     alike = all(np.allclose(w[:, 1], w[:, 3]) for w in weights)
     uniform = np.allclose(weights[0], 1 / 5)
-    return {
-        "Yes: the causal mask tells the order": not alike,
-        "No: copies of one word have equal weights, wherever they are": alike and not uniform,
-        "Yes, if its scores are large enough": (weights[1][:, 3] > 0.5 + 1e-9).any(),
-        "No: without positions all weights are uniform": uniform,
-    }
+    return [not alike, alike and not uniform, (weights[1][:, 3] > 0.5 + 1e-9).any(), uniform]
 
 
-def composition_through_the_keys():
+def composition_through_the_keys(expressions):
     """Which composition sees that an earlier head writes what a later one reads as keys."""
     part = np.eye(12)
     reads, writes, queries = part[:4], part[4:8], part[8:]
     A = reads.T @ writes
     B = queries.T @ writes  # a query's last part is scored against the written part of a key
-    expressions = ("composition(A, B.T)", "composition(A, B)", "composition(B, A)")
-    expressions += ("composition(A.T, B)",)
     names = {"composition": composition, "A": A, "B": B}
     assert (
         ov_circuit(init_params(np.random.default_rng(0), d_model=12, n_heads=3), 1).shape == A.shape
     )
-    return {text: bool(eval(text, names) > 0) for text in expressions}
+    return [bool(eval(text, names) > 0) for text in expressions]
 
 
 def _rotated(X, params, positions, frequencies, *, values):
@@ -224,15 +198,15 @@ def promise_that_rotated_values_break():
         other, _ = _rotated(last, params, positions, frequencies, values=values)
         shifted, _ = _rotated(X, params, positions + 1000, frequencies, values=values)
         still, _ = _rotated(X, params, positions, 0 * frequencies, values=values)
-        return {
-            "At frequencies of 0 it is the layer of chapter 06": np.allclose(still, plain),
-            "Later words change no earlier row": np.allclose(other[:5], Y[:5]),
-            "The same sequence 1,000 positions further on: Y stays": np.allclose(shifted, Y),
-            "No weight is negative": (weights >= 0).all(),
-        }
+        return [
+            np.allclose(still, plain),
+            np.allclose(other[:5], Y[:5]),
+            np.allclose(shifted, Y),
+            (weights >= 0).all(),
+        ]
 
-    assert all(kept(False).values())
-    return {text: not held for text, held in kept(True).items()}
+    assert all(kept(False))
+    return [not held for held in kept(True)]
 
 
 def heads_of_a_kv_head():

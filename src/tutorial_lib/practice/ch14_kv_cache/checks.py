@@ -27,22 +27,22 @@ def check_cached(step, empty, *, d_model=12):
     d_model : width of X
     """
     try:
-        feeding.ask(feeding.Layer(step, empty, d_model))
-    except feeding.Found as found:
-        print(_told_of(found))
+        feeding.test_layer(feeding.Layer(step, empty, d_model))
+    except feeding.Failure as failure:
+        print(_account_of(failure))
     else:
         tokens, widest = feeding.LONG, feeding.WIDEST
         right = f"{tokens} tokens in even and uneven chunks; windows of up to {widest} keys"
         print(f"✓ cached: right on\n  {right};\n  capacity to spare; a batch; padding at the left.")
 
 
-def _told_of(found):
-    if found.name == feeding.NOT_DONE:
+def _account_of(failure):
+    if failure.mistake == feeding.NOT_DONE:
         return "○ cached: not done yet (it returns None)."
-    if not found.name:
-        return told(f"✗ cached: {found.seen}")
-    mistake = named(MISTAKES["cached"], found.name)
-    return told(f"✗ cached: {mistake.says}", found.seen, *mended(mistake))
+    if not failure.mistake:
+        return told(f"✗ cached: {failure.evidence}")
+    mistake = named(MISTAKES["cached"], failure.mistake)
+    return told(f"✗ cached: {mistake.says}", failure.evidence, *mended(mistake))
 
 
 def _buffer_mask(length, T, capacity):

@@ -248,10 +248,10 @@ def _cache(layer):
         return layer.both(X, params, cache=cache, **ALL)
 
     try:
-        feeding.ask(feeding.Layer(step, empty, D_MODEL))
-    except feeding.Found as found:
-        seen = found.seen.replace("step raised NotDone", "it returned None")
-        raise Broken(seen.replace("step raised Broken: ", "")) from found
+        feeding.test_layer(feeding.Layer(step, empty, D_MODEL))
+    except feeding.Failure as failure:
+        evidence = failure.evidence.replace("step raised NotDone", "it returned None")
+        raise Broken(evidence.replace("step raised Broken: ", "")) from failure
 
 
 def _lines(layer):

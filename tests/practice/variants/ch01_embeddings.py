@@ -28,12 +28,6 @@ def sinusoids_by_loop(T, d_model, *, base=10_000.0):
     return np.array([[(math.sin, math.cos)[i % 2](a) for i, a in enumerate(row)] for row in rows])
 
 
-def sinusoids_complex(T, d_model, *, base=10_000.0):
-    frequencies = np.exp(-np.log(base) * np.arange(0, d_model, 2) / d_model)
-    rotations = np.exp(1j * np.outer(np.arange(T), frequencies))
-    return np.stack([rotations.imag, rotations.real], axis=2).reshape(T, d_model)
-
-
 def padded_by_where(ids, E, P, pad_id):
     return np.where((ids == pad_id)[..., None], 0, embed_by_take(ids, E, P))
 
@@ -51,12 +45,10 @@ def wavelengths_by_rotations(T, wavelengths):
 
 VARIANTS = [
     ("embed", "one-hot product", embed_one_hot),
-    ("embed", "take", embed_by_take),
     ("embed", "added in place to its own copy", embed_in_place),
     ("embed_padded", "where", padded_by_where),
     ("embed_padded", "in place on its own copy", padded_in_place),
     ("sinusoidal_positions", "loop", sinusoids_by_loop),
-    ("sinusoidal_positions", "complex rotations", sinusoids_complex),
     ("positions_from_wavelengths", "complex rotations", wavelengths_by_rotations),
     ("is_equivariant", "np.bool_", lambda f, X, o: np.allclose(f(X[o]) - f(X)[o], 0) & np.True_),
     ("is_equivariant", "array", lambda f, X, o: np.array(np.allclose(f(X[o]), f(X)[o]))),

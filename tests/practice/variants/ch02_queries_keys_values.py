@@ -29,14 +29,6 @@ VARIANTS = [
     ("project_heads", "one wide matrix", project_wide),
     ("project_with_bias", "stack", lambda X, W, b: project_by_stack(X, W) + b[..., None, :]),
     (
-        "project_with_bias",
-        "a feature of ones",
-        lambda X, W, b: project_by_einsum(
-            np.concatenate([X, np.ones((*X.shape[:-1], 1))], axis=-1),
-            np.concatenate([W, b[:, None]], axis=1),
-        ),
-    ),
-    (
         "project_sliced_input",
         "list of heads",
         lambda X, W: np.stack([x @ w for x, w in zip(np.split(X, len(W), -1), W, strict=True)], -3),

@@ -5,15 +5,6 @@ import math
 import numpy as np
 
 
-def softmax_by_loop(scores, axis=-1):
-    moved = np.moveaxis(scores, axis, -1)
-    weights = np.empty(moved.shape)
-    for index in np.ndindex(moved.shape[:-1]):
-        positive = [math.exp(score - moved[index].max()) for score in moved[index]]
-        weights[index] = [entry / math.fsum(positive) for entry in positive]
-    return np.moveaxis(weights, -1, axis)
-
-
 def softmax_by_logarithm(scores, axis=-1):
     top = scores.max(axis, keepdims=True)
     return np.exp(scores - (top + np.log(np.exp(scores - top).sum(axis, keepdims=True))))
@@ -53,25 +44,12 @@ def attention_scaled_before(Q, K, V, *, mask=None):
     return weights_by_adding(scaled @ np.swapaxes(K, -1, -2), mask=mask) @ V
 
 
-def attention_divided_after(Q, K, V, *, mask=None):
-    scores = Q @ np.swapaxes(K, -1, -2) / math.sqrt(Q.shape[-1])
-    positive = np.exp(scores) * (1 if mask is None else mask)
-    total = positive.sum(axis=-1, keepdims=True)
-    return positive @ V / np.where(total == 0, 1, total)
-
-
 def summed_axis_by_errors(weights):
     errors = [abs(weights.sum(axis=axis) - 1).max() for axis in range(weights.ndim)]
     return np.argmin(errors) - weights.ndim
 
 
-def causal_mask_by_comparing(T, S=None):
-    S = S or T
-    return np.arange(S)[None, :] - (S - T) <= np.arange(T)[:, None]
-
-
 VARIANTS = [
-    ("softmax", "loop", softmax_by_loop),
     ("softmax", "logarithm", softmax_by_logarithm),
     ("softmax", "another shift", softmax_minus_less),
     ("attention_weights", "mask multiplied in", weights_by_multiplying),
@@ -84,8 +62,6 @@ VARIANTS = [
     ),
     ("scaled_dot_product_attention", "einsum", attention_by_einsum),
     ("scaled_dot_product_attention", "scaled before", attention_scaled_before),
-    ("scaled_dot_product_attention", "divided after", attention_divided_after),
-    ("causal_mask", "comparison", causal_mask_by_comparing),
     (
         "causal_mask",
         "triu turned round",

@@ -5,7 +5,6 @@ import numpy as np
 import tutorial_lib as tl
 from tests.practice.variants.ch03_attention_weights import (
     attention_by_einsum,
-    attention_scaled_before,
 )
 
 
@@ -71,36 +70,11 @@ def packed_by_transpose(packed, n_heads):
     return mixed.transpose(0, 2, 1, 3).reshape(B, T, width // 3)
 
 
-def packed_by_slices(packed, n_heads):
-    width = packed.shape[-1] // 3
-    d = width // n_heads
-    starts = [range(i * width, (i + 1) * width, d) for i in range(3)]
-    heads = [
-        attention_scaled_before(*(packed[..., s : s + d] for s in places))
-        for places in zip(*starts, strict=True)
-    ]
-    return np.concatenate(heads, axis=-1)
-
-
 VARIANTS = [
     (
         "concat_heads",
         "list of heads",
         lambda heads: np.concatenate(list(np.moveaxis(heads, -3, 0)), axis=-1),
-    ),
-    (
-        "concat_heads",
-        "column by column",
-        lambda heads: np.stack(
-            [heads[..., h, :, j] for h in range(heads.shape[-3]) for j in range(heads.shape[-1])],
-            axis=-1,
-        ),
-    ),
-    ("concat_tokens_first", "minus one", lambda heads: heads.reshape(*heads.shape[:-2], -1)),
-    (
-        "concat_tokens_first",
-        "list of heads",
-        lambda heads: np.concatenate(list(np.moveaxis(heads, -2, 0)), axis=-1),
     ),
     (
         "concat_tokens_first",
@@ -110,7 +84,6 @@ VARIANTS = [
     ("passes_round_trip", "one token changed at a time", round_trip_by_changes),
     ("passes_round_trip", "sets of places, and np.bool_", round_trip_by_sets),
     ("attend_packed", "one transpose", packed_by_transpose),
-    ("attend_packed", "slices and loops", packed_by_slices),
 ]
 
 

@@ -99,15 +99,6 @@ def trace_by_einsum(X, params, *, context=None, mask=None):
     return tl.Trace(params, X, context, Q, K, V, scores, weights, heads, concat, Y)
 
 
-def shares_by_loop(heads, W_O):
-    blocks = np.split(W_O, heads.shape[-3])
-    parts = [heads[..., h, :, :] @ block for h, block in enumerate(blocks)]
-    Y = sum(parts)
-    return np.stack([np.einsum("...m,...m->...", part, Y) for part in parts], axis=-2) / (
-        np.linalg.norm(Y, axis=-1)[..., None, :] ** 2
-    )
-
-
 def shares_by_einsum(heads, W_O):
     parts = np.einsum("...htv,hvm->...htm", heads, W_O.reshape(heads.shape[-3], -1, W_O.shape[1]))
     along = np.einsum("...htm,...gtm->...ht", parts, parts)
@@ -117,11 +108,8 @@ def shares_by_einsum(heads, W_O):
 VARIANTS = [
     ("multi_head_attention", "loop over heads", layer_by_loop),
     ("multi_head_attention", "einsum", layer_by_einsum),
-    ("multi_head_attention", "sequence by sequence", layer_by_sequence),
     ("trace", "einsum", trace_by_einsum),
-    ("head_contributions", "loop over heads", shares_by_loop),
     ("head_contributions", "each part with every part", shares_by_einsum),
-    ("layer_parameters", "matrix by matrix", lambda d, H, k, kv: 2 * d * H * k + 2 * d * kv * k),
     (
         "layer_parameters",
         "np.int64",

@@ -73,24 +73,12 @@ def input_gradients_by_head(params, dQ, dK, dV):
     return [dX, keys + sum(dV[..., h, :, :] @ params.W_V[h].T for h in heads)]
 
 
-def input_gradients_by_keepers(params, dQ, dK, dV):
-    X, context = (np.zeros((*d.shape[:-3], d.shape[-2], params.d_model)) for d in (dQ, dK))
-    by_keys, _ = tl.project_heads_backward(context, params.W_K, dK)
-    by_values, _ = tl.project_heads_backward(context, params.W_V, dV)
-    return tl.project_heads_backward(X, params.W_Q, dQ)[0], by_keys + by_values
-
-
 def scale_gradients_by_einsum(Q, K, weights, dweights):
     total = np.zeros(Q.shape[-3])
     for at in np.ndindex(Q.shape[:-3]):
         dscores = softmax_backward_by_table(weights[at], dweights[at])
         total += np.einsum("hts,htd,hsd->h", dscores, Q[at], K[at])
     return total
-
-
-def scale_gradients_by_copies(Q, K, weights, dweights):
-    terms = tl.softmax_backward(weights, dweights) * (Q @ np.swapaxes(K, -1, -2))
-    return tl.sum_copies(terms, (len(weights[..., :, 0, 0].T), 1, 1))[:, 0, 0]
 
 
 def wrong_entries_in_place(step):
@@ -140,20 +128,13 @@ def wrong_entries_by_largest_positive(function, X, gradient):
 
 VARIANTS = [
     ("softmax_backward", "table of derivatives", softmax_backward_by_table),
-    (
-        "softmax_backward",
-        "product taken apart",
-        lambda w, d: w * d - w * np.einsum("...s,...s->...", w, d)[..., None],
-    ),
     ("sum_copies", "in two steps", sum_copies_by_einsum),
     ("attention_backward", "head by head", attention_backward_by_head),
     ("linear_backward", "einsum, in a list", linear_backward_by_einsum),
     ("project_heads_backward", "einsum", heads_backward_by_einsum),
     ("multi_head_attention_backward", "sequence by sequence", layer_backward_by_sequence),
     ("input_gradients", "head by head", input_gradients_by_head),
-    ("input_gradients", "by the keepers", input_gradients_by_keepers),
     ("scale_gradients", "einsum", scale_gradients_by_einsum),
-    ("scale_gradients", "copies added up", scale_gradients_by_copies),
     ("wrong_entries", "in place on its own copy", wrong_entries_in_place(1e-5)),
     ("wrong_entries", "a larger step", wrong_entries_in_place(1e-4)),
     ("wrong_entries", "a smaller step", wrong_entries_in_place(1e-6)),

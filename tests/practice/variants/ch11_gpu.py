@@ -79,13 +79,6 @@ VARIANTS = [
         ),
     ),
     (
-        "within_rounding",
-        "only the largest error",
-        lambda result, exact, eps: (
-            np.max(np.abs(result - exact)) <= 4 * eps * np.linalg.norm(exact.ravel(), np.inf)
-        ),
-    ),
-    (
         "attention_flop",
         "sums over heads",
         lambda Q, K, V: sum(

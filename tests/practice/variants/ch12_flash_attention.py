@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 import tutorial_lib as tl
-from tests.practice.variants.ch03_attention_weights import softmax_by_logarithm
 
 
 def fold_of_two_states(state, scores, V):
@@ -16,14 +15,6 @@ def fold_of_two_states(state, scores, V):
     raised = np.maximum(state[0], top)
     factors = np.exp(state[0] - raised), np.exp(top - raised)
     return [raised, *(factors[0] * state[i] + factors[1] * own[i] for i in (1, 2))]
-
-
-def fold_with_a_column_of_ones(state, scores, V):
-    raised = np.maximum(state[0], scores.max(axis=-1, keepdims=True))
-    V1 = np.concatenate([np.ones_like(V[..., :1]), V], axis=-1)
-    before = np.concatenate([state[1] + 0 * raised, state[2] + 0 * raised * V[..., :1, :]], axis=-1)
-    both = before * np.exp(state[0] - raised) + np.exp(scores - raised) @ V1
-    return raised, both[..., :1], both[..., 1:]
 
 
 def rows_at_once(Q, K, V, last, block):
@@ -65,18 +56,9 @@ def two_parts(heads, logsumexp):
 
 VARIANTS = [
     ("fold_block", "the block's own state, then both", fold_of_two_states),
-    ("fold_block", "sums from a column of ones", fold_with_a_column_of_ones),
     ("attend_rows", "all keys at once", rows_at_once),
     ("flash_backward", "all keys at once", flash_backward_at_once),
     ("merge_parts", "one after the other", parts_one_after_the_other),
-    (
-        "merge_parts",
-        "a softmax over the parts",
-        lambda heads, log: (
-            (softmax_by_logarithm(log, axis=0) * heads).sum(axis=0),
-            np.logaddexp.reduce(log, axis=0),
-        ),
-    ),
     ("tiles_to_score", "pairs, and then tiles", tiles_by_pairs),
     (
         "weights_on",

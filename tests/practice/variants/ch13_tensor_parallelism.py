@@ -55,16 +55,6 @@ VARIANTS = [
     ),
     (
         "pairs_seen",
-        "pair after pair",
-        lambda owner, n: np.array(
-            [
-                sum(owner[t] == rank for t in range(len(owner)) for _ in range(t + 1))
-                for rank in range(n)
-            ]
-        ),
-    ),
-    (
-        "pairs_seen",
         "a column of a mask",
         lambda owner, n: (np.arange(n)[:, None] == owner) @ tl.causal_mask(len(owner)).sum(axis=1),
     ),

@@ -2,18 +2,7 @@
 
 import numpy as np
 
-import tutorial_lib as tl
 from tutorial_lib.counting import cache_bytes
-
-
-def mask_in_the_buffer(length, T, capacity):
-    mask = np.zeros((T, capacity), bool)
-    mask[:, : length + T] = tl.causal_mask(T, length + T)
-    return mask
-
-
-def mask_row_by_row(length, T, capacity):
-    return np.array([[row <= length + i for row in range(capacity)] for i in range(T)])
 
 
 def users_by_bytes(free, tokens, model, bits):
@@ -32,11 +21,6 @@ def positions_by_padding(is_token, T):
     return np.clip(np.arange(S - T, S) - pad, 0, None)
 
 
-def positions_in_loops(is_token, T):
-    rows = [[max(0, sum(row[: end + 1]) - 1) for end in range(len(row))] for row in is_token]
-    return np.array(rows)[:, -T:]
-
-
 def users_rounded(free, tokens, model, bits):
     entries = model["layers"] * model["kv_heads"] * (model["d_k"] + model["d_v"])
     return round(free * 8 / (tokens * entries * bits))
@@ -47,12 +31,9 @@ def positions_with_a_point(is_token, T):
 
 
 VARIANTS = [
-    ("buffer_mask", "the causal mask, written into the buffer", mask_in_the_buffer),
-    ("buffer_mask", "a row at a time", mask_row_by_row),
     ("buffer_mask", "tri", lambda length, T, capacity: np.tri(T, capacity, length, dtype=bool)),
     ("users_that_fit", "bytes per token", users_by_bytes),
     ("positions_of_new", "columns less padding", positions_by_padding),
-    ("positions_of_new", "sums in loops", positions_in_loops),
 ]
 
 

@@ -12,36 +12,6 @@ def by_repeated_keys(Q, K, V, *, mask=None):
     return tl.scaled_dot_product_attention(Q, K, V, mask=mask)
 
 
-def by_broadcasting(Q, K, V, *, mask=None):
-    *batch, H, T, d_k = Q.shape
-    G, S = K.shape[-3:-1]
-    groups = Q.reshape(*batch, G, H // G, T, d_k)
-    scores = groups @ np.swapaxes(K, -1, -2)[..., None, :, :] / d_k**0.5
-    weights = tl.attention_weights(scores.reshape(*batch, H, T, S), mask=mask)
-    mixed = weights.reshape(*batch, G, H // G, T, S) @ V[..., None, :, :]
-    return mixed.reshape(*batch, H, T, -1)
-
-
-def head_by_head(Q, K, V, *, mask=None):
-    H, T = Q.shape[-3:-1]
-    members = H // K.shape[-3]
-    seen = None if mask is None else np.broadcast_to(mask, (*mask.shape[:-3], H, T, K.shape[-2]))
-    heads = []
-    for h in range(H):
-        scores = tl.attention_scores(Q[..., h, :, :], K[..., h // members, :, :])
-        own = None if seen is None else seen[..., h, :, :]
-        heads.append(tl.attention_weights(scores, mask=own) @ V[..., h // members, :, :])
-    return np.stack(heads, axis=-3)
-
-
-def pooled_by_loops(params, n_kv_heads):
-    def pool(W):
-        groups = np.split(W, n_kv_heads)
-        return np.stack([sum(group) / len(group) for group in groups])
-
-    return GroupedParams(params.W_Q, pool(params.W_K), pool(params.W_V), params.W_O)
-
-
 def pooled_by_a_matrix(params, n_kv_heads):
     members = params.n_heads // n_kv_heads
     mean = np.kron(np.eye(n_kv_heads), np.full((1, members), 1 / members))
@@ -54,12 +24,6 @@ def keys_are_computed(Q, C, latent, *, mask=None):
     return tl.scaled_dot_product_attention(Q, K, V, mask=mask)
 
 
-def by_einsum(Q, C, latent, *, mask=None):
-    scores = np.einsum("...htd,hrd,...sr->...hts", Q, latent.W_UK, C) / Q.shape[-1] ** 0.5
-    weights = tl.attention_weights(scores, mask=mask)
-    return np.einsum("...hts,...sr,hrv->...htv", weights, C, latent.W_UV)
-
-
 def layers_by_contexts(X, layers, sources, *, mask=None):
     inputs = [X]
     for params, source in zip(layers, sources, strict=True):
@@ -68,13 +32,6 @@ def layers_by_contexts(X, layers, sources, *, mask=None):
         Y = tl.multi_head_attention(inputs[-1], mixed, context=inputs[source], mask=mask)
         inputs.append(inputs[-1] + Y)
     return inputs[-1]
-
-
-def untiled_by_a_list(params):
-    H, G, d_v = params.n_heads, params.n_kv_heads, params.d_v
-    order = [h for g in range(G) for h in range(g, H, G)]
-    rows = np.concatenate([params.W_O[h * d_v : (h + 1) * d_v] for h in order])
-    return GroupedParams(np.stack([params.W_Q[h] for h in order]), params.W_K, params.W_V, rows)
 
 
 def untiled_by_sorting(params):
@@ -87,14 +44,6 @@ def untiled_by_sorting(params):
 def output_head_by_head(latent):
     parts = np.split(latent.W_O, latent.n_heads)
     return np.concatenate([up @ part for up, part in zip(latent.W_UV, parts, strict=True)])
-
-
-def output_by_a_block_diagonal(latent):
-    H, rank, d_v = latent.W_UV.shape
-    wide = np.zeros((H * rank, H * d_v))
-    for h in range(H):
-        wide[h * rank : (h + 1) * rank, h * d_v : (h + 1) * d_v] = latent.W_UV[h]
-    return wide @ latent.W_O
 
 
 def bytes_layer_by_layer(*, n_layers, n_heads, rank, rope_dim, itemsize):
@@ -118,17 +67,11 @@ def first_batch_only(Q, K, V, *, mask=None):
 
 VARIANTS = [
     ("grouped_attention", "repeated keys", by_repeated_keys),
-    ("grouped_attention", "broadcasting", by_broadcasting),
-    ("grouped_attention", "head by head", head_by_head),
-    ("group_params", "split and summed", pooled_by_loops),
     ("group_params", "a matrix of means", pooled_by_a_matrix),
     ("absorbed_attention", "keys are computed", keys_are_computed),
-    ("absorbed_attention", "einsum", by_einsum),
     ("cross_layer_attention", "contexts", layers_by_contexts),
-    ("from_tiled", "a list", untiled_by_a_list),
     ("from_tiled", "a stable sort", untiled_by_sorting),
     ("absorbed_output", "head by head", output_head_by_head),
-    ("absorbed_output", "a block diagonal", output_by_a_block_diagonal),
     ("latent_cache_bytes", "layer by layer", bytes_layer_by_layer),
 ]
 

@@ -16,20 +16,6 @@ def rotate_by_complex_numbers(X, positions, frequencies, *, half=False):
     return np.concatenate([pairs.reshape(*X.shape[:-1], 2 * n), X[..., 2 * n :]], axis=-1)
 
 
-def rotate_by_matrices(X, positions, frequencies, *, half=False):
-    n = len(frequencies)
-    rotated = X.astype(float)
-    everywhere = np.broadcast_to(positions, X.shape[:-1])
-    for token in np.ndindex(everywhere.shape):
-        R = np.eye(X.shape[-1])
-        for i, frequency in enumerate(frequencies):
-            a, b = (i, i + n) if half else (2 * i, 2 * i + 1)
-            cos, sin = np.cos(everywhere[token] * frequency), np.sin(everywhere[token] * frequency)
-            R[np.ix_([a, b], [a, b])] = [[cos, sin], [-sin, cos]]
-        rotated[token] = X[token] @ R
-    return rotated
-
-
 def rotate_half_as_in_llama(X, positions, frequencies, *, half=False):
     """The code with rotate_half, and interleaved pairs through a new order of columns."""
     n, width = len(frequencies), X.shape[-1]
@@ -50,12 +36,6 @@ def slopes_by_recursion(n_heads):
     power = 2 ** (n_heads.bit_length() - 1)
     more = slopes_by_recursion(2 * power)[::2][: n_heads - power]
     return np.concatenate([slopes_by_recursion(power), more])
-
-
-def halves_by_reshape(W, n):
-    front = W[..., : 2 * n]
-    pairs = front.reshape(*W.shape[:-1], n, 2).swapaxes(-1, -2)
-    return np.concatenate([pairs.reshape(front.shape), W[..., 2 * n :]], axis=-1)
 
 
 def halves_by_slices(W, n):
@@ -106,10 +86,8 @@ def rotate_by_an_outer_product(X, positions, frequencies, *, half=False):
 
 VARIANTS = [
     ("rotate", "complex numbers", rotate_by_complex_numbers),
-    ("rotate", "a matrix for each position", rotate_by_matrices),
     ("rotate", "rotate_half", rotate_half_as_in_llama),
     ("alibi_slopes", "recursion", slopes_by_recursion),
-    ("halves_from_interleaved", "a reshape", halves_by_reshape),
     ("halves_from_interleaved", "slices", halves_by_slices),
     ("longer_frequencies", "pair by pair", longer_frequencies_pair_by_pair),
     ("rotated_back", "each value by its distance", rotated_back_by_hand),

@@ -14,13 +14,6 @@ def window_by_loops(T, S, window):
     return mask
 
 
-def field_by_walking(mask, n_layers):
-    reached = np.eye(len(mask), dtype=bool)
-    for _ in range(n_layers):
-        reached = np.array([reached[row].any(axis=0) for row in mask]) | reached
-    return reached
-
-
 def field_by_matrix_power(mask, n_layers):
     step = (mask | np.eye(len(mask), dtype=bool)).astype(float)
     return np.linalg.matrix_power(step, n_layers) > 0
@@ -103,7 +96,6 @@ def square_window(T, S, window):
 
 VARIANTS = [
     ("window_mask", "loops", window_by_loops),
-    ("receptive_field", "row by row", field_by_walking),
     ("receptive_field", "a matrix power", field_by_matrix_power),
     ("attention_with_sink", "a gate", sink_as_a_gate),
     ("attention_with_sink", "a key in front", sink_as_a_key),

@@ -61,12 +61,6 @@ def fading_all_at_once(Q, K, V, decay, *, size):
     return (Q @ np.swapaxes(K, -1, -2) * np.tril(float(decay) ** np.abs(steps))) @ V
 
 
-def fading_by_scaled_rows(Q, K, V, decay, *, size):
-    """Queries grow and keys shrink by powers, and nothing else changes."""
-    power = float(decay) ** np.arange(Q.shape[-2])[:, None]
-    return chunked(Q * power, K / power, V, size=size)
-
-
 def for_one_sequence(function):
     """The same, for arrays without a batch."""
 
@@ -93,15 +87,12 @@ def chunks_that_fit(Q, K, V, *, size):
 
 
 VARIANTS = [
-    ("linear_attention", "einsum", attend_by_einsum),
     ("linear_attention", "running sums", attend_by_running_sums),
     ("linear_attention", "in parallel", linear_attention_parallel),
     ("delta_step", "a matrix", step_by_a_matrix),
     ("chunked", "two masks", chunks_by_masks),
-    ("gated_delta", "loops", gated_by_loops),
     ("gated_delta", "matrices", gated_by_matrices),
     ("chunked_decay", "all at once", fading_all_at_once),
-    ("chunked_decay", "scaled rows", fading_by_scaled_rows),
 ]
 
 

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from tests import oracle
 from tutorial_lib import multi_head_attention, softmax
 from tutorial_lib.models.block import block, mlp, rms_norm
 
@@ -25,31 +24,6 @@ def block_in_place(X, params, W_1, W_2, *, mask=None):
     return stream
 
 
-def block_by_loops(X, params, W_1, W_2, *, mask=None):
-    if X.ndim == 3:
-        seen = np.broadcast_to(mask, (len(X), params.n_heads, X.shape[1], X.shape[1]))
-        texts = zip(X, seen, strict=True)
-        return np.stack([block_by_loops(x, params, W_1, W_2, mask=own) for x, own in texts])
-
-    def normed(rows):
-        return np.array([row / math.sqrt(sum(row**2) / len(row)) for row in rows])
-
-    X = X + oracle.mha(normed(X), params, mask=mask)
-    return X + np.maximum(normed(X) @ W_1, 0) @ W_2
-
-
-def floor_by_series(clause, again):
-    """The choices one by one, until none is left."""
-    nats = np.log(2)
-    for p in (clause, 1 - clause):
-        nats -= p * np.log(p)
-    nats += clause * np.log(2)
-    for times in range(400):
-        asked = again**times
-        nats -= asked * (again * np.log(again) + (1 - again) * np.log(1 - again))
-    return nats
-
-
 def floor_of_the_parts(clause, again):
     """Every number of adverbs has a chance of its own."""
     n = np.arange(400)
@@ -67,16 +41,6 @@ def words_by_search(logits, luck):
     return np.array(found)
 
 
-def words_by_walking(logits, luck):
-    found = np.zeros(len(logits), dtype=int)
-    for text, row in enumerate(softmax(logits[:, -1])):
-        left = luck[text]
-        while left >= row[found[text]]:
-            left -= row[found[text]]
-            found[text] += 1
-    return found
-
-
 def widest_by_the_root(numbers, *, words, length, layers):
     a, b = 12 * layers, 2 * words + length
     guess = int((-b + math.sqrt(b * b + 4 * a * numbers)) / (2 * a)) + 2
@@ -85,26 +49,13 @@ def widest_by_the_root(numbers, *, words, length, layers):
     return guess
 
 
-def widest_by_bisection(numbers, *, words, length, layers):
-    low, high = 0, numbers
-    while high - low > 1:
-        half = (low + high) // 2
-        fits = (2 * words + length) * half + 12 * layers * half * half <= numbers
-        low, high = (half, high) if fits else (low, half)
-    return low
-
-
 VARIANTS = [
     ("rms_norm", "mean square", norm_by_mean_square),
     ("mlp", "einsum", mlp_by_einsum),
     ("block", "in place", block_in_place),
-    ("block", "loops", block_by_loops),
-    ("sentence_entropy", "a series", floor_by_series),
     ("sentence_entropy", "every sentence", floor_of_the_parts),
     ("next_words", "searchsorted", words_by_search),
-    ("next_words", "walking", words_by_walking),
     ("widest", "the root", widest_by_the_root),
-    ("widest", "bisection", widest_by_bisection),
 ]
 
 

@@ -96,9 +96,7 @@ def weight_in_a_batch(model, sentence, layer, head):
 
 
 VARIANTS = [
-    ("score_head", "loops", score_by_loops),
     ("score_head", "one-hot", score_by_one_hot),
-    ("best_offset", "unique", offset_by_unique),
     ("best_offset", "trying", offset_by_trying),
     ("fixed_offset_score", "masks", share_by_masks),
     ("logit_terms", "silence", paths_by_silence),

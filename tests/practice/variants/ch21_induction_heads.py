@@ -7,31 +7,14 @@ def qk_by_einsum(params, head):
     return np.einsum("ik,jk->ij", params.W_Q[head], params.W_K[head])
 
 
-def qk_transposed_twice(params, head):
-    return (params.W_K[head] @ params.W_Q[head].T).T
-
-
 def ov_by_reshape(params, head):
     W_O = params.W_O.reshape(params.n_heads, params.d_v, -1)
     return params.W_V[head] @ W_O[head]
 
 
-def ov_with_zeros(params, head):
-    """All rows of W_O, the values of other heads zeros."""
-    wide = np.zeros((params.d_model, len(params.W_O)))
-    wide[:, head * params.d_v : (head + 1) * params.d_v] = params.W_V[head]
-    return wide @ params.W_O
-
-
 def composition_of_directions(first, second):
     lengths = [np.sqrt((matrix**2).sum()) for matrix in (first, second)]
     return np.linalg.norm((first / lengths[0]) @ (second / lengths[1]))
-
-
-def composition_by_singular_values(first, second):
-    sizes = (np.linalg.svd(W, compute_uv=False) for W in (first @ second, first, second))
-    product, one, other = (np.sqrt((size**2).sum()) for size in sizes)
-    return product / one / other
 
 
 def match_by_loops(E, W_QK, W_OV):
@@ -42,20 +25,8 @@ def match_by_one_matrix(E, W_QK, W_OV):
     return E @ (W_QK @ W_OV.T) @ E.T
 
 
-def through_queries_by_loops(E, W_QK, W_OV):
-    return np.array([[(query @ W_OV) @ W_QK @ key for key in E] for query in E])
-
-
 def through_queries_by_einsum(E, W_QK, W_OV):
     return np.einsum("ia,ab,bc,jc->ij", E, W_OV, W_QK, E)
-
-
-def beyond_by_the_diagonal(twice, fresh, p):
-    def usual(weights):
-        stripe = np.diagonal(weights, 1 - p, -2, -1)  # (n, H, p + 1): queries p - 1 and later
-        return stripe[..., 1:].mean(axis=(0, -1))
-
-    return usual(twice) - usual(fresh)
 
 
 def beyond_by_loops(twice, fresh, p):
@@ -74,16 +45,10 @@ def terms_one_by_one(params, head, query, key):
 
 VARIANTS = [
     ("qk_circuit", "einsum", qk_by_einsum),
-    ("qk_circuit", "transposed twice", qk_transposed_twice),
     ("ov_circuit", "reshape", ov_by_reshape),
-    ("ov_circuit", "zeros", ov_with_zeros),
     ("composition", "directions", composition_of_directions),
-    ("composition", "singular values", composition_by_singular_values),
-    ("match_scores", "loops", match_by_loops),
     ("match_scores", "one matrix", match_by_one_matrix),
-    ("match_through_queries", "loops", through_queries_by_loops),
     ("match_through_queries", "einsum", through_queries_by_einsum),
-    ("beyond_positions", "the diagonal", beyond_by_the_diagonal),
     ("beyond_positions", "loops", beyond_by_loops),
     ("score_terms", "one by one", terms_one_by_one),
 ]

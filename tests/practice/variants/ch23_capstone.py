@@ -21,20 +21,6 @@ def nats_by_the_library(model, documents, layer):
     return loss - documents.surprisal.mean()
 
 
-def nats_by_documents(model, documents, layer):
-    """One document after the other."""
-    found = []
-    for row, surprisal in zip(documents.ids, documents.surprisal, strict=True):
-        X = model.E[row[:-1]] + model.P[: len(row) - 1]
-        for own in model.layers:
-            X = X + layer(X, own.params, **own.options)[0]
-        logits = X @ model.U
-        top = logits.max(axis=-1, keepdims=True)
-        total = top[:, 0] + np.log(np.exp(logits - top).sum(axis=-1))
-        found.append((total - logits[np.arange(len(surprisal)), row[1:]] - surprisal).mean())
-    return float(np.mean(found))
-
-
 def nats_of_the_last(model, documents, layer):
     """Right only for models without options."""
     X = model.E[documents.ids[:, :-1]] + model.P[: documents.surprisal.shape[1]]
@@ -46,6 +32,5 @@ def nats_of_the_last(model, documents, layer):
 VARIANTS = [
     ("leak", "all at once", leak_at_once),
     ("nats_above", "the library's layer", nats_by_the_library),
-    ("nats_above", "document by document", nats_by_documents),
 ]
 NARROW = [("nats_above", "without options", nats_of_the_last)]

@@ -3,7 +3,6 @@
 import numpy as np
 
 import tutorial_lib as tl
-from tutorial_lib.variants.grouped import GroupedParams
 
 
 def rotated_by_complex_numbers(A, positions, frequencies):
@@ -41,15 +40,6 @@ def step_only_in_numpy(X, params, card, cache, weigh=with_the_exponential_of_the
     return heads.reshape(*X.shape[:-1], -1) @ params.W_O, cache
 
 
-def step_token_by_token(X, params, card, cache):
-    """Each token in a step of its own."""
-    rows = []
-    for t in range(X.shape[-2]):
-        Y, cache = step_only_in_numpy(X[..., t : t + 1, :], params, card, cache)
-        rows.append(Y)
-    return np.concatenate(rows, axis=-2), cache
-
-
 def step_with_a_gate_for_the_sink(X, params, card, cache):
     """A sink is a gate: each head times σ(logsumexp - sink), 0 where nothing is seen."""
 
@@ -65,19 +55,7 @@ def step_with_a_gate_for_the_sink(X, params, card, cache):
     return step_only_in_numpy(X, params, card, cache, weigh=weights)
 
 
-def step_of_a_layer_with_many_heads(X, params, card, cache):
-    """Keys of the expanded layer, one for each head; those that are cached belong to groups."""
-    times = params.n_heads // params.n_kv_heads
-    many = GroupedParams(*vars(params.expanded()).values())
-    K, V, position = cache
-    wide = np.repeat(K, times, axis=-3), np.repeat(V, times, axis=-3), position
-    Y, (K, V, position) = step_only_in_numpy(X, many, card, wide)
-    return Y, (K[..., ::times, :, :], V[..., ::times, :, :], position)
-
-
 VARIANTS = [
     ("step_by_card", "only NumPy, rotations as complex numbers", step_only_in_numpy),
-    ("step_by_card", "token by token", step_token_by_token),
     ("step_by_card", "a gate for the sink", step_with_a_gate_for_the_sink),
-    ("step_by_card", "a key for each head", step_of_a_layer_with_many_heads),
 ]

@@ -6,7 +6,6 @@ import tutorial_lib as tl
 from tests.practice.rooms import asked
 from tutorial_lib.models.circuits import match_scores, ov_circuit, qk_circuit
 from tutorial_lib.models.copying import run
-from tutorial_lib.models.head_scores import logit_terms
 
 
 def positions(ids):
@@ -62,25 +61,6 @@ def from_only_the_weights(model, ids, other):
     return evidence(model, ids, other, max(marks, key=marks.get))
 
 
-def by_attribution_and_joint_change(model, ids, other):
-    """The second by its direct logit attribution; the first by the second's loss of weight."""
-    (low, _), s = model.layers, positions(ids)
-    terms = logit_terms(model, ids)[1 + low.n_heads :]
-    apart = [
-        sum(p[n, -1, ids[n, s[n]]] - p[n, -1, other[n, s[n]]] for n in range(len(ids)))
-        for p in terms
-    ]
-    b, left = int(np.argmax(apart)), []
-    for a in range(low.n_heads):
-        record = run(model, ids)[1][0]
-        heads = record.heads.copy()
-        heads[:, a] = run(model, other)[1][0].heads[:, a].mean(axis=(0, 1))
-        X = record.X + tl.concat_heads(heads) @ low.W_O
-        weights = tl.trace(X, model.layers[1], mask=tl.causal_mask(ids.shape[1])).weights
-        left.append(sum(weights[n, b, -1, s[n]] for n in range(len(ids))))
-    return evidence(model, ids, other, (int(np.argmin(left)), b))
-
-
 def with_other_types(model, ids, other):
     """The reference, its pair as whole numbers of another width."""
     right, _ = asked("find_circuit")
@@ -90,6 +70,5 @@ def with_other_types(model, ids, other):
 
 VARIANTS = [
     ("find_circuit", "from only the weights", from_only_the_weights),
-    ("find_circuit", "by attribution, with own loops", by_attribution_and_joint_change),
     ("find_circuit", "other types of numbers", with_other_types),
 ]

@@ -32,11 +32,11 @@ SENTENCES = "the dog", "the dog that", "the cow that the birds hear", "the frog 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim, the function that computes its number, and whether it holds by that number."""
+    """A claim, the function that computes its number, and what number it holds with."""
 
     number: int
     function: Callable
-    holds: bool
+    is_met: Callable
 
     @property
     def says(self):
@@ -47,6 +47,11 @@ class Claim:
     def value(self):
         """The right number."""
         return float(self.function())
+
+    @property
+    def holds(self):
+        """Whether it holds, by its number."""
+        return bool(self.is_met(self.value))
 
 
 def largest_weight():
@@ -165,21 +170,21 @@ def fall_beyond_the_sum():
     return _fall(0, 3) - _fall(0) - _fall(3)
 
 
-VERDICTS = {  # whether each claim holds, in the order of their numbers
-    largest_weight: False,
-    parameters_of_eight_heads: True,
-    change_by_order: True,
-    cache_fraction: False,
-    fraction_left: False,
-    steps_up: False,
-    tokens_seen: False,
-    tokens_above_a_state: False,
-    nats_above: True,
-    effect_of_a_patch: True,
-    largest_composition: True,
-    fall_beyond_the_sum: False,
+MET = {  # with what number each claim holds, in their order
+    largest_weight: lambda weight: weight > 0.9,
+    parameters_of_eight_heads: lambda number: number == 4 * 64 * 64,
+    change_by_order: lambda change: near(change, 0),
+    cache_fraction: lambda fraction: fraction > 1,
+    fraction_left: lambda fraction: near(fraction, 1 / 2),
+    steps_up: lambda steps: steps == 0,
+    tokens_seen: lambda tokens: tokens == 32,
+    tokens_above_a_state: np.isinf,  # no number of tokens is too many
+    nats_above: lambda nats: nats < 0.01,
+    effect_of_a_patch: lambda effect: effect > 0.9,
+    largest_composition: lambda score: score >= 0.3,
+    fall_beyond_the_sum: lambda rest: near(rest, 0),
 }
-CLAIMS = tuple(Claim(n, *verdict) for n, verdict in enumerate(VERDICTS.items(), start=1))
+CLAIMS = tuple(Claim(n, *claim) for n, claim in enumerate(MET.items(), start=1))
 
 
 def near(value, right):

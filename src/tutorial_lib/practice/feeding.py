@@ -111,10 +111,10 @@ def _rows(label, Y, X, padding):
     finite = np.isfinite(Y).all(axis=-1)
     if not finite.all():
         *sequence, t = np.argwhere(~finite)[0]
-        said = f"{label}: row {t} of Y holds NaN or infinity; X holds neither"
+        evidence = f"{label}: row {t} of Y holds NaN or infinity; X holds neither"
         if padding is not None and t < padding[tuple(sequence)]:
-            said += ". It is a row of padding, fully masked: give it any finite numbers"
-        raise Failure(said)
+            evidence += ". It is a row of padding, fully masked: give it any finite numbers"
+        raise Failure(evidence)
     return Y
 
 
@@ -190,10 +190,10 @@ def _whole_rows(layer, X):
         return layer.run_in_chunks(X, LONG)
     except Failure as failure:
         if "row 0 of Y holds NaN" in failure.evidence:
+            label = f"one chunk of {len(X)}: row 0 holds NaN or infinity; of"
             for n in range(len(X) - 1, 0, -1):
                 if _is_finite(layer, X[:n]):
-                    seen = f"one chunk of {len(X)}: row 0 holds NaN or infinity; of {n} none does"
-                    raise Failure(seen, "rows_dropped") from failure
+                    raise Failure(f"{label} {n} none does", "rows_dropped") from failure
         raise
 
 
@@ -213,9 +213,8 @@ def _test_state(layer, X, whole):
         with suppress(Failure):
             one, other = layer.run_in_chunks(twice, LONG)
             layer.run_in_chunks(layer.sample(92, 2), T)
-            mine, its = layer.run_in_chunks(
-                twice, LONG
-            )  # what is left of two sequences differs, a count not
+            # What is left of two sequences differs between rows of a batch, a count does not.
+            mine, its = layer.run_in_chunks(twice, LONG)
             name = "stale" if differing(mine, its).any() else ""
             name = "dropout" if differing(one, other).any() else name
         raise Failure("the same sequence, fed twice, gives two results", name)
@@ -381,16 +380,16 @@ def _order_matters(layer, n):
     return differing(layer.run_in_chunks(X, n)[-1:], layer.run_in_chunks(swapped, n)[-1:]).any()
 
 
-def _fail_by_positions(layer, n, t, seen):
+def _fail_by_positions(layer, n, t, evidence):
     """All tokens attend to the right ones: are their positions wrong, or something else?"""
     if n == 1 and _order_matters(layer, LONG) and not _order_matters(layer, 1):
         within = t == 1 and _order_matters(layer, (LONG - 4, 4))
-        raise Failure(seen, "positions_restart" if within else "positions_stop")
+        raise Failure(evidence, "positions_restart" if within else "positions_stop")
     X = layer.sample(97, tokens=LONG)
     # The same change behind any cache: a shift looks like another scale, cap or sink.
     if not differing(layer.run_in_chunks(X, 1), layer.run_in_chunks(X, (1, LONG - 1))).any():
-        raise Failure(seen, "other_behind_a_cache")
-    raise Failure(f"{seen}: it attends to the right tokens, but its output differs")
+        raise Failure(evidence, "other_behind_a_cache")
+    raise Failure(f"{evidence}: it attends to the right tokens, but its output differs")
 
 
 def _in_words(row):
@@ -425,8 +424,8 @@ def _test_full(layer, X, whole):
                 raise
         else:
             if differing(whole[-1:], Y[-1:]).any():
-                seen = f"it takes {T} tokens, {T - capacity} too many, and the last row differs"
-                raise Failure(f"{label}: {seen}; refuse them")
+                taken = f"it takes {T} tokens, {T - capacity} too many, and the last row differs"
+                raise Failure(f"{label}: {taken}; refuse them")
 
 
 def _test_branches(layer, X, whole):
@@ -491,9 +490,10 @@ def _test_padding(layer, X, cuts):
                 if len(right) < T and _let_go(now[:, :left], now[:, left:], right):
                     _test_padding(layer, layer.sample(98, 3, tokens=LONG), LONG_CHUNKS[1:2])
                 _fail_by_padding(now[:, :left], now[:, left:], right, label)
-                seen = f"token {int(np.argmax(wrong))} attends to the right tokens, but its row"
                 name = "positions_count_padding" if _of_positions(layer, wrong) else ""
-                raise Failure(f"{label}: {seen} differs", name)
+                token = f"token {int(np.argmax(wrong))}"
+                evidence = f"{label}: {token} attends to the right tokens, but its row differs"
+                raise Failure(evidence, name)
 
 
 def _of_positions(layer, wrong):

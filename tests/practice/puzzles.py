@@ -38,7 +38,11 @@ MOST_STEPS = 10_000  # lines that a program may run; an order of lines may loop 
 
 
 def run(program, **names):
-    """The names that a program leaves behind, begun with some; one without an end is stopped."""
+    """The names that a program leaves behind, begun with the library's and some of a judge.
+
+    One without an end is stopped.
+    """
+    names = {"np": np, "math": math} | vars(tl) | names
     steps, before = count(), sys.gettrace()
 
     def watch(frame, event, _):
@@ -72,8 +76,7 @@ def ch01_embeddings(program):
     rng = np.random.default_rng(1)
     vocabulary, E = tl.Vocabulary(tuple("abcdefgh")), rng.standard_normal((8, D_MODEL))
     tokens = tuple("hadda")
-    names = {"np": np, "sinusoidal_positions": tl.sinusoidal_positions}
-    left = run(program, vocabulary=vocabulary, tokens=tokens, E=E, **names)
+    left = run(program, vocabulary=vocabulary, tokens=tokens, E=E)
     ids = vocabulary.ids(tokens)
     return same(left["X"], tl.embed(ids, E, tl.sinusoidal_positions(len(ids), D_MODEL)))
 
@@ -83,7 +86,7 @@ def ch02_queries_keys_values(program):
     rng = np.random.default_rng(2)
     W_Q = rng.standard_normal((H, D_MODEL, D_K))
     inputs = [rng.standard_normal((*batch, T, D_MODEL)) for batch in ((), (B,))]
-    made = [run(program, np=np, X=X, W_Q=W_Q)["Q"] for X in inputs]
+    made = [run(program, X=X, W_Q=W_Q)["Q"] for X in inputs]
     return all(same(Q, tl.project_heads(X, W_Q)) for Q, X in zip(made, inputs, strict=True))
 
 
@@ -93,7 +96,7 @@ def ch03_attention_weights(program):
     Q, K = rng.standard_normal((2, T, D_K))
     Q[:, 0], K[:, 0], K[-1, 0] = (1, -1, 1, -1, 1), 2000, 4000
     V, mask = rng.standard_normal((T, 7)), tl.causal_mask(T)
-    left = run(program, np=np, math=math, Q=Q, K=K, V=V, mask=mask)
+    left = run(program, Q=Q, K=K, V=V, mask=mask)
     return same(left["head"], tl.scaled_dot_product_attention(Q, K, V, mask=mask))
 
 
@@ -102,7 +105,7 @@ def ch04_multi_head_attention(program):
     rng = np.random.default_rng(4)
     W_Q, order = rng.standard_normal((H, D_MODEL, D_K)), np.array([2, 0, 1])
     wide = np.concatenate(W_Q, axis=-1)
-    left = run(program, np=np, wide=wide.copy(), H=H, order=order)
+    left = run(program, wide=wide.copy(), H=H, order=order)
     return same(left["other"], np.concatenate(W_Q[order], axis=-1))
 
 
@@ -113,7 +116,7 @@ def ch05_concatenation(program):
     concat = tl.concat_heads(heads)
     silent = heads.copy()
     silent[:, h] = 0
-    left = run(program, np=np, concat=concat, B=B, T=T, H=H, d_v=d_v, h=h)
+    left = run(program, concat=concat, B=B, T=T, H=H, d_v=d_v, h=h)
     right = same(left["without"], tl.concat_heads(silent))
     early = program.find("= 0") < program.find("without =")
     return right and early and same(concat, tl.concat_heads(heads))
@@ -123,8 +126,7 @@ def ch06_output_projection(program):
     """How far the output changes without a head; the record still says what happened."""
     params, X, mask = layer(np.random.default_rng(6))
     d_v, h = D_MODEL // H, 1
-    names = {"np": np, "trace": tl.trace, "concat_heads": tl.concat_heads}
-    left = run(program, X=X, params=params, mask=mask, h=h, **names)
+    left = run(program, X=X, params=params, mask=mask, h=h)
     record = tl.trace(X, params, mask=mask)
     moved = np.abs(record.heads[:, h] @ params.W_O[h * d_v : (h + 1) * d_v]).max()
     return same(left["change"], moved) and same(left["record"].heads, record.heads)
@@ -136,7 +138,7 @@ def ch07_vectorised(program):
     Q, K, V = (rng.standard_normal((n, D_K)) for n in (T, 8, 8))
     Q[:, 0], K[:, 0] = 1, np.repeat([800, 802, 801, -800], 2)
     V1 = np.concatenate([V, np.ones((8, 1))], axis=-1)
-    names = {"np": np, "Q": Q, "K_T": K.T, "V1": V1, "top": -np.inf, "mixed": 0}
+    names = {"Q": Q, "K_T": K.T, "V1": V1, "top": -np.inf, "mixed": 0}
     for start in (0, 2, 4, 6):
         names = run(program, **names | {"seen": slice(start, start + 2)})
     mixed = names["mixed"]
@@ -148,8 +150,8 @@ def ch08_gradients(program):
     """One step of W_O, whose gradient is that of a linear layer."""
     params, X, mask = layer(np.random.default_rng(8))
     wanted, rate = np.ones_like(X), 0.1
-    names = dict(vars(tl)) | {"X": X, "params": params, "mask": mask, "wanted": wanted}
-    stepped = run(program, np=np, rate=rate, **names)["params"]
+    names = {"X": X, "params": params, "mask": mask, "wanted": wanted}
+    stepped = run(program, rate=rate, **names)["params"]
     record = tl.trace(X, params, mask=mask)
     slopes = np.einsum("btk,btm->km", record.concat, 2 * (record.Y - wanted) / X.size)
     return same(stepped.W_O, params.W_O - rate * slopes) and stepped.W_Q is params.W_Q
@@ -166,7 +168,7 @@ def ch09_pytorch(program):
         return np.swapaxes(weight.reshape(3, n_heads, -1, D_MODEL), -1, -2)
 
     given = {"layer": torch_mha_from_params(params), "split_packed": split_packed, "hidden": ~mask}
-    given |= {"np": np, "Params": tl.Params, "trace": tl.trace, "X": X, "H": H}
+    given |= {"X": X, "H": H}
     left = [run(program, expected=expected, **given) for expected in (right, -right)]
     found = [(same(names["Y"], right), names["equal"]) for names in left]
     return found == [(True, True), (True, False)]
@@ -188,7 +190,7 @@ def ch10_masks(program):
     expected = {causal: at >= s, leaky: at >= 0, undefined: (at == s) | (at == 0)}
     found = []
     for layer, differs in expected.items():
-        names = {"np": np, "rng": np.random.default_rng(0), "X": X.copy(), "s": s, "layer": layer}
+        names = {"rng": np.random.default_rng(0), "X": X.copy(), "s": s, "layer": layer}
         left = run(program, **names)
         found += [same(left["differs"], differs), same(left["X"], X)]
     return all(found) and program.startswith("before =")
@@ -224,7 +226,7 @@ def ch12_flash_attention(program):
     rng = np.random.default_rng(12)
     q, K, V = (rng.standard_normal((n, d)) for n, d in ((1, D_K), (6, D_K), (6, 7)))
     pages = [(K[:1], V[:1]), (K[1:4], V[1:4]), (K[4:], V[4:])]
-    left = run(program, math=math, q=q, pages=pages, fold_block=fold_block)
+    left = run(program, q=q, pages=pages, fold_block=fold_block)
     return same(left["head"], tl.scaled_dot_product_attention(q, K, V))
 
 
@@ -240,7 +242,7 @@ def ch13_tensor_parallelism(program):
 
     params, X, mask = layer(np.random.default_rng(13))
     b_O, n = np.arange(D_MODEL) / 1.0, H
-    names = dict(vars(tl)) | {"shard_params": shard_params, "X": X, "params": params}
+    names = {"shard_params": shard_params, "X": X, "params": params}
     names |= {"mask": mask, "b_O": b_O, "n": n}
     sums = []  # of the calls of all_reduce, in order: a round more, and one more is known
     for _ in range(3):
@@ -257,7 +259,7 @@ def ch14_kv_cache(program):
     """The rows of a sequence that lie in three of nine pages, the last filled in part."""
     rng, table, size, length = np.random.default_rng(14), [4, 1, 6], 4, 10
     pool = rng.standard_normal((9, size, D_K))
-    left = run(program, np=np, pool=pool, table=table, size=size, length=length)
+    left = run(program, pool=pool, table=table, size=size, length=length)
     return same(left["K"], pool[table].reshape(-1, D_K)[:length])
 
 
@@ -268,16 +270,9 @@ def ch16_rope_alibi(program):
     X, frequencies, kept = rng.standard_normal((8, D_MODEL)), rope_frequencies(D_K), 4
     Q, K, V = (tl.project_heads(X, W) for W in (W_Q, W_K, W_V))
     Q, K = (rotate(A, np.arange(8), frequencies) for A in (Q, K))
-    names = {
-        "np": np,
-        "rotate": rotate,
-        "W_Q": W_Q,
-        "W_K": W_K,
-        "W_V": W_V,
-        "frequencies": frequencies,
-    }
+    names = {"rotate": rotate, "W_Q": W_Q, "W_K": W_K, "W_V": W_V, "frequencies": frequencies}
     cache = {"K": K[:, 7 - kept : 7], "V": V[:, 7 - kept : 7], "seen": 7, "x": X[7:]}
-    left = run(program, **dict(vars(tl)) | names | cache)
+    left = run(program, **names | cache)
     right = tl.scaled_dot_product_attention(Q[:, 7:], K[:, 7 - kept :], V[:, 7 - kept :])
     return same(left["head"], right) and same(left["K"], K[:, 7 - kept :])
 
@@ -288,7 +283,7 @@ def ch18_linear_attention(program):
     K, V, q = rng.random((5, D_K)), rng.standard_normal((5, 6)), rng.random(D_K)
     ones = np.column_stack([V, np.ones(5)])
     word = {"q": q, "k": K[4], "v": V[4], "state": K[:4].T @ ones[:4]}
-    left = run(program, np=np, **word)
+    left = run(program, **word)
     scores = K @ q
     return same(left["head"], scores @ V / scores.sum()) and same(left["state"], K.T @ ones)
 
@@ -299,7 +294,7 @@ def ch15_mqa_gqa_mla(program):
     n_heads, n_groups = 6, 2
     q = rng.standard_normal((n_heads, 1, D_K))
     K, V = rng.standard_normal((n_groups, T, D_K)), rng.standard_normal((n_groups, T, 7))
-    left = run(program, np=np, math=math, softmax=tl.softmax, q=q, K=K, V=V, H=n_heads)
+    left = run(program, q=q, K=K, V=V, H=n_heads)
     each_own = (np.repeat(array, 3, axis=0) for array in (K, V))
     return same(left["heads"], tl.scaled_dot_product_attention(q, *each_own)[:, 0])
 
@@ -311,7 +306,7 @@ def ch17_sparse_attention(program):
     blocks = [(K[:2], V[:2]), (K[2:3], V[2:3]), (K[3:], V[3:])]
     found = []
     for sink in (-1.0, 900.0):
-        names = {"np": np, "math": math, "q": q, "blocks": blocks, "sink": sink}
+        names = {"q": q, "blocks": blocks, "sink": sink}
         scores = (K @ q / math.sqrt(D_K))[None, None]
         weights = attention_with_sink(scores, np.array([sink]))
         found.append(same(run(program, **names)["head"], weights[0, 0] @ V))
@@ -324,7 +319,7 @@ def ch19_known_text(program):
     params, X, mask = layer(rng)
     W_1, W_2 = rng.standard_normal((D_MODEL, 20)), rng.standard_normal((20, D_MODEL))
     given = {"X": 3 * X, "params": params, "W_1": W_1, "W_2": W_2, "mask": mask}
-    parts = {"multi_head_attention": tl.multi_head_attention, "rms_norm": rms_norm, "mlp": mlp}
+    parts = {"rms_norm": rms_norm, "mlp": mlp}
     left = run(program, **parts, **given)
     return same(left["X"], block(**given))
 
@@ -371,7 +366,7 @@ def ch23_capstone(program):
     dweights = dheads @ np.swapaxes(record.V, -1, -2)
     mean = (record.weights * dweights).sum(axis=-1, keepdims=True)
     dproducts = record.weights * (dweights - mean) / math.sqrt(d_k)
-    names = {"np": np, "rotate": rotate, "project_heads_backward": project_heads_backward}
+    names = {"rotate": rotate, "project_heads_backward": project_heads_backward}
     names |= {"H": heads, "G": G, "T": T_, "d_k": d_k, "frequencies": rope_frequencies(d_k)}
     left = run(program, dproducts=dproducts, Q=record.Q, X=X, W_K=params.W_K, **names)
     return same(left["dW_K"], backward_pass(record, dY)[1][1])
@@ -387,7 +382,7 @@ def _copied_as_judged(program, rng):
     E, words, h = rng.standard_normal((9, D_MODEL)), np.array([7, 2, 5, 0, 8]), 1
     W_OV = params.W_V[h] @ params.W_O[7 * h : 7 * h + 7]
     U = 3 * (E @ W_OV).T + 12 * rng.standard_normal((D_MODEL, 9))
-    left = run(program, np=np, params=params, E=E, U=U, words=words, h=h)
+    left = run(program, params=params, E=E, U=U, words=words, h=h)
     raised = [[E[i] @ W_OV @ U[:, j] for j in words] for i in words]
     copied = [int(np.argmax(row)) == n for n, row in enumerate(raised)]
     return same(np.array(left["fraction"]), np.array(sum(copied) / len(words)))

@@ -12,7 +12,7 @@ import pytest
 from tests.chapters.anatomy import CHECK, EXERCISE, HEADING
 from tests.practice.rooms import ALL_MISTAKES, ROOMS, SYMPTOMS, checked_in
 from tools.chapters import ROOT, pages, section_of
-from tutorial_lib.practice.account import mended
+from tutorial_lib.practice.account import remedy
 from tutorial_lib.practice.mistake import Mistake
 from tutorial_lib.records import SITE
 
@@ -107,8 +107,8 @@ def test_an_entry_names_the_checks_whose_mistakes_name_it(symptom):
 
 def test_an_account_ends_in_the_address_of_the_entry():
     mistake = Mistake("wrong", "it is wrong", "Mend it.", symptom="mask-inverted")
-    assert mended(mistake) == ("Mend it.", f"Elsewhere it shows like this: {SYMPTOMS}mask-inverted")
-    assert mended(Mistake("wrong", "it is wrong", "Mend it.")) == ("Mend it.",)
+    assert remedy(mistake) == ("Mend it.", f"Elsewhere it shows like this: {SYMPTOMS}mask-inverted")
+    assert remedy(Mistake("wrong", "it is wrong", "Mend it.")) == ("Mend it.",)
     assert f"{SITE}book/symptoms.html#symptom-" == SYMPTOMS
 
 

@@ -52,7 +52,7 @@ def _entry(entry, decimals):
     return f"{round(entry, decimals) + 0.0:.{decimals}f}"
 
 
-def told(*sentences):
+def lay_out(*sentences):
     """Lay sentences out for a page: each on a line of its own, indented where it goes on.
 
     An address gets no full stop behind it, and stays whole where it is wider than the page.
@@ -64,7 +64,7 @@ def told(*sentences):
     return "\n".join(page.fill(text) for text in [ended[0], *(f"  {text}" for text in ended[1:])])
 
 
-def mended(mistake):
+def remedy(mistake):
     """Return the sentences that end the account of a mistake: how to mend it, where it shows."""
     page = f"Elsewhere it shows like this: {SITE}book/symptoms.html#symptom-{mistake.symptom}"
     return (mistake.mend, page) if mistake.symptom else (mistake.mend,)
@@ -90,7 +90,7 @@ def account(name, function, reference, cases, mistakes=()):
         return f"✓ {name}: right on\n" + textwrap.indent(labels, "  ")
     difference, *rest = _of_wrong(name, answers, mistakes)
     before = "; ".join(case.label for case in cases[: answers.wrong[0]])
-    return told(difference, *([f"Right so far: {before}"] if before else []), *rest)
+    return lay_out(difference, *([f"Right so far: {before}"] if before else []), *rest)
 
 
 def _of_wrong(name, answers, mistakes):
@@ -108,7 +108,7 @@ def _of_wrong(name, answers, mistakes):
     for mistake in mistakes:
         fits = answers.fit(mistake.of(answers.reference))
         if all(fits) and any(not answers.outcomes[i].error for i in answers.wrong):
-            return [f"✗ {name}: {mistake.says}", *([] if error else [seen]), *mended(mistake)]
+            return [f"✗ {name}: {mistake.says}", *([] if error else [seen]), *remedy(mistake)]
         like = like or (mistake if fits[first] else None)
     if error:
         shape = "" if outcome.error else of_shape(outcome.value, right)
@@ -143,7 +143,7 @@ def _kind(answers):
     return f"{where}, {claim.says}{chapter}", False
 
 
-def written(said):
+def print_text(said):
     """Print a text; on a console that lacks some of its signs, in signs that it has."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
@@ -170,6 +170,6 @@ def room(path):
     mistakes = read_mistakes(Path(path).with_name("mistakes.txt"))
 
     def check(name, function, reference, cases):
-        written(account(name, function, reference, cases, mistakes[name]))
+        print_text(account(name, function, reference, cases, mistakes[name]))
 
     return mistakes, check

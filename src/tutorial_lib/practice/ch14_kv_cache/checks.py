@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from tutorial_lib.practice import feeding
-from tutorial_lib.practice.account import mended, room, told
+from tutorial_lib.practice.account import lay_out, print_text, remedy, room
 from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.mistake import named
 
@@ -29,20 +29,21 @@ def check_cached(step, empty, *, d_model=12):
     try:
         feeding.test_layer(feeding.Layer(step, empty, d_model))
     except feeding.Failure as failure:
-        print(_account_of(failure))
+        print_text(_account_of(failure))
     else:
         tokens, widest = feeding.LONG, feeding.WIDEST
-        right = f"{tokens} tokens in even and uneven chunks; windows of up to {widest} keys"
-        print(f"✓ cached: right on\n  {right};\n  capacity to spare; a batch; padding at the left.")
+        cases = f"{tokens} tokens in even and uneven chunks; windows of up to {widest} keys;"
+        rest = "capacity to spare; a batch; padding at the left."
+        print_text(f"✓ cached: right on\n  {cases}\n  {rest}")
 
 
 def _account_of(failure):
     if failure.mistake == feeding.NOT_DONE:
         return "○ cached: not done yet (it returns None)."
     if not failure.mistake:
-        return told(f"✗ cached: {failure.evidence}")
+        return lay_out(f"✗ cached: {failure.evidence}")
     mistake = named(MISTAKES["cached"], failure.mistake)
-    return told(f"✗ cached: {mistake.says}", failure.evidence, *mended(mistake))
+    return lay_out(f"✗ cached: {mistake.says}", failure.evidence, *remedy(mistake))
 
 
 def _buffer_mask(length, T, capacity):

@@ -9,7 +9,7 @@ from tutorial_lib.models.entropy import excess_loss
 from tutorial_lib.models.grammar import WORDS, sample_documents
 from tutorial_lib.models.own_layer import OwnLayer, OwnModel
 from tutorial_lib.models.promises import leak
-from tutorial_lib.practice.account import mended, room, told, written
+from tutorial_lib.practice.account import lay_out, print_text, remedy, room
 from tutorial_lib.practice.calls import Case, a
 from tutorial_lib.practice.ch23_capstone.claims import CLAIMS, near
 from tutorial_lib.practice.ch23_capstone.promises import (
@@ -86,26 +86,26 @@ def check_attention(function):
     of it, and the mistake where it is one of those that people make.
     """
     if not callable(function):
-        written(f"✗ attention: got {a(function)}; give the function itself.")
+        print_text(f"✗ attention: got {a(function)}; give the function itself.")
         return
     try:
         name, seen, kept = first_broken(function)
     except NotDone:
-        written("○ attention: not done yet (it returns None).")
+        print_text("○ attention: not done yet (it returns None).")
         return
     if name is None:
         promises = "; ".join(PROMISES)
         lines = lines_of(function)
-        written(f"✓ attention: keeps every promise, in {lines} lines of code\n  {promises}.")
+        print_text(f"✓ attention: keeps every promise, in {lines} lines of code\n  {promises}.")
         return
     first = f"✗ attention: the promise of {name} is broken: {seen}"
     before = [f"Kept before it: {', '.join(kept)}"] if kept else []
     mistake = _name(function)
-    written(told(first, *before, *(_told_of(mistake) if mistake else [])))
+    print_text(lay_out(first, *before, *(_mistake_sentences(mistake) if mistake else [])))
 
 
-def _told_of(mistake):
-    return mistake.says[0].upper() + mistake.says[1:], *mended(mistake)
+def _mistake_sentences(mistake):
+    return mistake.says[0].upper() + mistake.says[1:], *remedy(mistake)
 
 
 def _name(function):
@@ -151,19 +151,19 @@ def check_claims(claims):
     Prints an account: the mistake in the first answer that is not right.
     """
     if claims is None or claims == {}:
-        written("○ claims: not done yet (no claim is answered).")
+        print_text("○ claims: not done yet (no claim is answered).")
         return
     if not isinstance(claims, dict):
-        written(f"✗ claims: got {a(claims)}; give {{number: (holds, value)}}.")
+        print_text(f"✗ claims: got {a(claims)}; give {{number: (holds, value)}}.")
         return
     for number, answer in claims.items():
         if wrong := judged(number, answer):
-            written(told(f"✗ claims: {wrong[0]}", *wrong[1:]))
+            print_text(lay_out(f"✗ claims: {wrong[0]}", *wrong[1:]))
             return
     if len(claims) < LEAST:
-        written(f"○ claims: {len(claims)} of {LEAST} answered, and right so far.")
+        print_text(f"○ claims: {len(claims)} of {LEAST} answered, and right so far.")
         return
-    written("✓ claims: right on\n  " + "; ".join(f"claim {number}" for number in claims) + ".")
+    print_text("✓ claims: right on\n  " + "; ".join(f"claim {number}" for number in claims) + ".")
 
 
 def nats_above(model, documents, layer):

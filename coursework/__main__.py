@@ -20,32 +20,16 @@ import time
 from functools import partial
 from pathlib import Path
 
-from coursework.grader import assignment, batch, handins, release, reports, roster
-from coursework.grader.corrections import CorrectionsError
-from coursework.grader.entries import AnotherBatch, UnknownStudent
-from coursework.grader.files import HandinsError
+from coursework.grader import GraderError, assignment, batch, handins, release, reports, roster
 from coursework.grader.inert import shown
 from coursework.grader.owners import LAYOUTS, pattern_of
-from coursework.grader.records import Damaged
-from coursework.grader.sandbox import SECONDS, TORCH_SECONDS, SandboxError
+from coursework.grader.sandbox import SECONDS, TORCH_SECONDS
 from coursework.grader.seeds import SeedError, number_of, read_seed
 from tools.chapters import ContentsError
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_SECONDS = 3600
-ERRORS = (
-    AnotherBatch,
-    assignment.AssignmentError,
-    batch.ProofFailed,
-    CorrectionsError,
-    Damaged,
-    HandinsError,
-    SandboxError,
-    SeedError,
-    UnknownStudent,
-    ContentsError,
-    OSError,
-)
+ERRORS = (GraderError, ContentsError, OSError)
 
 
 def _typed(read, expected):
@@ -78,53 +62,76 @@ def _parser():
     parser = argparse.ArgumentParser("coursework", description=__doc__, formatter_class=described)
     commands = parser.add_subparsers(dest="command", required=True)
     given = {name: commands.add_parser(name, allow_abbrev=False) for name in COMMANDS}
-    names = {name: f"one of {', '.join(assignment.names())}" for name in given}
-    for name, known in (names | {"student": "a chapter, such as 04_multi_head_attention"}).items():
-        given[name].add_argument("name", help=known)
-    place = "folder for what is written, made where there is none"
-    for name in ("release", "grade"):
-        given[name].add_argument("--out", required=True, type=Path, help=place)
-    given["student"].add_argument("--out", type=Path, default=Path("student"), help=place)
-    seed = _typed(number_of, "a seed: {}")
-    given["check"].add_argument("--seed", type=seed, default=1)
-    _add_options(given["grade"])
-    _add_readings(given["grade"])
-    for name in ("check", "grade"):
-        trusted = "without bubblewrap: for hand-ins that you trust"
-        given[name].add_argument("--trusted", action="store_true", help=trusted)
+    for name, one in given.items():
+        known = f"one of {', '.join(assignment.names())}"
+        chapter = "a chapter, such as 04_multi_head_attention"
+        one.add_argument("name", help=chapter if name == "student" else known)
+        if name != "check":
+            default = {"default": Path("student")} if name == "student" else {"required": True}
+            place = "folder for what is written, made where there is none"
+            one.add_argument("--out", type=Path, help=place, **default)
+        if name in ("check", "grade"):
+            trusted = "without bubblewrap: for hand-ins that you trust"
+            one.add_argument("--trusted", action="store_true", help=trusted)
+    given["check"].add_argument("--seed", type=_typed(number_of, "a seed: {}"), default=1)
+    ways = given["grade"].add_mutually_exclusive_group()
+    for option, how in GRADE.items():
+        group = ways if option in ("--layout", "--who") else given["grade"]
+        group.add_argument(option, **how)
     return parser
 
 
-def _add_options(grade):
-    held = "a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student"
-    limit = f"limit of one test: {SECONDS}, with torch {TORCH_SECONDS}"
-    seed = "file with the seed; without it the command asks for the seed at the terminal"
-    only = "grade this student anew, and leave all others as they are; may be repeated"
-    seconds = _typed(_seconds, f"a limit: expected seconds, above 0 and up to {MOST_SECONDS}")
-    jobs = _typed(_jobs, "a number of hand-ins: expected 1 to 9999")
-    grade.add_argument("handins", type=Path, metavar="HANDINS", help=held)
-    grade.add_argument("--seed-file", type=Path, help=seed)
-    grade.add_argument("--only", action="append", metavar="NAME", help=only)
-    grade.add_argument("--jobs", type=jobs, default=batch.JOBS, help="hand-ins at a time")
-    grade.add_argument("--seconds", type=seconds, help=limit)
-
-
-def _add_readings(grade):
-    """Add what says whose a hand-in is and which counts, where names and times do not."""
-    who = "a CSV file with names and ids: Canvas's gradebook, Moodle's worksheet or your own"
-    grade.add_argument("--roster", type=Path, help=who)
-    on = "grade hand-ins that the roster does not name, too"
-    grade.add_argument("--keep-unknown", action="store_true", help=on)
-    ways = grade.add_mutually_exclusive_group()
-    ways.add_argument("--layout", choices=LAYOUTS, help="how students' names are given")
-    named = "the same as a pattern of {name}, {id}, {attempt} and {file}, with * for anything"
-    pattern = {"type": _typed(pattern_of, "a pattern: {}"), "metavar": "PATTERN"}
-    ways.add_argument("--who", dest="layout", help=named, **pattern)
-    held = "where neither names nor times tell which notebook counts, those with TEXT in their "
-    held += "name or folder do; may be repeated"
-    grade.add_argument("--notebook", action="append", metavar="TEXT", default=[], help=held)
-    close = "of several notebooks the newest counts, however close the times of the files"
-    grade.add_argument("--believe-times", action="store_true", help=close)
+GRADE = {  # the arguments of `grade`
+    "handins": {
+        "type": Path,
+        "metavar": "HANDINS",
+        "help": "a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student",
+    },
+    "--seed-file": {
+        "type": Path,
+        "help": "file with the seed; without it the command asks for the seed at the terminal",
+    },
+    "--only": {
+        "action": "append",
+        "metavar": "NAME",
+        "help": "grade this student anew, and leave all others as they are; may be repeated",
+    },
+    "--jobs": {
+        "type": _typed(_jobs, "a number of hand-ins: expected 1 to 9999"),
+        "default": batch.JOBS,
+        "help": "hand-ins at a time",
+    },
+    "--seconds": {
+        "type": _typed(_seconds, f"a limit: expected seconds, above 0 and up to {MOST_SECONDS}"),
+        "help": f"limit of one test: {SECONDS}, with torch {TORCH_SECONDS}",
+    },
+    "--roster": {
+        "type": Path,
+        "help": "a CSV file with names and ids: Canvas's gradebook, Moodle's worksheet or your own",
+    },
+    "--keep-unknown": {
+        "action": "store_true",
+        "help": "grade hand-ins that the roster does not name, too",
+    },
+    "--layout": {"choices": LAYOUTS, "help": "how students' names are given"},
+    "--who": {
+        "dest": "layout",
+        "type": _typed(pattern_of, "a pattern: {}"),
+        "metavar": "PATTERN",
+        "help": "the same as a pattern of {name}, {id}, {attempt} and {file}, with * for anything",
+    },
+    "--notebook": {
+        "action": "append",
+        "metavar": "TEXT",
+        "default": [],
+        "help": "where neither names nor times tell which notebook counts, those with TEXT in "
+        "their name or folder do; may be repeated",
+    },
+    "--believe-times": {
+        "action": "store_true",
+        "help": "of several notebooks the newest counts, however close the times of the files",
+    },
+}
 
 
 def _release(given):
@@ -162,7 +169,7 @@ def _grade(given):
 def _found(given):
     """Return the hand-ins of the class, under the names of the roster if there is one."""
     if given.out.resolve().is_relative_to(given.handins.resolve()):
-        raise HandinsError(f"--out {given.out} is among the hand-ins: name another folder")
+        raise GraderError(f"--out {given.out} is among the hand-ins: name another folder")
     reading = {name: getattr(given, name) for name in ("layout", "notebook", "believe_times")}
     if given.roster:
         named = roster.read_roster(given.roster)
@@ -220,23 +227,13 @@ def main(arguments=None):
     try:
         return int(COMMANDS[given.command](given) or 0)
     except ERRORS as error:
-        for line in _sentence(error).splitlines():
+        place = getattr(error, "filename", None)  # of the system's own errors
+        for line in (f"{place}: {error.strerror}" if place else str(error)).splitlines():
             print(f"coursework: {shown(line)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\nStopped. The same command goes on from here.", file=sys.stderr)
         return 130
-
-
-def _sentence(error):
-    """Return what an error says, of the system's own without its number."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
-
-
-def _stop(number, frame):
-    raise KeyboardInterrupt
 
 
 def _prepare():
@@ -248,7 +245,7 @@ def _prepare():
         stream.reconfigure(errors="backslashreplace")
     for name in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(name) == signal.SIG_DFL:  # nohup has SIGHUP ignored
-            signal.signal(name, _stop)
+            signal.signal(name, signal.default_int_handler)
 
 
 if __name__ == "__main__":

@@ -23,13 +23,14 @@ import nbformat
 import numpy as np
 
 import tutorial_lib
+from coursework.grader import GraderError
 from tutorial_lib.practice.mistake import Mistake, read_mistakes
 
 FOLDER = Path(__file__).resolve().parents[1] / "assignments"
 NOT_OFFERED = ("checks.py", "data", "elements", "figures", "practice")
 
 
-class AssignmentError(Exception):
+class AssignmentError(GraderError):
     """An assignment does not exist, or contradicts itself."""
 
 

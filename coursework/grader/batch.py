@@ -5,32 +5,24 @@ was stopped goes on from there. `batch.json` says what was graded with what.
 """
 
 import hashlib
+import tempfile
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 import nbformat
 
+from coursework.grader import GraderError
 from coursework.grader.assignment import Exam, offer_library, read_notebook, without_solutions
 from coursework.grader.corrections import read_corrections
-from coursework.grader.entries import CORRECTED, head_of, kept_of, places_of, require_same_batch
+from coursework.grader.entries import CORRECTED, KEPT, head_of, places_of, require_same_batch
 from coursework.grader.files import Unreadable
 from coursework.grader.inert import listed
 from coursework.grader.judge import grade, points, scored
-from coursework.grader.records import (
-    ALONE,
-    BESIDE,
-    Damaged,
-    Journal,
-    make_folder,
-    put_json,
-    read_record,
-    temporary_folder,
-)
+from coursework.grader.records import Damaged, Journal, make_folder, put_json, read_record
 from coursework.grader.sandbox import SECONDS, TORCH_SECONDS, Sandbox, SandboxError
 
 ATTEMPTS = 3
@@ -39,10 +31,6 @@ WENT_DOWN = (
     "Not graded: the grader went down twice over this file, the second time with no other "
     "beside it. Ask your instructor."
 )
-
-
-class ProofFailed(Exception):
-    """This machine does not give the reference all points and the untouched notebook none."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +105,7 @@ def prove(bench):
 
     Raises
     ------
-    ProofFailed : the one does not get all points, or the other gets some
+    GraderError : the one does not get all points, or the other gets some
     """
     notebook = read_notebook(bench.exam.name)
     reference = bench.grade(as_bytes(notebook))
@@ -125,13 +113,13 @@ def prove(bench):
         why = [f"{r['label']}: {r['said']}" for r in reference["results"] if not r["earned"]]
         remarks = [": ".join(remark) for remark in reference["remarks"]]
         why = [w for w in (reference["problem"], *remarks, *why) if w]
-        raise ProofFailed(
+        raise GraderError(
             f"the reference of {bench.exam.name} got {points(reference)} of {bench.exam.out_of} "
             f"points on this machine, so nothing was graded. {'; '.join(why[:4])}"
         )
     untouched = bench.grade(as_bytes(without_solutions(notebook)))
     if points(untouched):
-        raise ProofFailed(
+        raise GraderError(
             f"the untouched notebook of {bench.exam.name} got {points(untouched)} points on this "
             "machine, so nothing was graded: a test gives points for nothing, or a cell with a "
             "solution lacks the tag `solution` and is given out"
@@ -158,8 +146,7 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
 
     Raises
     ------
-    AnotherBatch, UnknownStudent, CorrectionsError, Damaged : nothing was written
-    ProofFailed, SandboxError : nothing more is graded; records stay
+    GraderError : nothing more is graded; records stay
     """
     out, only, jobs = Path(out), options.get("only") or (), options.get("jobs", JOBS)
     say = options.get("say", lambda sentence: None)
@@ -171,15 +158,15 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     read_corrections(out, entries, list(head["points"]))
     make_folder(out)
     make_folder(out / "records")
-    batch = head | kept_of(old) | {"finished": False, "handins": []}
-    if not only:
-        put_json(out / "batch.json", batch)
-    with temporary_folder() as folder:
+    kept = KEPT | {name: old[name] for name in KEPT if name in old}
+    batch = head | kept | {"finished": False, "handins": []}
+    with Journal(out / "records") as journal, tempfile.TemporaryDirectory() as folder:
+        if not only:
+            put_json(out / "batch.json", batch)
         bench = set_bench(exam, folder, trusted=head["trusted"], seconds=head["seconds"])
         prove(bench)
-        reader = _Reader(bench, out, say, again=bool(only), seconds=own)
+        reader = _Reader(bench, journal, say, again=bool(only), seconds=own)
         _grade_all(reader, places, jobs, told)
-        reader.journal.close()
     reader.tell(entries, places)
     batch |= {"finished": True, "handins": entries}
     put_json(out / "batch.json", batch)
@@ -192,14 +179,14 @@ class _Reader:
     `seconds` : limit of these hand-ins alone, kept in their records
     """
 
-    def __init__(self, bench, out, say, *, again, seconds=None):
+    def __init__(self, bench, journal, say, *, again, seconds=None):
         self.bench, self.say, self.again, self.seconds = bench, say, again, seconds
         self.changed, self.lacking = set(), set()  # records that were there; tests not in them
-        self.records = out / "records"
-        self.journal = Journal(out / "underway", self.records)
+        self.journal, self.records = journal, journal.records
+        self.left = {} if again else journal.left
         self.locks, self.guard, self.fresh = {}, threading.Lock(), set()
 
-    def grade(self, place, how=BESIDE):
+    def grade(self, place, *, alone=False):
         """Grade a hand-in for its entry; False when it has to wait until it is alone."""
         entry, handin = place
         try:
@@ -208,31 +195,30 @@ class _Reader:
             entry["problem"] = f"Not graded: {error}."
             return True
         key = hashlib.sha256(content).hexdigest()[:32]
-        left = "" if self.again else self.journal.left.get(key, "")
-        if left == ALONE:
+        if self.left.get(key):
             entry["problem"] = WENT_DOWN
             self.say(f"The grader went down twice over {entry['student']}; --only tries it again")
             return True
-        if left and how != ALONE:
+        if key in self.left and not alone:
             return False
         with self.guard:
             lock = self.locks.setdefault(key, threading.Lock())
         with lock:
             if key not in self.fresh:
-                self._complete(key, content, how, self._known(key, entry["student"]))
+                self._complete(key, content, alone, self._known(key, entry["student"]))
                 self.fresh.add(key)
         entry["record"] = key
         return True
 
-    def _complete(self, key, content, how, known):
+    def _complete(self, key, content, alone, known):
         """Write a record that has a result of each test, with the points of today."""
         seconds, tests = known.get("seconds", self.seconds), self.bench.exam.tests
         results = {result.get("test"): result for result in known.get("results", ())}
         missing = [test for test in tests if test.digest not in results]
         record = known
         if missing:
-            with self.journal.note(key, how):
-                record = self.bench.with_limit(seconds).grade(content, missing)
+            self.journal.note(key, alone)
+            record = self.bench.with_limit(seconds).grade(content, missing)
             results |= {result["test"]: result for result in record["results"]}
             record |= {"seconds": seconds} if seconds else {}
         record = record | {"results": scored([results[test.digest] for test in tests], tests)}
@@ -263,29 +249,20 @@ class _Reader:
 
 
 def _grade_all(reader, places, jobs, told):
-    """Grade side by side; then each alone what a grader that went down has left."""
+    """Grade side by side; then each alone what a grader that went down has left.
+
+    After an error or Ctrl-C, what waits is not begun.
+    """
     waiting = places
     if not reader.again:
-        graded = _in_parallel(reader.grade, places, jobs, told)
-        waiting = [place for place, done in zip(places, graded, strict=True) if not done]
+        pool = ThreadPoolExecutor(jobs)
+        try:
+            futures = [pool.submit(reader.grade, place) for place in places]
+            for done, future in enumerate(as_completed(futures), start=1):
+                future.result()
+                told(done, len(places))
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+        waiting = [p for p, done in zip(places, futures, strict=True) if not done.result()]
     for place in waiting:
-        reader.grade(place, ALONE)
-
-
-def _in_parallel(work, items, jobs, told):
-    """Map a function over items in order, a few at a time; begin none after an error or Ctrl-C."""
-    items, results, waiting = list(items), {}, {}
-    rest = iter(enumerate(items))
-    pool = ThreadPoolExecutor(jobs)
-    try:
-        while True:
-            for i, item in islice(rest, jobs - len(waiting)):
-                waiting[pool.submit(work, item)] = i
-            if not waiting:
-                return [results[i] for i in range(len(items))]
-            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in done:
-                results[waiting.pop(future)] = future.result()
-            told(len(results), len(items))
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        reader.grade(place, alone=True)

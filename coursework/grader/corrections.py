@@ -3,31 +3,24 @@
 RESULTS/corrections.csv has a line for each: a student, by the name of `grades.csv`, identifier or
 folder of reports; a function, or nothing for the whole; the points, which replace the grader's, or
 nothing to keep these; and a remark for the report. A student `every MISTAKE` is everyone who made
-this known mistake and has no line of their own for it. Cells may be separated by commas, semicolons
-or tabs.
+this known mistake and has no line of their own for it.
 """
 
-import contextlib
-import csv
 import difflib
-import io
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from coursework.grader.inert import digest_of, in_table, shown
-from coursework.grader.records import FILE_MODE
+from coursework.grader import GraderError
+from coursework.grader.inert import digest_of, shown
+from coursework.grader.records import put
+from coursework.grader.tables import in_table, read_table
 
 NAME = "corrections.csv"
 COLUMNS = ("student", "function", "points", "remark")
 EVERY = "every "
 NUMBER = re.compile(r"\d{1,6}([.,]\d{1,6})?", re.ASCII)
 MOST_TOLD = 10
-
-
-class CorrectionsError(Exception):
-    """A line of the corrections fits nothing; nothing was written."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +39,9 @@ class Correction:
 
 def make_corrections(out):
     """Write a file of corrections with nothing but its columns where there is none."""
-    with contextlib.suppress(FileExistsError):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        number = os.open(Path(out) / NAME, flags, FILE_MODE)
-        with os.fdopen(number, "w", encoding="utf-8-sig", newline="") as file:
-            csv.writer(file).writerow(COLUMNS)
+    path = Path(out) / NAME
+    if not path.exists():
+        put(path, f"\ufeff{','.join(COLUMNS)}\r\n")
 
 
 def called(entries):
@@ -99,7 +90,7 @@ def read_corrections(out, entries, functions, made=None):
 
     Raises
     ------
-    CorrectionsError : with the number of each line that fits nothing
+    GraderError : with the number of each line that fits nothing
     """
     found, faults, students = {}, [], called(entries)
     path = Path(out).resolve() / NAME
@@ -117,7 +108,7 @@ def read_corrections(out, entries, functions, made=None):
     if faults:
         more = len(faults) - MOST_TOLD
         told = [*faults[:MOST_TOLD], *([f"and {more} more lines"] if more > 0 else [])]
-        raise CorrectionsError("\n".join([*told, "Nothing was written: correct this first."]))
+        raise GraderError("\n".join([*told, "Nothing was written: correct this first."]))
     return found
 
 
@@ -150,19 +141,9 @@ def _fault(row, entries, students, functions, found):
 
 def _rows(path):
     """Return (number of the line, row) for each line that is not empty."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise CorrectionsError(f"{path} is not UTF-8: save it as CSV in UTF-8") from None
-    head = text.partition("\n")[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))
-    try:
-        lines = [(reader.line_num, [shown(cell).strip() for cell in cells]) for cells in reader]
-    except csv.Error as error:
-        raise CorrectionsError(f"{path}, line {reader.line_num}: {error}") from None
-    columns = [name.lower() for name in lines[0][1]] if lines else []
+    lines = [[shown(cell).strip() for cell in cells] for cells in read_table(path)]
+    columns = [name.lower() for name in lines[0]]
     if sorted(filter(None, columns)) != sorted(COLUMNS):
-        raise CorrectionsError(f"{path} begins with other columns than {', '.join(COLUMNS)}")
-    blank = dict.fromkeys(COLUMNS, "")
-    rows = [(n, blank | dict(zip(columns, cells, strict=False))) for n, cells in lines[1:]]
-    return [(number, row) for number, row in rows if any(row.values())]
+        raise GraderError(f"{path} begins with other columns than {', '.join(COLUMNS)}")
+    rows = [(i, dict(zip(columns, cells, strict=False))) for i, cells in enumerate(lines[1:], 2)]
+    return [(i, row) for i, row in rows if any(row.values())]

@@ -8,6 +8,7 @@ held, and where its report goes; then a record's key, or why there is none.
 import os
 from pathlib import Path
 
+from coursework.grader import GraderError
 from coursework.grader.corrections import called, nearest
 from coursework.grader.inert import digest_of, folders, plain, shown
 from coursework.grader.records import Damaged, read_batch, read_record
@@ -21,15 +22,7 @@ OTHER = {  # what a different batch has
 }
 TOLD = ("identifier", "address", "back", "late", "why", "held")  # where there is something to tell
 CORRECTED = ("digest", "points")  # what a corrected assignment changes
-KEPT = {"grades": "", "reported": {}, "corrected": {}}  # what reports leave for the next run
-
-
-class AnotherBatch(Exception):
-    """The folder of results belongs to another class, assignment, seed or version."""
-
-
-class UnknownStudent(Exception):
-    """Nobody of the class has the name that is to be graded again."""
+KEPT = {"grades": "", "reported": {}}  # what reports leave for the next run
 
 
 def head_of(exam, options):
@@ -62,47 +55,38 @@ def require_same_batch(out, head, free=()):
         there = {name: OTHER.get(name, f"{name} {{}} there, {{}} now") for name in changed}
         said = "; ".join(text.format(old.get(n), head[n]) for n, text in there.items())
         mend = "; or give a newer export of one class the old name" * ("source" in changed)
-        raise AnotherBatch(
+        raise GraderError(
             f"{out} holds results of a different batch ({said}): name another --out{mend}"
         )
     return old
-
-
-def kept_of(old):
-    """Return what earlier reports have left: `grades`, `reported` and `corrected`."""
-    return {name: old.get(name, empty) for name, empty in KEPT.items()}
 
 
 def places_of(handins, old, head, only):
     """Return (entries of all students, pairs of an entry and the hand-in to grade for it)."""
     places = [(_entry(handin), handin) for handin in handins]
     entries = _in_order([entry for entry, _ in places])
-    _require_same_class(old, entries)
+    before, now = ({e["mark"] for e in each} for each in (old.get("handins", ()), entries))
+    if before and now and before.isdisjoint(now):
+        raise GraderError(
+            f"none of the {len(before)} students of these results is in the class now: is it "
+            "a different class? Name another --out"
+        )
     if not only:
         return entries, places
     if not old:
-        raise AnotherBatch("--only grades again, and nothing was graded yet: first leave it out")
+        raise GraderError("--only grades again, and nothing was graded yet: first leave it out")
     if not old.get("finished"):
-        raise AnotherBatch("--only grades again: first repeat the same command without it")
+        raise GraderError("--only grades again: first repeat the same command without it")
     if old["digest"] != head["digest"]:
-        raise AnotherBatch("the assignment has changed: first repeat the command without --only")
+        raise GraderError("the assignment has changed: first repeat the command without --only")
     again = _find(only, entries)
     places = [(entry, handin) for entry, handin in places if entry["id"] in again]
     by_mark, new = ({e["mark"]: e for e in old["handins"]}, {e["mark"]: e for e, _ in places})
     for entry in (new[mark] for mark in new.keys() - by_mark.keys()):
-        raise UnknownStudent(
+        raise GraderError(
             f"{entry['student']!r} is not in the results yet: repeat the command without --only"
         )
     return _in_order(list((by_mark | new).values())), places
-
-
-def _require_same_class(old, entries):
-    before, now = ({e["mark"] for e in each} for each in (old.get("handins", ()), entries))
-    if before and now and before.isdisjoint(now):
-        raise AnotherBatch(
-            f"none of the {len(before)} students of these results is in the class now: is it "
-            "a different class? Name another --out"
-        )
 
 
 def record_of(folder, entry):
@@ -144,6 +128,6 @@ def _find(only, entries):
     known, found = called(entries), set()
     for name in map(shown, only):
         if name not in known:
-            raise UnknownStudent(f"there is no student {name!r}{nearest(name, entries)}")
+            raise GraderError(f"there is no student {name!r}{nearest(name, entries)}")
         found |= known[name]
     return found

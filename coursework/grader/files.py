@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
+from coursework.grader import GraderError
+
 MOST_MB = 20
 MOST_FILES = 1_000  # in a zip file of a student's
 LONGEST = 255  # letters of a name on a disk; in a zip file it can be 256 times that
@@ -26,12 +28,11 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
 DAMAGED += (RuntimeError, NotImplementedError, OSError, OverflowError, ValueError)
 
 
-class HandinsError(Exception):
-    """There is nothing here that can be graded."""
-
-
-class Question(HandinsError):
+class Question(GraderError):
     """The class can be read in two ways; the message says which, and what answers it."""
+
+    def __str__(self):
+        return f"{super().__str__()}. Nothing was graded"
 
 
 class Unreadable(Exception):
@@ -174,11 +175,9 @@ def entries_of(source):
             with zipfile.ZipFile(source) as archive:
                 found = in_zip(archive)
         except DAMAGED as error:
-            raise HandinsError(
-                f"{source} is a damaged zip file ({error}): fetch it again"
-            ) from None
+            raise GraderError(f"{source} is a damaged zip file ({error}): fetch it again") from None
     else:
-        raise HandinsError(f"{source} is neither a folder nor a zip file of hand-ins")
+        raise GraderError(f"{source} is neither a folder nor a zip file of hand-ins")
     return [entry for entry in found if visible(entry)]
 
 
@@ -201,20 +200,16 @@ def _in_folder(source):
             if not os.path.islink(os.path.join(folder, name)):
                 found.append(Entry(composed((*place, name)), str(Path(*place, name)), 0.0, True))
         for name in files:
-            when = _time_of(os.path.join(folder, name))
+            try:
+                when = os.lstat(os.path.join(folder, name)).st_mtime
+            except OSError as error:
+                _no_way_in(error)
             found.append(Entry(composed((*place, name)), str(Path(*place, name)), when))
     return found
 
 
-def _time_of(path):
-    try:
-        return os.lstat(path).st_mtime
-    except OSError as error:
-        _no_way_in(error)
-
-
 def _no_way_in(error):
-    raise HandinsError(
+    raise GraderError(
         f"{error.filename} cannot be opened ({error.strerror}): make it readable, or move it away"
     )
 

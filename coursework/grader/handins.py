@@ -10,11 +10,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coursework.grader.files import HandinsError, Question, entries_of, last_part, stem_of
+from coursework.grader import GraderError
+from coursework.grader.files import Question, entries_of, last_part, stem_of
 from coursework.grader.inert import listed, plain, quoted
 from coursework.grader.owners import COUNTED, SAY_WHO, numbered, owned, unwrap
 
 ONE_OR_TWO = "it is not clear whether these are one student or two"
+WHICH = "it is not clear which notebook counts"
+ANSWERS = {  # to what a hand-in is held for
+    ONE_OR_TWO: "--layout files if each is a student; rename the files of one student to one name, "
+    "and a second hand-in to 'NAME (1).ipynb'",
+    WHICH: "--notebook TEXT, as often as needed, to take those with TEXT in their name or folder, "
+    "or with --believe-times to take the newest, however close (a copy gives all files one time)",
+}
 TIE_S = 60  # a copy gives all files of a student times so close to each other
 NO_PERSON = re.compile(  # what stands in no name of a person
     r"(?:\b|_)(?:attempt|submi|version|working files)|\d{4}-\d\d-\d\d|\d+-\d+ - ", re.I
@@ -54,14 +62,14 @@ def find_handins(source, **options):
 
     Raises
     ------
-    HandinsError : no such folder, nothing in it, or no notebook is named as an option says
+    GraderError : no such folder, nothing in it, or no notebook is named as an option says
     Question : whose a hand-in is can be read in two ways
     """
     source, reading = Path(source), Reading(**options)
     entries = entries_of(source)
     found = list(owned(unwrap(entries, reading.layout), source, reading.layout))
     if not found:
-        raise HandinsError(f"{source} holds no .ipynb file and no folder of a student")
+        raise GraderError(f"{source} holds no .ipynb file and no folder of a student")
     by_student = {}
     for handin in reading.enrol(found):
         by_student.setdefault(handin.student, []).append(handin)
@@ -69,29 +77,27 @@ def find_handins(source, **options):
         _require_people(by_student, reading.title)
     for text in reading.notebook:
         if not any(text.casefold() in handin.name.casefold() for handin in found):
-            raise HandinsError(f"--notebook {plain(text)}: no notebook has this in its name")
+            raise GraderError(f"--notebook {plain(text)}: no notebook has this in its name")
     doubts = _in_doubt(by_student) if reading.layout is None else {}
-    for sentence in [*_left_aside(entries, found, by_student, reading), *_which_students(doubts)]:
-        reading.say(sentence)
     counting = [_counting(by_student[student], reading) for student in sorted(by_student)]
-    if held := [handin for handin in counting if handin.held]:
-        reading.say(_which_counts(held))
-    return [replace(handin, **doubts.get(handin.student, {})) for handin in counting]
+    counting = [replace(handin, **doubts.get(handin.student, {})) for handin in counting]
+    for sentence in [*_left_aside(entries, found, by_student, reading), *_questions(counting)]:
+        reading.say(sentence)
+    return counting
 
 
 def _require_people(by_student, title):
     """Ask whose hand-ins are if more than half of the names are no names of people."""
-    odd = [name for name, (handin, *_) in by_student.items() if not handin.identifier]
-    odd = [
-        name
-        for name in odd
-        if NO_PERSON.search(name)
-        or (title and title.casefold() in name.casefold() and _of_a_file(by_student[name][0]))
-    ]
+
+    def is_odd(name, handin):
+        titled = title and title.casefold() in name.casefold() and _of_a_file(handin)
+        return not handin.identifier and (titled or NO_PERSON.search(name))
+
+    odd = [name for name, (handin, *_) in by_student.items() if is_odd(name, handin)]
     if 2 * len(odd) > len(by_student):
         raise Question(
             f"Whose are these: {listed(odd, 3)}? They do not look like names of people. {SAY_WHO}. "
-            "If each is a student's, say --layout files. Nothing was graded"
+            "If each is a student's, say --layout files"
         )
 
 
@@ -132,8 +138,9 @@ def _counting(handins, reading):
     Each stage keeps the best, and the last that left others behind says why.
     """
     left, why = [handin for handin in handins if handin.name] or handins[:1], ""
-    for reason, kept in STAGES.items():
-        best = kept(left, reading.title.casefold())
+    for reason, rank_of in STAGES.items():
+        ranks = rank_of(left, reading.title.casefold())
+        best = [h for h, rank in zip(left, ranks, strict=True) if rank == max(ranks)]
         left, why = best, reason if len(best) < len(left) else why
     last = max(left, key=lambda handin: (handin.when, handin.name))
     near = [handin for handin in left if last.when - handin.when <= TIE_S]
@@ -144,50 +151,44 @@ def _counting(handins, reading):
         if len(chosen) == 1:
             last, why = chosen[0], "the one that --notebook names"
         elif not reading.believe_times:
-            names = listed(quoted(name) for name in _told_apart(near))
-            problem = f"it is not clear which notebook counts: {names}"
+            names = [last_part(handin.name) for handin in near]
+            if len({*names}) < len(names):
+                names = [handin.name for handin in near]
+            problem = f"{WHICH}: {listed(map(quoted, names))}"
             last = replace(last, held=True, problem=problem)
     return replace(last, of=len(handins), why=why)
 
 
-def _newest_attempt(handins, title):
+def _attempts(handins, title):
     known = all(handin.attempt for handin in handins)
-    newest = max(handin.attempt for handin in handins)
-    return [handin for handin in handins if not known or handin.attempt == newest]
+    return [handin.attempt * known for handin in handins]
 
 
-def _most_alike(handins, title):
-    """Return those whose name is the assignment's: all of it, or else a part, or else any."""
-    ranks = []
-    for handin in handins:
-        stem = stem_of(last_part(handin.own)).casefold()
-        ranks.append(2 if numbered(stem, {title})[0] == title else int(title in stem))
-    return [h for h, rank in zip(handins, ranks, strict=True) if rank == max(ranks)]
+def _likeness(handins, title):
+    """Rank names by how far they are the assignment's: all of it, or else a part, or else any."""
+    stems = [stem_of(last_part(handin.own)).casefold() for handin in handins]
+    return [2 if numbered(stem, {title})[0] == title else int(title in stem) for stem in stems]
 
 
-def _nearest(handins, title):
-    top = min(handin.own.count("/") for handin in handins)
-    return [handin for handin in handins if handin.own.count("/") == top]
+def _heights(handins, title):
+    return [-handin.own.count("/") for handin in handins]
 
 
-def _highest_number(handins, title):
-    """Return of names that are the same but for a number, as of downloads, the highest."""
-    places = {handin: handin.own.rpartition("/") for handin in handins}
+def _numbers(handins, title):
+    """Rank the highest of names that are the same but for a number, as of downloads."""
+    places = [handin.own.rpartition("/") for handin in handins]
     beside = {}
-    for folder, _, name in places.values():
+    for folder, _, name in places:
         beside.setdefault(folder, set()).add(stem_of(name))
-    names = {h: (at, *numbered(stem_of(n), beside[at])) for h, (at, _, n) in places.items()}
-    most = {}
-    for folder, base, number in names.values():
-        most[folder, base] = max(number, most.get((folder, base), 0))
-    return [h for h, (folder, base, number) in names.items() if number == most[folder, base]]
+    names = [(folder, *numbered(stem_of(name), beside[folder])) for folder, _, name in places]
+    return [number == max(n for *own, n in names if own == same) for *same, number in names]
 
 
 STAGES = {
-    "the one of the newest attempt": _newest_attempt,
-    "the one with the assignment's name": _most_alike,
-    "the one nearest to the top": _nearest,
-    "the one with the highest number": _highest_number,
+    "the one of the newest attempt": _attempts,
+    "the one with the assignment's name": _likeness,
+    "the one nearest to the top": _heights,
+    "the one with the highest number": _numbers,
 }
 
 
@@ -201,31 +202,13 @@ def _chosen(rivals, texts):
     return found
 
 
-def _told_apart(handins):
-    """Return the names of notebooks, with their folders where others have the same."""
-    names = [last_part(handin.name) for handin in handins]
-    return names if len({*names}) == len(names) else [handin.name for handin in handins]
-
-
-def _which_students(doubts):
-    """Yield the question for whose answer those are held who may be one student."""
-    if doubts:
-        alike = {held["problem"].partition(": ")[2] for held in doubts.values()}
-        yield (
-            "One student or two? These names differ only in capitals or in a number: "
-            f"{listed(alike, 3)}. Repeat the command with --layout files if each is a student; "
-            "rename the files of one student to one name, and a second hand-in to 'NAME (1).ipynb'."
-            " They are held, the others are graded"
-        )
-
-
-def _which_counts(held):
-    said = [f"{plain(h.student)}: {h.problem.partition(': ')[2]}" for h in held[:3]]
-    more = f"; and {len(held) - 3} students more" if len(held) > 3 else ""
-    return (
-        f"Which notebook counts? Neither the names nor the times tell for {'; '.join(said)}{more} "
-        "(a copy gives all files one time). Repeat the command with --notebook TEXT, as often as "
-        "needed, to take those with TEXT in their name or folder, or with --believe-times to take "
-        f"the newest, however close: {plain(held[0].name)} for {plain(held[0].student)}. "
-        f"{len(held)} held, the others are graded"
-    )
+def _questions(handins):
+    """Yield what the instructor is asked of those who are held."""
+    for problem, answer in ANSWERS.items():
+        held = [handin for handin in handins if handin.problem.startswith(problem)]
+        said = [f"{plain(h.student)}: {h.problem.removeprefix(f'{problem}: ')}" for h in held]
+        if held:
+            yield (
+                f"{len(held)} held, the others are graded: {problem}, of {listed(said, 3)}. Repeat "
+                f"the command with {answer}"
+            )

@@ -10,7 +10,6 @@ import math
 import re
 import sys
 import unicodedata
-from dataclasses import asdict, dataclass
 from itertools import permutations
 
 import numpy as np
@@ -36,6 +35,7 @@ MOST_S = 120  # for all tests, as sandboxes count it; behind it none begins
 UNREADABLE = {
     "json": "Not graded: it is not a notebook, its JSON cannot be read.",
     "cells": "Not graded: it is not a notebook, it has no list of cells.",
+    "many": f"Not graded: it has more than {MOST_CELLS} code cells.",
     "kernel": "Not graded: its kernel is for a language other than Python.",
 }
 PYTHON = sys.version_info[:2]
@@ -73,30 +73,6 @@ DIGITS = ("first", "second", "third", "fourth", "fifth")
 MOST_AXES = 8
 
 
-@dataclass(frozen=True)
-class Result:
-    """What one test earned.
-
-    Parameters
-    ----------
-    function, label : the test
-    points, earned : what it is worth, and what it got
-    said : one clause for the report
-    fits : names of the known mistakes that give the same
-    mistake : the one of them that explains every lost test of the function, or ""
-    kept : points that this mistake leaves beside those earned; at the first lost test
-    """
-
-    function: str
-    label: str
-    points: int
-    earned: int
-    said: str
-    fits: tuple[str, ...] = ()
-    mistake: str = ""
-    kept: int = 0
-
-
 def grade(exam, content, open_sandbox):
     """Run the cells of a hand-in once, then call its functions.
 
@@ -128,13 +104,6 @@ def points(record):
     return sum(result["earned"] + result["kept"] for result in record["results"])
 
 
-def not_graded(exam, problem):
-    """Return the record of a hand-in of which no test could be run, for a reason told once."""
-    tests = [(test.task.function, test.case) for test in exam.tests]
-    results = [Result(name, case.label, case.points, 0, "not run") for name, case in tests]
-    return {"problem": problem, "remarks": [], "results": [asdict(result) for result in results]}
-
-
 class _Caller:
     """Calls functions of a hand-in; where a call ends or exhausts the sandbox, opens a new one."""
 
@@ -160,7 +129,8 @@ class _Caller:
     def record(self, replies):
         """Return the record of what all hidden cases have come to."""
         if not self.words:
-            return not_graded(self.exam, self.problem)
+            unasked = [result_of(test, "not run") for test in self.exam.tests]
+            return {"problem": self.problem, "remarks": [], "results": unasked}
         results = _results(self.exam, replies, self.words)
         left_out = [[LEFT_OUT.format(number, why), ""] for number, why in self.left_out.items()]
         remarks = [*left_out, *self.words["remarks"]]
@@ -290,12 +260,20 @@ def results(tests, replies):
     ----------
     replies : (kind, value) of each test, as `judge` takes them
     """
-    found = []
-    for test, reply in zip(tests, replies, strict=True):
-        _, said, fits = judge(test, *reply)
-        case = test.case
-        found.append(asdict(Result(test.task.function, case.label, case.points, 0, said, fits)))
-    return scored(found, tests)
+    pairs = zip(tests, replies, strict=True)
+    return scored([result_of(test, *judge(test, *reply)) for test, reply in pairs], tests)
+
+
+def result_of(test, said, fits=()):
+    """Return what a record has of a test, before any points.
+
+    Parameters
+    ----------
+    said : one clause for the report
+    fits : names of the known mistakes that give the same
+    """
+    own = {"function": test.task.function, "label": test.case.label, "points": test.case.points}
+    return own | {"earned": 0, "said": said, "fits": fits, "mistake": "", "kept": 0}
 
 
 def scored(results, tests):
@@ -355,7 +333,11 @@ def _located(exam, replies, cells):
 def _missing(function, defined):
     """Say that a function is missing, what else there is, and which letters only look alike."""
     for name in defined:
-        other = [f"{i} is {_character(c)}" for i, c in enumerate(name, 1) if not c.isascii()]
+        other = [
+            f"{i} is {unicodedata.name(c, f'U+{ord(c):04X}')}"
+            for i, c in enumerate(name, 1)
+            if not c.isascii()
+        ]
         looks = [b if a.isascii() else a for a, b in zip(name, function, strict=False)]
         if other and len(name) == len(function) and "".join(looks) == name:
             return (
@@ -366,25 +348,14 @@ def _missing(function, defined):
     return f"there is no function `{function}`" + (f"; found: {found}" if found else "")
 
 
-def _character(c):
-    return unicodedata.name(c, f"U+{ord(c):04X}")
-
-
 def judge(test, kind, value):
-    """Say what one reply is worth.
-
-    Returns
-    -------
-    right : bool
-    said : a clause
-    mistakes : names of the known mistakes that give this value, or raise as well
-    """
+    """Return a clause on one reply, and the known mistakes that give this value, or raise too."""
     if kind == "value":
         with np.errstate(all="ignore"):  # what a student sends says nothing on our terminal
             return _judge_value(test, value)
     if kind == "raised":
-        return False, _raised(value), _fits(test, lambda wrong: wrong is None)
-    return False, value if kind == "lost" else SAID[kind], ()
+        return _raised(value), _fits(test, lambda wrong: wrong is None)
+    return value if kind == "lost" else SAID[kind], ()
 
 
 def _fits(test, is_same):
@@ -421,15 +392,15 @@ def _raised(value):
 def _judge_value(test, value):
     task, expected = test.task, test.expected
     if value.dtype.kind == "c" and expected.dtype.kind != "c":
-        return False, COMPLEX, ()
+        return COMPLEX, ()
     if _same(value, expected, task):
-        return True, RIGHT, ()
+        return RIGHT, ()
 
     def is_same(wrong):
         same = wrong is not None and _same(value, wrong, task)
         return same and not _same(wrong, expected, task)
 
-    return False, _difference(value, expected, task), _fits(test, is_same)
+    return _difference(value, expected, task), _fits(test, is_same)
 
 
 def _same(value, other, task):

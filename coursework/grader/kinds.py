@@ -41,13 +41,13 @@ def clauses(expected, axes=()):
     """Return the clauses that can be said of a value of the shape and kind of `expected`."""
     where = {w for _, n, noun in _named(expected.shape, axes) for w in _parts(noun, n)}
     if expected.dtype.kind == "b":
-        said = {said for said, _, _ in BOOLEANS}
+        said = {said for said, _ in BOOLEANS}
         return said | {f"{s}; {w}" for s in said - {BOOLEANS[0][0]} for w in where}
     return where | {said for said, can, _ in NUMBERS if can(expected)}
 
 
 def _first(kinds, value, expected):
-    return next((said for said, _, holds in kinds if holds(value, expected)), "")
+    return next((said for said, *_, holds in kinds if holds(value, expected)), "")
 
 
 def _where(right, known, axes):
@@ -123,30 +123,13 @@ def _off(value, expected):
 
 
 def _axes_swapped(value, expected):
-    pairs = combinations(range(expected.ndim), 2)
-    return any(
-        _close(value, np.swapaxes(expected, *pair)) for pair in pairs if _equal(expected, pair)
-    )
+    return any(_close(value, np.swapaxes(expected, *pair)) for pair in _alike(expected))
 
 
-def _equal(expected, pair):
-    return expected.shape[pair[0]] == expected.shape[pair[1]] > 1
-
-
-def _can_swap(expected):
-    return any(_equal(expected, pair) for pair in combinations(range(expected.ndim), 2))
-
-
-def _reversed(value, expected):
-    return any(_close(value, np.flip(expected, axis)) for axis in range(expected.ndim))
-
-
-def _reordered(value, expected):
-    return _close(np.sort(value, axis=None), np.sort(expected, axis=None))
-
-
-def _not_to_1(value, expected):
-    return _sums_to_1(expected) and not np.allclose(value.sum(axis=-1), expected.sum(axis=-1))
+def _alike(expected):
+    """Return the pairs of axes that have one length."""
+    n, pairs = expected.shape, combinations(range(expected.ndim), 2)
+    return [(i, j) for i, j in pairs if n[i] == n[j] > 1]
 
 
 def _sums_to_1(expected):
@@ -196,28 +179,36 @@ def _right(value, expected):
     return np.isclose(value, expected, rtol=RTOL, atol=RTOL * scales), sizes > 0
 
 
-def _always(expected):
-    return expected.size > 0
-
-
-def _has_order(expected):
-    return expected.size > 1
-
-
 ROWS = 5  # of NUMBERS are looked for before parts that are right
-NUMBERS = (
-    ("each number is the right one times one and the same factor", _always, _times),
-    ("each number is off by one and the same amount", _always, _off),
-    ("two of its axes have changed places", _can_swap, _axes_swapped),
-    ("the order along one of its axes is reversed", _has_order, _reversed),
-    ("the right numbers are in a different order", _has_order, _reordered),
+NUMBERS = (  # what is said, of which right values it can be, and when it is so
+    (
+        "each number is the right one times one and the same factor",
+        lambda expected: expected.size > 0,
+        _times,
+    ),
+    ("each number is off by one and the same amount", lambda expected: expected.size > 0, _off),
+    ("two of its axes have changed places", lambda expected: bool(_alike(expected)), _axes_swapped),
+    (
+        "the order along one of its axes is reversed",
+        lambda expected: expected.size > 1,
+        lambda value, e: any(_close(value, np.flip(e, axis)) for axis in range(e.ndim)),
+    ),
+    (
+        "the right numbers are in a different order",
+        lambda expected: expected.size > 1,
+        lambda value, e: _close(np.sort(value, axis=None), np.sort(e, axis=None)),
+    ),
     ("some of its rows are right, and others are not", _has_three_rows, _some_rows),
     ("each row is right but for a factor of its own", _has_rows, _own_factors),
-    ("its rows do not sum to 1, as they should", _sums_to_1, _not_to_1),
+    (
+        "its rows do not sum to 1, as they should",
+        _sums_to_1,
+        lambda value, e: _sums_to_1(e) and not np.allclose(value.sum(axis=-1), e.sum(axis=-1)),
+    ),
 )
 BOOLEANS = (
-    ("True and False are exchanged in it", _always, lambda value, e: bool((value != e).all())),
-    (TOO_TRUE, _always, lambda value, e: bool((value >= e).all())),
-    (TOO_FALSE, _always, lambda value, e: bool((value <= e).all())),
-    (UPSIDE_DOWN, _always, lambda value, e: True),
+    ("True and False are exchanged in it", lambda value, e: bool((value != e).all())),
+    (TOO_TRUE, lambda value, e: bool((value >= e).all())),
+    (TOO_FALSE, lambda value, e: bool((value <= e).all())),
+    (UPSIDE_DOWN, lambda value, e: True),
 )

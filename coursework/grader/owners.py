@@ -12,10 +12,12 @@ from collections import Counter
 from dataclasses import replace
 from datetime import datetime
 
+import yaml
+
+from coursework.grader import GraderError
 from coursework.grader.files import (
     DAMAGED,
     Handin,
-    HandinsError,
     Question,
     Unreadable,
     content_of,
@@ -86,25 +88,25 @@ def unwrap(entries, layout):
     ----------
     layout : one of LAYOUTS, a pattern of `pattern_of`, or None for what the names say
     """
-    while inner := _in_only_folder(entries):
+    while True:
+        inner = [replace(e, parts=e.parts[1:]) for e in entries if len(e.parts) > 1]
+        if len(_tops(entries)) != 1 or not any(map(_holds, inner)):
+            return entries
         inside = isinstance(layout, re.Pattern) and _system(inner, layout)
         if _system(entries, layout) and not inside:
-            break
-        direct = [e for e in inner if len(e.parts) == 1 and _holds(e)]
+            return entries
+        direct = [e.parts[0] for e in inner if len(e.parts) == 1 and _holds(e)]
         if direct and layout == "folders":
-            break
+            return entries
         if direct and layout is None and not _system(inner, None):
-            raise _whose_folder(_tops(entries).pop(), direct)
+            [top] = map(plain, _tops(entries))
+            raise Question(
+                f"All hand-ins lie in one folder, {top}: {listed(direct)}. Is it a class with a "
+                f"student for each file, or one student, {top}? Say --layout files for the class, "
+                "--layout folders for the one student; or, where a name holds more than the "
+                f"student's, {SAY_WHO}"
+            )
         entries = inner
-    return entries
-
-
-def _in_only_folder(entries):
-    """Return what is in the one folder that holds all notebooks, nothing where there is none."""
-    inner = [replace(e, parts=e.parts[1:]) for e in entries if len(e.parts) > 1]
-    return (
-        inner if len(_tops(entries)) == 1 and any(e.ends(".ipynb", ".zip") for e in inner) else []
-    )
 
 
 def _tops(entries):
@@ -117,16 +119,6 @@ def _holds(entry):
     return entry.ends(".ipynb", ".zip")
 
 
-def _whose_folder(top, direct):
-    names = listed(e.parts[0] for e in direct)
-    return Question(
-        f"All hand-ins lie in one folder, {plain(top)}: {names}. Is it a class with a student for "
-        f"each file, or one student, {plain(top)}? Say --layout files for the class, --layout "
-        f"folders for the one student; or, where a name holds more than the student's, {SAY_WHO}. "
-        "Nothing was graded"
-    )
-
-
 def _system(entries, layout):
     """Return the pattern that names are of, None for no system."""
     if isinstance(layout, re.Pattern):
@@ -134,12 +126,18 @@ def _system(entries, layout):
     tops = _tops(entries)
     for name, pattern in SYSTEMS.items():
         fits = [match for match in map(pattern.fullmatch, tops) if match]
-        if fits and layout is None:
-            if len(fits) < len(tops) or not _is_sure(name, fits, entries):
-                raise _which_system(name, fits, tops)
-            return pattern
-        if fits and layout == name:
-            return pattern
+        if not fits or layout not in (None, name):
+            continue
+        if layout is None and (len(fits) < len(tops) or not _is_sure(name, fits, entries)):
+            other = listed(tops - {match[0] for match in fits})
+            raise Question(
+                f"{len(fits)} of {len(tops)} hand-ins have names of the form that {name.title()} "
+                f"gives: {listed(match[0] for match in fits)}"
+                f"{f', and these do not: {other}' if other else ''}. Say --layout {name} to take "
+                "the student out of such names and the others as they are, or --layout files to "
+                "take each file's or folder's whole name for a student"
+            )
+        return pattern
     return None
 
 
@@ -152,25 +150,13 @@ def _is_sure(name, fits, entries):
     return name == "moodle" or any(entry.parts == (METADATA,) for entry in entries)
 
 
-def _which_system(name, fits, tops):
-    other = listed(tops - {match[0] for match in fits})
-    held = f", and these do not: {other}" if other else ""
-    names = listed(match[0] for match in fits)
-    return Question(
-        f"{len(fits)} of {len(tops)} hand-ins have names of the form that {name.title()} gives: "
-        f"{names}{held}. Say --layout {name} to take the student out of such names and the others "
-        "as they are, or --layout files to take each file's or folder's whole name for a student. "
-        "Nothing was graded"
-    )
-
-
 def owned(entries, source, layout):
     """Yield the hand-ins with the names of their students, ordered by nothing."""
     held, system = {}, _system(entries, layout)
     if layout not in (None, "files", "folders") and not system:
         how = f"as {layout.title()} names it" if layout in LAYOUTS else "as --who says"
         given = listed([entry.path for entry in entries if not entry.folder], 2)
-        raise HandinsError(f"{source} holds nothing that is named {how}, but {given}")
+        raise GraderError(f"{source} holds nothing that is named {how}, but {given}")
     owners = _owners(entries, source, layout, system)
     for entry in entries:
         match = system.fullmatch(entry.path) if system else None
@@ -198,7 +184,7 @@ def _back(entry, match):
     Canvas knows a file by its numbers and shows it under the name of what was handed in, so it can
     be a notebook or a zip file alone; Moodle knows the folder, or the beginning of a name.
     """
-    if match and match.re is CANVAS and entry.ends(".ipynb", ".zip"):
+    if match and match.re is CANVAS and _holds(entry):
         return last_part(entry.name)
     if match and match.re is MOODLE:
         return entry.path[: match.start("file")] + "report.html"
@@ -244,22 +230,20 @@ def _of_student(pairs, source):
 
 
 def _in_students_zip(packed):
-    """Yield the notebooks in a zip file of a student's, or why there are none."""
+    """Return the notebooks in a zip file of a student's, or why there are none."""
     name = quoted(last_part(packed.name))
     try:
         content = small_zip(content_of(packed.source, packed.name))
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             found = [e for e in in_zip(archive) if e.ends(".ipynb") and visible(e)]
     except Unreadable as error:
-        yield replace(packed, problem=f"{name}: {error}")
+        return [replace(packed, problem=f"{name}: {error}")]
     except DAMAGED:
-        yield replace(packed, problem=f"{name} is not a zip file that can be read")
-    else:
-        for book in found:
-            place, own = f"{packed.name}/{book.name}", f"{packed.own}/{book.path}"
-            yield replace(packed, name=place, zipped=packed.name, own=own)
-        if not found:
-            yield replace(packed, problem=f"{name} holds no .ipynb file")
+        return [replace(packed, problem=f"{name} is not a zip file that can be read")]
+    if not found:
+        return [replace(packed, problem=f"{name} holds no .ipynb file")]
+    places = [(f"{packed.name}/{book.name}", f"{packed.own}/{book.path}") for book in found]
+    return [replace(packed, name=name, zipped=packed.name, own=own) for name, own in places]
 
 
 def _owners(entries, source, layout, system):
@@ -282,18 +266,14 @@ def _owners(entries, source, layout, system):
             return [(stem_of(top), "")]
         packed = _handin(entry, source, None)
         if entry.ends(".zip") and any(handin.zipped for handin in _in_students_zip(packed)):
-            raise _whose_zip(top)
+            raise Question(
+                f"{plain(top)} holds notebooks and lies beside the hand-ins. If it is one "
+                "student's, as every zip file there, say --layout files; if it is the class's "
+                "export, name it in place of the folder, or move it away"
+            )
         return []
 
     return owners
-
-
-def _whose_zip(top):
-    return Question(
-        f"{plain(top)} holds notebooks and lies beside the hand-ins. If it is one student's, as "
-        "every zip file there, say --layout files; if it is the class's export, name it in place "
-        "of the folder, or move it away. Nothing was graded"
-    )
 
 
 def _student(stem, stems):
@@ -321,39 +301,24 @@ def numbered(stem, known):
 
 
 def _submitters(entries, source):
-    """Return who handed in each folder of a Gradescope export, by the folder's name.
+    """Return who handed in each folder of a Gradescope export: {folder: [(name, identifier), …]}.
 
-    The file has a line for each name at a depth of its own; what students printed stands deeper.
+    What students printed is in this file, too, as text.
     """
     places = [e.name for e in entries if e.parts == (METADATA,)]
     try:
-        text = content_of(source, places[0]).decode("utf-8", "replace") if places else ""
-    except Unreadable as error:
-        raise HandinsError(
-            f"{METADATA} cannot be read ({error}), so no hand-in has a name. --layout folders "
+        text = content_of(source, places[0]).decode("utf-8", "replace") if places else "{}"
+        found = yaml.load(text, yaml.CBaseLoader)  # of no value but texts
+        people = {folder: block.get(":submitters") or [] for folder, block in found.items()}
+    except (Unreadable, yaml.YAMLError, AttributeError) as error:
+        why = error if isinstance(error, Unreadable) else "it is not of Gradescope's form"
+        raise GraderError(
+            f"{METADATA} cannot be read ({why}), so no hand-in has a name. --layout folders "
             "takes the names of the folders"
         ) from None
-    people = {}
-    for block in re.split(r"(?m)^(?=\S)", text):
-        inside = re.search(r"(?m)^  :submitters:\n((?:  [- ] :(?:name|email|sid): .*\n?)*)", block)
-        for person in re.split(r"(?m)^  - ", inside[1])[1:] if inside else []:
-            own = dict(re.findall(r"(?m)^ *:(name|email|sid): (.*)", person))
-            own = {key: _scalar(value) for key, value in own.items()}
-            identifier = own.get("sid") or own.get("email") or ""
-            name = unicodedata.normalize("NFC", own.get("name") or identifier)
-            people.setdefault(block.partition(":")[0], []).append((name, identifier))
-    return people
+    return {folder: [_person(person) for person in group] for folder, group in people.items()}
 
 
-def _scalar(text):
-    """Return a text of YAML: plain, or in quotes."""
-    text = text.strip()
-    if len(text) > 1 and text[0] == text[-1] == "'":
-        return text[1:-1].replace("''", "'")
-    if len(text) > 1 and text[0] == text[-1] == '"':
-        return re.sub(
-            r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))",
-            lambda m: m[3] or chr(int(m[1] or m[2], 16)),
-            text[1:-1],
-        )
-    return text
+def _person(person):
+    identifier = person.get(":sid") or person.get(":email") or ""
+    return unicodedata.normalize("NFC", person.get(":name") or identifier), identifier

@@ -1,27 +1,25 @@
-"""What a batch keeps on disk: records that a loss of power leaves whole, notes of what has begun.
+"""What a batch keeps on disk: records that a loss of power leaves whole, and what has begun.
 
-RESULTS/records/ holds a record for each file that was graded, named after its bytes. While a file
-is graded, RESULTS/underway/ holds a note of that name, which is locked; a note without a lock is
-of a grader that went down over this file, or beside it.
+RESULTS/records/ holds a record for each file that was graded, named after its bytes, and the file
+`underway`, which one grader holds at a time: a line for each hand-in that it has begun.
 """
 
 import contextlib
 import fcntl
 import json
 import os
-import tempfile
 import threading
 from pathlib import Path
 
+from coursework.grader import GraderError
 from coursework.grader.sandbox import SandboxError
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 FIELDS = {"function", "label", "points", "earned", "said", "fits", "mistake", "kept"}
-ALONE, BESIDE = "alone", "beside others"
 FORESEEN = (SandboxError, OSError, KeyboardInterrupt)  # errors that no hand-in is to blame for
 
 
-class Damaged(Exception):
+class Damaged(GraderError):
     """A file of the results is empty or cut; says which, and what to do."""
 
 
@@ -47,7 +45,7 @@ def put(path, content):
         if path.read_bytes() == content:
             path.chmod(FILE_MODE)
             return
-    part = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.part")
+    part = path.with_name(f"{path.name}.part")
     try:
         with part.open("wb") as file:
             os.fchmod(file.fileno(), FILE_MODE)
@@ -103,80 +101,55 @@ def read_record(path):
 
 
 class Journal:
-    """Notes of the files that are being graded, and what earlier graders have left of theirs.
+    """The hand-ins that a grader has begun; after one that went down, those without a record.
+
+    `left` : {key: whether it was graded alone}, of earlier graders
 
     Parameters
     ----------
-    folder : of the notes
-    records : folder of the records; a note beside a record has served
-    """
-
-    def __init__(self, folder, records):
-        self.folder, self.left = folder, {}
-        make_folder(folder)
-        for path in sorted(folder.iterdir()):
-            how = _left(path)
-            if how and (records / f"{path.name}.json").exists():
-                path.unlink(missing_ok=True)
-            elif how:
-                self.left[path.name] = how
-
-    @contextlib.contextmanager
-    def note(self, key, how):
-        """Keep a note while a file is graded; an error that the grader foresees takes it away."""
-        path = self.folder / key
-        number = self._open(path)
-        try:
-            with contextlib.suppress(BlockingIOError):
-                _lock(number)
-            os.truncate(number, 0)
-            os.write(number, how.encode())
-            os.fsync(number)
-            yield
-            path.unlink(missing_ok=True)
-        except FORESEEN:
-            path.unlink(missing_ok=True)
-            raise
-        finally:
-            os.close(number)
-
-    def _open(self, path):
-        while True:  # another grader may take the empty folder away at its end
-            make_folder(self.folder)
-            with contextlib.suppress(FileNotFoundError):
-                return os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
-
-    def close(self):
-        """Take the folder away where nothing is left in it."""
-        with contextlib.suppress(OSError):
-            self.folder.rmdir()
-
-
-def _left(path):
-    """Return how a grader that went down had begun a file; "" while another is at it."""
-    try:
-        with path.open("rb") as file:
-            _lock(file.fileno())
-            return ALONE if file.read(80) == ALONE.encode() else BESIDE
-    except (BlockingIOError, FileNotFoundError):
-        return ""
-
-
-def _lock(number):
-    """Lock a file for as long as it is open; where a disk knows no locks, do without.
+    records : folder of the records
 
     Raises
     ------
-    BlockingIOError : another process has locked it
+    BlockingIOError : another grader is at work here
     """
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError:
-        return
 
+    def __init__(self, records):
+        self.records, self.guard = records, threading.Lock()
+        number = os.open(records / "underway", os.O_RDWR | os.O_CREAT | os.O_APPEND, FILE_MODE)
+        self.file = os.fdopen(number, "r+", encoding="utf-8")
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.file.close()
+            raise BlockingIOError(
+                f"another grader is at work in {records.parent}: wait for its end, or name another "
+                "--out"
+            ) from None
+        except OSError:
+            pass  # a disk that knows no locks
+        lines = [line.partition(" ") for line in self.file.read().splitlines()]
+        self.left = self._open({key: alone == "alone" for key, _, alone in lines})
 
-def temporary_folder():
-    """Return a folder for a sandbox's library, which ends with the `with` block."""
-    return tempfile.TemporaryDirectory(prefix="coursework-sandbox-")
+    def _open(self, begun):
+        """Return those without a record."""
+        paths = {key: self.records / f"{key}.json" for key in begun}
+        return {key: alone for key, alone in begun.items() if not paths[key].exists()}
+
+    def note(self, key, alone):
+        """Note that a hand-in is begun, so that it reaches the disk before anything happens."""
+        with self.guard:
+            self.file.write(f"{key} {'alone' if alone else 'beside'}\n")
+            self.file.flush()
+            os.fsync(self.file.fileno())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *error):
+        """Forget what this grader has begun, unless an error came that it did not foresee."""
+        if kind is None or issubclass(kind, FORESEEN):
+            self.file.truncate(0)
+            for key, alone in self._open(self.left).items():
+                self.note(key, alone)
+        self.file.close()

@@ -4,6 +4,7 @@ import ast
 import contextlib
 import io
 import math
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -20,7 +21,7 @@ from coursework.grader.assignment import (
 )
 from coursework.grader.batch import as_bytes, points, prove, set_bench
 from coursework.grader.judge import results
-from coursework.grader.records import make_folder, temporary_folder
+from coursework.grader.records import make_folder
 from tools.chapters import page
 from tutorial_lib.practice.mistake import pieces_of, replaced
 
@@ -128,7 +129,7 @@ def check(exam, *, trusted=False, told=print):
     faults : list of what is wrong with the assignment, empty when it is fit
     """
     faults = []
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         bench = set_bench(exam, folder, trusted=trusted)
         prove(bench)
         told(f"{exam.name}: reference {exam.out_of} of {exam.out_of}, untouched 0")

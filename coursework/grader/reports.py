@@ -1,8 +1,6 @@
 """What an instructor and a student read of a batch."""
 
-import csv
 import hashlib
-import io
 from collections import Counter
 from operator import itemgetter
 from pathlib import Path
@@ -11,14 +9,14 @@ from coursework.grader.assignment import read_assignment
 from coursework.grader.corrections import NAME as CORRECTIONS
 from coursework.grader.corrections import make_corrections, read_corrections
 from coursework.grader.entries import record_of
-from coursework.grader.feedback import TABLE, emails_of, write_feedback
-from coursework.grader.inert import in_table, listed, quoted
+from coursework.grader.feedback import TABLE, page_of, write_feedback
+from coursework.grader.inert import listed, quoted
 from coursework.grader.judge import SAID, points
 from coursework.grader.records import FILE_MODE, make_folder, put, put_json
-from coursework.grader.rendering import page_of
+from coursework.grader.tables import text_of_table
 
 MARK = {True: "✓", False: "✗"}
-VOID = "this test does not count"
+VOID = {"said": "this test does not count", "mistake": ""}
 MOST_SAME = 5  # identical files that are told
 TOO_MANY = 3  # remarks, and reasons of a function, in a line of `grades.csv`
 
@@ -26,13 +24,13 @@ TOO_MANY = 3  # remarks, and reasons of a function, in a line of `grades.csv`
 def write_reports(batch, out, *, say=lambda sentence: None):
     """Write what a batch comes to, with what its instructor has corrected.
 
-    `grades.csv`, `items.csv` with `items.svg`, in `reports/STUDENT/` a `report.html`, and
-    `results.json` for Gradescope; `feedback.zip` and `email.csv` bring the reports to students.
+    `grades.csv`, `items.csv` and `reports/STUDENT/report.html`; `feedback.zip` and `email.csv`
+    bring the reports to students.
 
     Parameters
     ----------
     batch : as `grade_batch` returns it; what the next run needs is added: the digest of
-        `grades.csv`, who was `reported` with which record, and for which one was `corrected`
+        `grades.csv`, and who was `reported` with which record
     out : folder of the results, with `records/`
     say : called with each sentence for the instructor: whom to look at
 
@@ -42,67 +40,52 @@ def write_reports(batch, out, *, say=lambda sentence: None):
 
     Raises
     ------
-    CorrectionsError, Damaged : nothing was written
+    GraderError : nothing was written
     """
-    out = Path(out)
+    out, entries = Path(out), batch["handins"]
     tasks = {task.function: task for task in read_assignment(batch["assignment"]).tasks}
-    records = {entry["id"]: _without_void(record_of(out, entry)) for entry in batch["handins"]}
-    made = _made(records, tasks.values())
-    corrections = read_corrections(out, batch["handins"], list(batch["points"]), made)
-    told = [_Told(batch, e, records[e["id"]], corrections, tasks) for e in batch["handins"]]
+    records = {entry["id"]: record_of(out, entry) for entry in entries}
+    made = {mistake.name: set() for task in tasks.values() for mistake in task.mistakes}
+    for folder, record in records.items():
+        record["results"] = [r if r["points"] else r | VOID for r in record["results"]]
+        for result in record["results"]:
+            made.get(result["mistake"], set()).add(folder)
+    corrections = read_corrections(out, entries, list(batch["points"]), made)
+    reports = [_Report(batch, e, records[e["id"]], corrections, tasks) for e in entries]
     make_folder(out / "reports")
     make_corrections(out)
-    changed = [*_since_last(batch, told), _write_back(out, told)]
-    rows = [each.row() for each in told]
+    changes = [*_since_last(batch, reports), _write_back(out, reports)]
+    rows = [report.row() for report in reports]
     _write_grades(batch, out, rows, say)
-    items = _items([each.record for each in told])
-    put(out / "items.csv", _csv(items))
-    _plot(items, len(told), out / "items.svg")
-    for line in filter(None, [*_whom_to_look_at(told), *_identical(told), *changed]):
+    put(out / "items.csv", text_of_table(_items([*records.values()])))
+    for line in filter(None, [*_whom_to_look_at(reports), *_identical(entries), *changes]):
         say(line)
     return rows
 
 
-def _write_back(out, told):
+def _write_back(out, reports):
     """Write the report of each student, and what brings it there to all who were graded."""
-    for each in told:
-        folder = out / "reports" / each.entry["id"]
+    for report in reports:
+        folder = out / "reports" / report.entry["id"]
         make_folder(folder)
-        put(folder / "report.html", page_of(_parts(each)))
-        put_json(folder / "results.json", _gradescope(each))
-    graded = [each for each in told if not each.held]
-    rows, entries = [each.row() for each in graded], [each.entry for each in graded]
-    put(out / TABLE, _csv(emails_of(rows, entries)))
-    return write_feedback(out, [(each.entry, _parts(each)) for each in graded])
+        put(folder / "report.html", page_of(report.parts()))
+    graded = [report for report in reports if not report.held]
+    put(out / TABLE, text_of_table([report.email() for report in graded]))
+    return write_feedback(out, [(report.entry, report.parts()) for report in graded])
 
 
-def _identical(told):
+def _identical(entries):
     """Yield who has handed in the same file as others, of five such files."""
     same = {}
-    for each in told:
-        same.setdefault(each.entry.get("record"), []).append(each.entry["student"])
+    for entry in entries:
+        same.setdefault(entry.get("record"), []).append(entry["student"])
     same = [listed(names) for key, names in same.items() if key and len(names) > 1]
     yield from (f"The same file, to the byte: {names}" for names in same[:MOST_SAME])
     if len(same) > MOST_SAME:
         yield f"and {len(same) - MOST_SAME} more files that several have handed in"
 
 
-def _without_void(record):
-    """Return a record in which a test without points says nothing."""
-    void = {"said": VOID, "mistake": ""}
-    return record | {"results": [r if r["points"] else r | void for r in record["results"]]}
-
-
-def _made(records, tasks):
-    """Return who made each known mistake: {name: folders of students}."""
-    made = {mistake.name: set() for task in tasks for mistake in task.mistakes}
-    for folder, record in records.items():
-        for result in record["results"]:
-            made.get(result["mistake"], set()).add(folder)
-    return made
-
-
-class _Told:
+class _Report:
     """What is told of one student: the grader's record, and what was corrected by hand."""
 
     def __init__(self, batch, entry, record, corrections, tasks):
@@ -112,70 +95,79 @@ class _Told:
         self.groups = {function: [] for function in self.most}
         for result in record["results"]:
             self.groups[result["function"]].append(result)
-        self.graded = {function: _earned(group) for function, group in self.groups.items()}
+        self.graded = {f: points({"results": group}) for f, group in self.groups.items()}
         self.hand = {f: c.points for f, c in self.given.items() if c.points is not None}
         self.points = {name: self.hand.get(name, own) for name, own in self.graded.items()}
         self.total = self.hand.get("", sum(self.points.values()))
-        self.late = bool(entry.get("late"))
         self.any_late = any(each.get("late") for each in batch["handins"])
         self.held = bool(entry.get("held")) and not self.hand
         self.out_of = sum(self.most.values())
 
-    def by_hand(self):
-        """Return a sentence for each correction."""
-        sentences = []
-        for function, given in self.given.items():
-            was = self.graded[function] if function else sum(self.graded.values())
-            most = self.most[function] if function else self.out_of
-            what = f" for {function}" if function else ""
-            remark = f": {given.remark}" if given.remark else ""
-            points = f": {given.points} of {most} points{what}, {was} by the grader"
-            sentences.append(f"By hand{what if function not in self.hand else points}{remark}")
-        return sentences
+    def by_hand(self, function, given):
+        """Return a sentence for a correction."""
+        was = self.graded[function] if function else sum(self.graded.values())
+        most = self.most[function] if function else self.out_of
+        what = f" for {function}" if function else ""
+        if function in self.hand:
+            what = f": {given.points} of {most} points{what}, {was} by the grader"
+        return f"By hand{what}" + (f": {given.remark}" if given.remark else "")
 
     def notes(self):
         """Return pairs of our words and the student's on the whole."""
-        notes = [(sentence, "") for sentence in self.by_hand()]
+        notes = [(self.by_hand(*correction), "") for correction in self.given.items()]
         if self.record["problem"]:
             notes.append((self.record["problem"], ""))
         if self.entry["of"] > 1 and not self.held:
             which = self.entry.get("why", "this one")
-            said = f"There were {self.entry['of']} hand-ins; {which} counts"
-            notes.append((said, self.entry["file"]))
+            ours = f"There were {self.entry['of']} hand-ins; {which} counts"
+            notes.append((ours, self.entry["file"]))
         if seconds := self.record.get("seconds"):
             notes.append((f"Each test had up to {seconds:g} seconds here", ""))
         if self.trusted:
             notes.append(("Run without a sandbox, as the instructor chose", ""))
         return notes
 
-    def tables(self):
-        """Return the results of each function; of what could not be read there are none."""
-        return {} if self.record["problem"] else self.groups
-
     def reasons(self):
         """Return why points were lost, for `grades.csv`."""
-        lost = any(result["earned"] < result["points"] for result in self.record["results"])
-        if self.record["problem"] or not lost:
+        if self.record["problem"] or not _lost(self.record["results"]):
             return []
         remarks = [_joined(remark) for remark in self.record["remarks"]]
         more = [f"and {len(remarks) - TOO_MANY} more remarks"] * (len(remarks) > TOO_MANY)
-        whys = [f"{name}: {_why(group, self.tasks[name])}" for name, group in self.groups.items()]
-        whys = [why for why in whys if not why.endswith(": ")]
+        whys = {name: _why(group, self.tasks[name]) for name, group in self.groups.items()}
+        whys = [f"{name}: {why}" for name, why in whys.items() if why]
         return [*remarks[:TOO_MANY], *more, *whys]
 
     def row(self):
         """Return the line of `grades.csv`."""
         row = {name: self.entry[name] for name in ("student", "identifier") if name in self.entry}
         row |= {"points": self.total, "of": self.out_of, **self.points}
-        row |= {"late": "late" * self.late} if self.any_late else {}
+        row |= {"late": "late" * bool(self.entry.get("late"))} if self.any_late else {}
         if self.held:
             row |= dict.fromkeys(("points", *self.points), "")
         notes = [*map(_joined, self.notes()), *self.reasons()]
         return row | {"file": self.entry["file"], "notes": "; ".join(n.rstrip(".") for n in notes)}
 
+    def email(self):
+        """Return the line of `email.csv`: whom to send which report, and the points in it."""
+        address, place = self.entry.get("address", ""), f"reports/{self.entry['id']}/report.html"
+        line = {"student": self.entry["student"], "address": address}
+        return line | {"points": self.total, "of": self.out_of, "report": place}
 
-def _earned(results):
-    return points({"results": results})
+    def parts(self):
+        """Return the report as `feedback` takes it, without tests of what could not be read."""
+        earned = "not graded yet" if self.held else f"{self.total} of {self.out_of} points"
+        parts = [("title", f"{self.title}: {earned}"), ("code", ("Student", self.entry["student"]))]
+        parts.append(("code", ("File", self.entry["file"] or "none")))
+        parts += [("code", (o, words)) if words else ("note", o) for o, words in self.notes()]
+        parts += [("code", tuple(remark)) for remark in self.record["remarks"]]
+        for function, results in self.groups.items() if not self.record["problem"] else ():
+            hand = " (by hand)" if function in self.hand else ""
+            earned = f"{self.points[function]} of {self.most[function]}{hand}"
+            parts.append(("heading", f"{function}: {earned}"))
+            if mistake := _named(results, self.tasks[function]):
+                parts.append(("text", _diagnosis(results, mistake)))
+            parts.append(("table", [_line(result) for result in results]))
+        return parts
 
 
 def _joined(pair):
@@ -200,70 +192,6 @@ def _why(results, task):
     return ", ".join(found)
 
 
-def _whom_to_look_at(told):
-    """Yield sentences that name students whom no number can be wrong about, and who got none."""
-    groups, seen = dict.fromkeys(KINDS), set()
-    for kind, is_one in KINDS.items():
-        found = [t for t in told if t.entry["id"] not in seen and is_one(t)]
-        seen |= {t.entry["id"] for t in found}
-        groups[kind] = [t.entry["student"] for t in found]
-    yield f"{sum(not each.record['problem'] for each in told)} graded"
-    yield from (f"{len(names)} {kind}: {listed(names)}" for kind, names in groups.items() if names)
-    if seen:
-        yield "The reasons are in the notes of grades.csv"
-
-
-def _since_last(batch, told):
-    """Yield who is gone, and who handed in again after a correction; note it for the next run."""
-    before, corrected = batch["reported"], {}
-    for each in told:
-        entry, record = each.entry, each.entry.get("record", "")
-        _, seen = before.get(entry["mark"], ("", record))
-        own = corrected[entry["mark"]] = _made_for(each, batch["corrected"], seen)
-        if any(own[function][-1] != record for function in each.hand):
-            yield (
-                f"{entry['student']} handed in again after your correction, which still counts: "
-                f"{each.total} points, {sum(each.graded.values())} by the grader. Take the line "
-                f"out of {CORRECTIONS}, or change its remark to keep it"
-            )
-    now = {e.entry["mark"]: [e.entry["student"], e.entry.get("record", "")] for e in told}
-    for student in [student for mark, (student, _) in before.items() if mark not in now]:
-        yield f"{student} was here before and is not in the class any more"
-    batch |= {"reported": now, "corrected": {mark: own for mark, own in corrected.items() if own}}
-
-
-def _made_for(told, corrected, seen):
-    """Return each correction of a student, and the record that was reported when it was written."""
-    old, own = corrected.get(told.entry["mark"], {}), {}
-    for function, given in told.given.items():
-        now = [given.points, given.remark]
-        *was, record = old.get(function, [None, None, seen])
-        own[function] = [*now, record if was == now else seen]
-    return own
-
-
-def _nothing_because(beginning):
-    """Return whether somebody has no point and a reason that begins so."""
-
-    def is_one(told):
-        said = [result["said"] for result in told.record["results"]]
-        return not any(told.graded.values()) and any(s.startswith(beginning) for s in said)
-
-    return is_one
-
-
-ABSENT, UNREADABLE = "without a notebook", "that could not be read or run"
-KINDS = {
-    "with points by hand": lambda told: told.hand,
-    "held with a question": lambda told: told.held,
-    ABSENT: lambda told: not told.entry["file"],
-    UNREADABLE: lambda told: told.record["problem"],
-    "with 0 points because their function was not found": _nothing_because("there is no function"),
-    "with 0 points because their function returns None": _nothing_because(SAID["nothing"]),
-    "with 0 points because their function raised an error": _nothing_because("it raised"),
-}
-
-
 def _named(results, task):
     """Return the known mistake that explains every test that was lost; None: none does."""
     made = {result["mistake"] for result in _lost(results)}
@@ -271,28 +199,9 @@ def _named(results, task):
 
 
 def _diagnosis(results, mistake):
-    said = f"{mistake.says[:1].upper()}{mistake.says[1:]}. {mistake.mend}"
     kept = any(result["kept"] for result in results)
-    return said + f" This mistake alone leaves {_earned(results)} points." * kept
-
-
-def _parts(told):
-    """Return a report as `rendering` takes it."""
-    entry, record = told.entry, told.record
-    earned = "not graded yet" if told.held else f"{told.total} of {told.out_of} points"
-    parts = [("title", f"{told.title}: {earned}")]
-    parts.append(("code", ("Student", entry["student"])))
-    parts.append(("code", ("File", entry["file"] or "none")))
-    parts += [("code", (o, words)) if words else ("note", o) for o, words in told.notes()]
-    parts += [("code", tuple(remark)) for remark in record["remarks"]]
-    for function, results in told.tables().items():
-        hand = " (by hand)" if function in told.hand else ""
-        points, most = told.points[function], told.most[function]
-        parts.append(("heading", f"{function}: {points} of {most}{hand}"))
-        if mistake := _named(results, told.tasks[function]):
-            parts.append(("text", _diagnosis(results, mistake)))
-        parts.append(("table", [_line(result) for result in results]))
-    return parts
+    more = f" This mistake alone leaves {points({'results': results})} points." * kept
+    return f"{mistake.says[:1].upper()}{mistake.says[1:]}. {mistake.mend}{more}"
 
 
 def _line(result):
@@ -301,30 +210,63 @@ def _line(result):
     return f"{sign} {result['label']}", points, result["said"]
 
 
-def _gradescope(told):
-    tests = []
-    for function, results in told.tables().items():
-        mistake = _named(results, told.tasks[function])
-        text = f"\n{_diagnosis(results, mistake)}" if mistake else ""
-        for r in filter(itemgetter("points"), results):
-            right = r["earned"] == r["points"]
-            tests.append(
-                {
-                    "name": f"{function}: {r['label']}",
-                    "score": r["earned"],
-                    "max_score": r["points"],
-                    "status": "passed" if right else "failed",
-                    "output": r["said"] + text * bool(r["mistake"]),
-                }
+def _whom_to_look_at(reports):
+    """Yield sentences that name students whom no number can be wrong about, and who got none."""
+    groups, seen = dict.fromkeys(KINDS), set()
+    for kind, is_one in KINDS.items():
+        found = [r for r in reports if r.entry["id"] not in seen and is_one(r)]
+        seen |= {r.entry["id"] for r in found}
+        groups[kind] = [r.entry["student"] for r in found]
+    yield f"{sum(not report.record['problem'] for report in reports)} graded"
+    yield from (f"{len(names)} {kind}: {listed(names)}" for kind, names in groups.items() if names)
+    if seen:
+        yield "The reasons are in the notes of grades.csv"
+
+
+def _nothing_because(beginning):
+    """Return whether somebody has no point and a reason that begins so."""
+
+    def is_one(report):
+        said = [result["said"] for result in report.record["results"]]
+        return not any(report.graded.values()) and any(s.startswith(beginning) for s in said)
+
+    return is_one
+
+
+KINDS = {
+    "with points by hand": lambda report: report.hand,
+    "held with a question": lambda report: report.held,
+    "without a notebook": lambda report: not report.entry["file"],
+    "that could not be read or run": lambda report: report.record["problem"],
+    "with 0 points because their function was not found": _nothing_because("there is no function"),
+    "with 0 points because their function returns None": _nothing_because(SAID["nothing"]),
+    "with 0 points because their function raised an error": _nothing_because("it raised"),
+}
+
+
+def _since_last(batch, reports):
+    """Yield who is gone, and whose points by hand are for an older hand-in than this one."""
+    before = batch["reported"]
+    now = {r.entry["mark"]: [r.entry["student"], r.entry.get("record", "")] for r in reports}
+    for report in [r for r in reports if r.hand]:
+        seen = before.get(report.entry["mark"], now[report.entry["mark"]])
+        if seen[1] != report.entry.get("record", ""):
+            yield (
+                f"{report.entry['student']} handed in again after your correction, which still "
+                f"counts: {report.total} points, {sum(report.graded.values())} by the grader. Take "
+                f"the line out of {CORRECTIONS} if it should not"
             )
-    notes = "\n".join(map(_joined, [*told.notes(), *told.record["remarks"]]))
-    whole = {"score": told.total, "output": notes, "output_format": "text", "tests": tests}
-    return whole | {"visibility": "after_published"}
+    yield from (
+        f"{student} was here before and is not in the class any more"
+        for mark, (student, _) in before.items()
+        if mark not in now
+    )
+    batch["reported"] = now
 
 
 def _write_grades(batch, out, rows, say):
     """Write `grades.csv`; one that has been changed since the grader wrote it is kept beside it."""
-    path, text = out / "grades.csv", _csv(rows)
+    path, text = out / "grades.csv", text_of_table(rows)
     if path.exists():
         old = hashlib.sha256(path.read_bytes()).hexdigest()
         if old not in (batch["grades"], _sha256(text)):
@@ -357,32 +299,3 @@ def _items(records):
         row |= {"solved": sum(r["earned"] == r["points"] for r in results), "of": len(records)}
         rows.append(row | {"mistakes": "; ".join(f"{name} {n}" for name, n in made)})
     return rows
-
-
-def _csv(rows):
-    """Return rows as a spreadsheet reads them, in which no text begins a formula."""
-    file = io.StringIO("\ufeff", newline="")
-    file.seek(0, io.SEEK_END)
-    writer = csv.DictWriter(file, max(rows, key=len, default=[]), restval="")
-    writer.writeheader()
-    writer.writerows({name: in_table(value) for name, value in row.items()} for row in rows)
-    return file.getvalue()
-
-
-def _plot(items, of, path):
-    """Draw how many students solved each test."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    names = [f"{item['function']}: {item['test']}" for item in items]
-    solved = [item["solved"] for item in items]
-    figure = Figure(figsize=(8, 1 + 0.35 * max(len(items), 1)), layout="constrained")
-    axes = figure.add_subplot()
-    bars = axes.barh(names, solved, color="#3b6ea5")
-    axes.bar_label(bars, [f" {n} of {of}" for n in solved])
-    axes.set(xlim=(0, 1.15 * max(of, 1)), xlabel="students who solved the test")
-    axes.invert_yaxis()
-    drawn = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": "items"}):
-        figure.savefig(drawn, format="svg", metadata={"Date": None})
-    put(path, drawn.getvalue())

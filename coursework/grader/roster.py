@@ -13,10 +13,12 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coursework.grader.files import Handin, HandinsError, Question
-from coursework.grader.inert import in_table, listed, plain
+from coursework.grader import GraderError
+from coursework.grader.files import Handin, Question
+from coursework.grader.inert import listed, plain
 from coursework.grader.owners import labels
 from coursework.grader.records import put
+from coursework.grader.tables import in_table, read_table
 
 NAMES = ("student", "name", "full name", "student name", "display name", "vollständiger name")
 FIRST = ("first name", "given name", "vorname")
@@ -35,10 +37,6 @@ MOODLES = (  # its columns of ids, of grades and of comments, in English and Ger
 TOLD = ("points", "notes")  # what grades and comments are in `grades.csv`
 OUTSIDE = "not in the roster"
 LATE = re.compile(r" - [^-]* late(?: - |$)")  # in a Moodle worksheet's status
-
-
-class RosterError(HandinsError):
-    """A file is no roster; the message says what it should have."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +105,9 @@ def read_roster(path):
 
     Raises
     ------
-    RosterError : no columns of names and ids, nobody in it, or a student twice
+    GraderError : no columns of names and ids, nobody in it, or a student twice
     """
-    roster = Roster(Path(path), _table(Path(path)), [])
+    roster = Roster(Path(path), read_table(Path(path)), [])
     header = roster.header
     named = [[header.index(c)] for c in NAMES if c in header]
     named += [
@@ -117,7 +115,7 @@ def read_roster(path):
     ]
     ids = [header.index(c) for c in IDS if c in header]
     if not (named and ids):
-        raise RosterError(
+        raise GraderError(
             f"{path} has the columns {listed(roster.table[0]) or 'none'}. A roster has a line of "
             f"column names with one of {', '.join(NAMES)} and one of {', '.join(IDS)}"
         )
@@ -130,31 +128,6 @@ def read_roster(path):
     return replace(roster, students=_distinct(path, roster.students))
 
 
-def _table(path):
-    """Return the cells of a file, each row as long as the header."""
-    try:
-        text = _text(path.read_bytes()).lstrip("\r\n")
-    except OSError as error:
-        raise RosterError(f"{path} cannot be read: {error.strerror}") from None
-    sign = max(",;\t", key=text.partition("\n")[0].count)
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=sign))
-    except csv.Error as error:
-        raise RosterError(f"{path} is not a CSV file: {error}") from None
-    if not rows:
-        raise RosterError(f"{path} is empty: a roster has a line of column names, and students")
-    return [[*row, *[""] * (len(rows[0]) - len(row))] for row in rows]
-
-
-def _text(content):
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return content.decode("utf-16", "replace")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:  # Excel's "CSV" in western Europe
-        return content.decode("cp1252", "replace")
-
-
 def _words(text):
     """Return the words of a name in one form: letters, digits and marks, in lower case."""
     text = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", text).casefold())
@@ -165,12 +138,12 @@ def _words(text):
 def _distinct(path, students):
     """Turn down a student who comes twice; give namesakes names of their own."""
     if not students:
-        raise RosterError(f"{path} names no student: a roster has a line for each student")
+        raise GraderError(f"{path} names no student: a roster has a line for each student")
     ids = Counter(s.identifier.casefold() for s in students)
     twice = [s for s in students if not s.identifier or ids[s.identifier.casefold()] > 1]
     if twice:
         said = ", ".join(f"{plain(s.name)} (line {s.line})" for s in twice[:5])
-        raise RosterError(
+        raise GraderError(
             f"{path} has students without an id of their own: {said}. Each needs one line, one id"
         )
     names = labels([(s.name, s.identifier) for s in students])
@@ -246,7 +219,7 @@ def _who(roster, unknown, handins):
     return Question(
         f"Not every hand-in is of one student in {roster.path}. {'; '.join(said)}. Correct the "
         "roster or the names, say with --who how names are built, or say --keep-unknown to grade "
-        "them under the names that they have, without an id. Nothing was graded"
+        "them under the names that they have, without an id"
     )
 
 
@@ -273,7 +246,7 @@ def write_back(roster, rows, out, title="points"):
 
     Raises
     ------
-    RosterError : a student of the roster is in no row; the roster itself would be replaced
+    GraderError : a student of the roster is in no row; the roster itself would be replaced
     """
     header = roster.header
     moodle = next((columns for columns in MOODLES if {*columns[:2]} <= {*header}), None)
@@ -281,13 +254,13 @@ def write_back(roster, rows, out, title="points"):
         return None
     graded = {row["identifier"]: row for row in rows if row.get("identifier")}
     if missing := [s.name for s in roster.students if s.identifier not in graded]:
-        raise RosterError(
+        raise GraderError(
             f"{len(missing)} of the roster are not in the results: {listed(missing)}. Grade with "
             "--roster and the same file first"
         )
     path, text = Path(out) / ("moodle.csv" if moodle else "canvas.csv"), io.StringIO(newline="")
     if path.resolve() == roster.path.resolve():
-        raise RosterError(f"{path} is the roster, and would be replaced: move it out of {out}")
+        raise GraderError(f"{path} is the roster, and would be replaced: move it out of {out}")
     lines = [(s.line - 1, graded[s.identifier]) for s in roster.students]
     filled = _for_moodle(roster, lines, moodle) if moodle else _for_canvas(roster, lines, title)
     csv.writer(text).writerows(filled)

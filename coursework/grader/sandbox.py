@@ -34,6 +34,7 @@ from pathlib import Path
 
 import numpy as np
 
+from coursework.grader import GraderError
 from coursework.grader.seccomp import seccomp_filter
 
 HERE = Path(__file__).resolve().parent
@@ -92,7 +93,7 @@ HOW_TO_GET = (
 )
 
 
-class SandboxError(Exception):
+class SandboxError(GraderError):
     """The machine, not a student, keeps a sandbox from starting or answering."""
 
 
@@ -116,10 +117,6 @@ def _shown(path):
     if os.path.islink(path):
         return ["--symlink", os.readlink(path), path]
     return ["--ro-bind", path, path] if os.path.exists(path) else []
-
-
-def _inside(path, folders):
-    return any(Path(path).is_relative_to(folder) for folder in folders)
 
 
 @cache
@@ -176,7 +173,8 @@ def _parts(found, name):
 def _packages(places):
     """Return bubblewrap's options that show some packages of Python, and hide all others."""
     folders, packages = _libraries()
-    hidden = {*packages, *(folder for folder, _ in places if _inside(folder, folders))}
+    inside = [f for f, _ in places if any(Path(f).is_relative_to(folder) for folder in folders)]
+    hidden = {*packages, *inside}
     paths = [os.path.join(*place) for place in places]
     return [
         *[o for path in sorted(hidden) for o in ("--tmpfs", path)],

@@ -6,11 +6,13 @@ import stat
 import sys
 from pathlib import Path
 
+from coursework.grader import GraderError
+
 ROUNDS = 200_000  # of hashing: a seed that can be guessed is dear to try
 HOW = 'generate one with: python -c "import secrets; print(secrets.randbits(60))" > seed'
 
 
-class SeedError(Exception):
+class SeedError(GraderError):
     """There is no seed, or what is given is none."""
 
 

@@ -1,8 +1,11 @@
 """A class, a seed and a place for results."""
 
+import shutil
+
 import pytest
 
-from tests.coursework.classes import hand_in
+from coursework.grader import assignment
+from tests.coursework.classes import NAME, hand_in
 
 
 @pytest.fixture
@@ -33,3 +36,19 @@ def seed(tmp_path):
 def out(tmp_path):
     """Where results go."""
     return tmp_path / "results"
+
+
+@pytest.fixture
+def spoil(tmp_path, monkeypatch):
+    """`spoil(file, was, now)`: change a file of the assignment `heads`, in a copy that counts."""
+    place = tmp_path / "assignments" / NAME
+    shutil.copytree(assignment.FOLDER / NAME, place)
+    monkeypatch.setattr(assignment, "FOLDER", place.parent)
+
+    def change(file, was, now):
+        text = (place / file).read_text(encoding="utf-8")
+        assert was in text
+        (place / file).write_text(text.replace(was, now), encoding="utf-8")
+        return place / file
+
+    return change

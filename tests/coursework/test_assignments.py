@@ -5,7 +5,6 @@ untouched notebook go through the sandbox, and each mistake through the judge.
 """
 
 import re
-import shutil
 import tempfile
 from dataclasses import replace
 from itertools import permutations
@@ -25,8 +24,8 @@ from coursework.grader.assignment import (
     read_notebook,
     set_exam,
 )
-from coursework.grader.batch import as_bytes, prove, set_bench
-from coursework.grader.judge import judge
+from coursework.grader.batch import prove, set_bench
+from coursework.grader.judge import RIGHT, judge
 from coursework.grader.release import check, measure, release, unseen
 from coursework.grader.release import wrong_handin as hand_in_mistake
 from tests.chapters.pages import code_cells, printed, read, tags
@@ -39,29 +38,6 @@ BOOK = Path(__file__).resolve().parents[2] / "book"
 NAMES = assignment.names()
 TEACHING = "\n".join(p.read_text(encoding="utf-8") for p in sorted(BOOK.glob("teaching*.md")))
 LEAST_MISTAKES = 4
-FINISHED = """import tutorial_lib
-
-
-def layer(X, context, W_Q, W_K, W_V, W_O, mask):
-    size = len(W_V) // len(W_Q)
-    params = tutorial_lib.Params(W_Q.repeat(size, 0), W_K.repeat(size, 0), W_V, W_O)
-    return tutorial_lib.multi_head_attention(X, params, context=context, mask=mask)
-"""
-
-IN_TILES = """import numpy as np
-from tutorial_lib.onepass import flash_backward, flash_forward, fold_block, score_tile
-
-
-def layer(X, context, W_Q, W_K, W_V, W_O, mask):
-    Q, K = X[..., None, :, :] @ W_Q, context[..., None, :, :] @ W_K
-    tile = score_tile(Q, K, np.broadcast_to(mask, (*Q.shape[:-1], K.shape[-2])))
-    _, total, mixed = fold_block((-1e300, 0.0, 0.0), tile, context[..., None, :, :] @ W_V)
-    return np.moveaxis(mixed / total, -3, -2).reshape(*X.shape[:-1], -1) @ W_O
-
-
-def gradient_of_context(dY, X, context, *others):
-    return flash_backward(flash_forward(context, context, context), context)[2]
-"""
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -109,16 +85,9 @@ CHANGED = {  # in a file of `heads`, what is changed into what, and how many tes
 
 
 @pytest.mark.parametrize(("file", "was", "now", "others"), CHANGED.values(), ids=CHANGED)
-def test_a_test_is_another_where_what_it_judges_by_has_changed(
-    file, was, now, others, tmp_path, monkeypatch
-):
+def test_a_test_is_another_where_what_it_judges_by_has_changed(file, was, now, others, spoil):
     before = {test.digest for test in set_exam("heads", 1).tests}
-    shutil.copytree(folder_of("heads"), tmp_path / "heads")
-    monkeypatch.setattr(assignment, "FOLDER", tmp_path)
-    path = tmp_path / "heads" / file
-    text = path.read_text(encoding="utf-8")
-    assert was in text
-    path.write_text(text.replace(was, now), encoding="utf-8")
+    spoil(file, was, now)
     assert len({test.digest for test in set_exam("heads", 1).tests} - before) == others
 
 
@@ -141,8 +110,8 @@ def untold(task, tests):
             break
         for mistake, wrong in zip(task.mistakes, test.wrong, strict=True):
             if mistake.name in left and wrong is not None:
-                right, _, named = judge(test, "value", wrong)
-                if not right:
+                said, named = judge(test, "value", wrong)
+                if said != RIGHT:
                     left[mistake.name] = {*named} & (left[mistake.name] or {*named})
         left = {name: fits for name, fits in left.items() if fits != {name}}
     return left
@@ -168,40 +137,16 @@ SPOILT = {  # of `heads`, so that a rule is broken
     "the idea is spread": ("S=10), 1)", "S=10), 1, True)", "are 3 and worth 5 of 10 points"),
     "the chapter is paid": ("d_v=11), 2)", "d_v=11), 3)", "own function earns 3 of 11 points"),
     "zeros are paid": ("(2 * rng", "(0 * rng", "zeros earns 10 of 10 points"),
-    "a mistake leaves much": ("", "", "one_size keeps 9 points; the most is 6"),
+    "a mistake leaves much": ("keeps: 4", "keeps: 9", "one_size keeps 9 points; the most is 6"),
 }
 
 
 @pytest.mark.parametrize(("was", "now", "fault"), SPOILT.values(), ids=SPOILT)
-def test_points_for_something_else_are_a_fault(was, now, fault, tmp_path, monkeypatch):
-    shutil.copytree(folder_of("heads"), tmp_path / "heads")
-    monkeypatch.setattr(assignment, "FOLDER", tmp_path)
-    changed = {"grading.py": (was, now)} if was else {"mistakes.txt": ("keeps: 4", "keeps: 9")}
-    for file, pair in changed.items():
-        path = tmp_path / "heads" / file
-        text = path.read_text(encoding="utf-8")
-        assert pair[0] in text
-        path.write_text(text.replace(*pair), encoding="utf-8")
+def test_points_for_something_else_are_a_fault(was, now, fault, spoil):
+    spoil("mistakes.txt" if "keeps" in was else "grading.py", was, now)
     exam = set_exam("heads", 1)
     faults = measure(exam, exam.assignment.tasks[0], lambda line: None)
     assert [f for f in faults if fault in f], faults
-
-
-def test_a_mistake_that_loses_nothing_or_is_taken_for_another_is_left():
-    exam = set_exam("heads", 2027)
-    [task] = exam.assignment.tasks
-    first = task.mistakes[0]
-    right = Mistake("right", "", "", read_right(exam))
-    twins = replace(task, mistakes=(*task.mistakes, replace(first, name="twin"), right))
-    tests = [replace(test, task=twins) for test in exam.tests]
-    both = {first.name, "twin"}
-    assert untold(twins, tests) == {first.name: both, "twin": both, "right": None}
-
-
-def read_right(exam):
-    """Return the right function of an exam's one task."""
-    [function] = assignment._solve(exam.name, exam.functions).values()
-    return function
 
 
 def test_text_says_how_many_points_there_are_and_which_functions_are_asked_for(exam):
@@ -292,17 +237,6 @@ def test_withheld_functions_raise_and_others_work(tmp_path):
     assert "np.tri" not in source.partition("def causal_mask")[2].partition("def ")[0]
 
 
-@pytest.mark.usefixtures("bubblewrap")
-@pytest.mark.parametrize("source", [FINISHED, IN_TILES], ids=["finished", "in tiles"])
-def test_the_librarys_own_layer_earns_nothing_as_the_whole_layer(source, tmp_path):
-    notebook = assignment.without_solutions(read_notebook("whole_layer"))
-    notebook.cells.append(nbformat.v4.new_code_cell(source))
-    record = set_bench(set_exam("whole_layer", 1), tmp_path).grade(as_bytes(notebook))
-    said = {result["said"] for result in record["results"] if result["function"] == "layer"}
-    assert "as do functions that are withheld here" in " ".join(said)
-    assert sum(result["earned"] for result in record["results"]) == 0
-
-
 def test_differences_of_the_whole_layer_would_take_1e12_flop_in_each_case():
     arguments = [
         t.case.arguments for t in set_exam("whole_layer", 1).tests if len(t.case.arguments) > 7
@@ -360,7 +294,8 @@ def test_a_layer_that_breaks_a_promise_keeps_the_points_of_the_others(broken):
     edits = {m.name: m.edits for m in tests[0].task.mistakes} | {"sink_left_out": SINK_LEFT_OUT}
     layer = edited(tests[0].right, edits[broken])
     replies = [(test.case, layer(*test.case.arguments)) for test in tests]
-    right = [judge(test, "value", Y)[0] for test, (_, Y) in zip(tests, replies, strict=True)]
+    pairs = zip(tests, replies, strict=True)
+    right = [judge(test, "value", Y)[0] == RIGHT for test, (_, Y) in pairs]
     lost = {case.label for (case, _), kept in zip(replies, right, strict=True) if not kept}
     assert lost - COMBINED == LOSSES[broken]
 

@@ -10,37 +10,34 @@ def code(source, **fields):
     return {"cell_type": "code", "source": source, **fields}
 
 
-def sources(*cells, **notebook):
-    """The sources of a notebook's code cells in the order of their runs."""
-    return [cell.source for cell in code_cells({"cells": list(cells), **notebook})]
+def counted(*counts):
+    """Code cells a, b, … with execution counts."""
+    return [code("abcd"[i], execution_count=count) for i, count in enumerate(counts)]
 
 
-def test_cells_come_as_text_or_as_lists_of_lines():
-    assert sources(code(["a\n", "b"]), {"cell_type": "markdown"}, code("c")) == ["a\nb", "c"]
+OLD = [{"cell_type": "code", "input": [n], "prompt_number": i} for n, i in (("a", 9), ("b", 8))]
+ORDERED = {  # a notebook, and the sources of its code cells
+    "lines": ({"cells": [code(["a\n", "b"]), {"cell_type": "markdown"}, code("c")]}, ["a\nb", "c"]),
+    "cells that were not run stay behind the one above": (
+        {"cells": counted(7, None, 2, 5)},
+        ["c", "d", "a", "b"],
+    ),
+    "counts of two kernels": ({"cells": counted(3, 1, 3)}, ["a", "b", "c"]),
+    "version 3": ({"worksheets": [{"cells": OLD}], "nbformat": 3}, ["b", "a"]),
+    "half a pair of surrogates": (
+        {"cells": [code("\ud83d x"), code("\ud83d\ude00")]},
+        ["\N{REPLACEMENT CHARACTER} x", "😀"],
+    ),
+}
 
 
-def test_cells_come_in_the_order_of_their_counts_and_others_stay_behind_the_one_above():
-    cells = [code(name, execution_count=n) for name, n in zip("abcd", (7, None, 2, 5), strict=True)]
-    assert sources(*cells) == ["c", "d", "a", "b"]
-    assert [cell.number for cell in code_cells({"cells": cells})] == [3, 4, 1, 2]
+@pytest.mark.parametrize(("notebook", "sources"), ORDERED.values(), ids=ORDERED)
+def test_cells_come_in_the_order_of_their_runs(notebook, sources):
+    assert [cell.source for cell in code_cells(notebook)] == sources
 
 
-def test_counts_of_two_kernels_say_nothing_of_the_order():
-    cells = [code(name, execution_count=n) for name, n in zip("abc", (3, 1, 3), strict=True)]
-    assert sources(*cells) == ["a", "b", "c"]
-
-
-def test_a_notebook_of_version_3_is_read():
-    cells = [
-        {"cell_type": "code", "input": [name], "prompt_number": 9 - i}
-        for i, name in enumerate("ab")
-    ]
-    notebook = {"worksheets": [{"cells": cells}], "nbformat": 3}
-    assert [cell.source for cell in code_cells(notebook)] == ["b", "a"]
-
-
-def test_half_a_pair_of_surrogates_is_replaced_and_a_whole_one_is_its_character():
-    assert sources(code("\ud83d x"), code("\ud83d\ude00")) == ["\N{REPLACEMENT CHARACTER} x", "😀"]
+def test_a_cell_keeps_its_place_as_its_number():
+    assert [cell.number for cell in code_cells({"cells": counted(7, None, 2, 5)})] == [3, 4, 1, 2]
 
 
 @pytest.mark.parametrize("notebook", [[], None, {}, {"cells": 3}, "text", {"worksheets": [3, {}]}])

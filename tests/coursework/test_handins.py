@@ -10,7 +10,8 @@ import zipfile
 import pytest
 
 from coursework import __main__ as command_line
-from coursework.grader.files import HandinsError, Question, Unreadable
+from coursework.grader import GraderError
+from coursework.grader.files import Question, Unreadable
 from coursework.grader.handins import find_handins
 from coursework.grader.owners import pattern_of
 from tests.coursework.classes import ROOT
@@ -263,7 +264,7 @@ ASKED = {  # names, what is asked, options
 @pytest.mark.parametrize(("names", "said", "options"), [(*r, {})[:3] for r in ASKED.values()])
 def test_what_can_be_read_in_two_ways_is_a_question(tmp_path, names, said, options):
     (tmp_path / "class").mkdir()
-    with pytest.raises(HandinsError, match=said):
+    with pytest.raises(GraderError, match=said):
         find_handins(place(tmp_path / "class", *names), **{"title": "heads"} | options)
 
 
@@ -277,6 +278,7 @@ HELD = (  # files at one time, who is held with what, what answers it
         "“heads.ipynb”, “z.ipynb”",
         {"notebook": "H"},
     ),
+    ("a\x1b[2J/h.ipynb | a\x1b[2J/x.ipynb", "a\x1b[2J", "“h.ipynb”, “x.ipynb”", {"notebook": "h"}),
     ("an/1/h.ipynb | an/2/h.ipynb", "an", "“an/1/h.ipynb”, “an/2/h.ipynb”", {"believe_times": 1}),
     ("b/a.ipynb | b/a copy.ipynb | c/a.ipynb", "b", "“a copy.ipynb”, “a.ipynb”", {"notebook": "c"}),
 )
@@ -287,16 +289,12 @@ def test_who_is_held_has_a_question_and_nobody_else(tmp_path, names, who, why, a
     source, said = pack(tmp_path / "c.zip", *names.split(" | "), "zoe/x.ipynb"), []
     assert held(source, say=said.append) == dict.fromkeys(who.split(", "), why)
     [question] = said
-    assert question.endswith("held, the others are graded")
+    assert f"{len(who.split(', '))} held, the others are graded" in question
+    assert why in question
     assert f"--{next(iter(answer)).replace('_', '-')}" in question
+    assert question.isprintable()
     assert held(source, **answer) == {}
     assert "not clear" in why_not(source, who.split(", ")[0])
-
-
-def test_questions_print_no_control_characters(tmp_path):
-    names, said = ("a\x1b[2J\u202e/x.ipynb", "a\x1b[2J\u202e/y.ipynb", "b/x.ipynb"), []
-    find_handins(pack(tmp_path / "c.zip", *names), say=said.append)
-    assert said[0].isprintable()
 
 
 WHYS = [
@@ -351,7 +349,7 @@ def test_gradescope_names_students_in_a_file_of_its_own(tmp_path):
     ]
     assert len(find_handins(tmp_path)) == 4
     huge(root / "submission_metadata.yml")
-    with pytest.raises(HandinsError, match=r"larger than 20 MB.*--layout folders"):
+    with pytest.raises(GraderError, match=r"larger than 20 MB.*--layout folders"):
         find_handins(root)
     assert len(counted(root, layout="folders")) == 3
 
@@ -466,7 +464,7 @@ def test_what_holds_no_hand_ins_is_an_error(tmp_path, content):
         content = whole.replace(b"PK\x01\x02", b"PK\x01\x09", 1)
     path.mkdir() if content is None else path.write_bytes(content)
     before = set(tmp_path.rglob("*"))
-    with pytest.raises(HandinsError, match="class"):
+    with pytest.raises(GraderError, match="class"):
         find_handins(path)
     assert set(tmp_path.rglob("*")) == before
 
@@ -484,7 +482,7 @@ def test_a_place_that_cannot_be_opened_is_told_and_is_no_student_without_a_noteb
         return real(path, **given)
 
     monkeypatch.setattr(os, call, closed)
-    with pytest.raises(HandinsError, match=f"{name} cannot be opened"):
+    with pytest.raises(GraderError, match=f"{name} cannot be opened"):
         find_handins(tmp_path)
 
 

@@ -13,6 +13,7 @@ from coursework.grader.judge import (
     MOST_S,
     NUMBERS,
     RAISED,
+    RIGHT,
     SAID,
     bits,
     grade,
@@ -47,6 +48,11 @@ def ended(value):
     raise Lost(ENDED)
 
 
+def raised(word):
+    """Return a way in which a function raises what it likes."""
+    return lambda value: ("raised", word)
+
+
 WAYS = {  # in which a right value is replied to
     "right": lambda value: ("value", value),
     "none": lambda value: ("nothing", None),
@@ -65,7 +71,7 @@ class Trying:
     opened : gets each of these, with the cells that it has left out
     account : for each opening what it says of the cells
     lost : for each opening the number of the cell that ends it, 0 where none does
-    ways : of WAYS, for each call; the last for all others
+    ways : of WAYS, or what is raised, for each call; the last for all others
     """
 
     used_s = 1.0
@@ -89,7 +95,8 @@ class Trying:
         """Reply."""
         self.calls += 1
         done = sum(each.calls for each in self.opened)
-        return WAYS[self.ways[min(done, len(self.ways)) - 1]](self.right[id(arguments)])
+        way = self.ways[min(done, len(self.ways)) - 1]
+        return WAYS.get(way, raised(way))(self.right[id(arguments)])
 
     def close(self):
         """End."""
@@ -147,6 +154,23 @@ def test_words_of_a_hand_in_are_of_its_first_load_alone():
     assert told == "there is no function `layer`; found: `name_0`"
 
 
+PLACES = {
+    "KeyError 3 99": "KeyError in line 99 of code cell 3",
+    **dict.fromkeys(("KeyError 3 100", "KeyError 4 1", "KeyError 3 0", "KeyError 0 3"), "KeyError"),
+    "KeyError 1 1000": "an exception of its own",
+    "KeyError 3 1 in line 12345 of code cell 7": "an exception of its own",
+    "KeyError": "an exception of its own",
+    "": "an exception of its own",
+}
+
+
+@pytest.mark.parametrize(("word", "said"), PLACES.items())
+def test_a_place_that_there_cannot_be_is_not_told(word, said):
+    record, _ = graded(word, account=[{"cells": 3}])
+    assert record["results"][0]["said"] == f"it raised {said}"
+    assert not [r for r in record["results"][1:] if "line" in r["said"]]
+
+
 def test_behind_two_minutes_of_tests_none_begins(monkeypatch):
     monkeypatch.setattr(
         Trying, "used_s", property(lambda self: 500 + self.calls * (MOST_S / 2 + 1))
@@ -159,113 +183,83 @@ def reply(value, expected=EXPECTED):
     return judge(a_test(expected), "value", np.asarray(value))
 
 
-def test_right_value_is_right_within_rounding():
-    assert reply(EXPECTED)[0]
-    assert reply(EXPECTED * (1 + 1e-9))[0]
-    assert not reply(EXPECTED * (1 + 1e-5))[0]
+TIMES = "each number is the right one times one and the same factor"
+FIRST = "it differs in the first of 7 digits"
+SOME = "some of its rows are right, and others are not"
+OWN = "each row is right but for a factor of its own"
+SHAPE = "its shape is {}; expected (2, 3)"
+OTHER = "a different one, of ndim {}"
+TALL = np.arange(1.0, 17).reshape(8, 2)
+SMALL = EXPECTED * [[1e3], [1e-6]]
+MASK = np.tri(3, dtype=bool)
+WEIGHTS = np.array([[0.1, 0.2, 0.7], [0.5, 0.4, 0.1], [0.3, 0.3, 0.4]])
+SINGLE = "it is right to 5 of 7 digits: is something float32?"
+Q, K = np.random.default_rng(0).standard_normal((2, 9, 40))
+Q32, K32 = Q.astype(np.float32), K.astype(np.float32)
+WORDS = [  # a value, what is said of it, and what is right where it is not EXPECTED
+    (EXPECTED, RIGHT),
+    (EXPECTED * (1 + 1e-9), RIGHT),
+    (EXPECTED * 1.00003, "it differs in the fifth of 7 digits"),
+    (EXPECTED.T, SHAPE.format("(3, 2)")),
+    (EXPECTED[0], SHAPE.format("(3,)")),
+    (EXPECTED.ravel(), SHAPE.format("(6,)")),
+    (np.zeros((2, 7)), SHAPE.format(OTHER.format(2))),
+    (np.zeros([1] * 20), SHAPE.format("a different one, of more than 8 axes")),
+    (np.zeros((0, 1610131033)), SHAPE.format(OTHER.format(2))),
+    (EXPECTED + np.array([0, 40.123, 0]), FIRST),
+    (EXPECTED * [1.04123, 1, 1], "it differs in the second of 7 digits"),
+    (EXPECTED + 0.002, "it differs in the fourth of 7 digits"),
+    (EXPECTED * 1.000003, SINGLE),
+    ((Q32 @ K32.T).astype(float), SINGLE, Q @ K.T),
+    (EXPECTED + 40.123, "each number is off by one and the same amount"),
+    (EXPECTED * 1.04123, TIMES),
+    (-1e-3 * EXPECTED, TIMES),
+    (-1e307 * EXPECTED, TIMES),
+    (EXPECTED[::-1], "the order along one of its axes is reversed"),
+    (EXPECTED.T.reshape(2, 3), "the right numbers are in a different order"),
+    (np.where(EXPECTED == 6, np.nan, EXPECTED), "it holds NaN or infinity"),
+    (EXPECTED + np.inf, "it holds NaN or infinity"),
+    (EXPECTED + 0j, "it returned complex numbers"),
+    # A row is right by its own scale, and one of zeros shows nothing.
+    (EXPECTED * [[1], [3]], "row 0 is right, row 1 is not"),
+    (EXPECTED * [[3], [1]], "row 1 is right, row 0 is not"),
+    (EXPECTED * [[2], [3]], OWN),
+    (SMALL * [[2, 1, 1], [2, 1, 1]], FIRST, SMALL),
+    (SMALL * [[2, 2, 2], [5, 3, 3]], FIRST, SMALL),
+    (SMALL * [[3, 3, 3], [4, 3, 3]], FIRST, SMALL),
+    (EXPECTED * [[0, 0, 0], [9, 1, 1]], FIRST, EXPECTED * [[0], [1]]),
+    (EXPECTED * [[9e-14, 1e-14, 1e-14], [3, 3, 3]], TIMES, EXPECTED * [[1e-14], [1]]),
+    (EXPECTED.T * [[2], [1], [3]], "row 1 is right, rows 0 and 2 are not", EXPECTED.T),
+    (EXPECTED.T * [[2], [0], [3]], OWN, EXPECTED.T * [[1], [0], [1]]),
+    (TALL * ([[1]] * 6 + [[3], [1]]), "rows 0 to 5 are right, row 6 is not", TALL),
+    (TALL * ([[3]] + [[1]] * 5 + [[3], [1]]), "row 7 is right, row 6 is not", TALL),
+    (TALL * ([[3]] + [[1]] * 6 + [[3]]), SOME, TALL),
+    (MASK, RIGHT, MASK),
+    (MASK.astype(float), "it returned numbers where True and False were asked for", MASK),
+    (MASK.T, UPSIDE_DOWN, MASK),
+    (~MASK, "True and False are exchanged in it", MASK),
+    (np.tri(3, k=1), f"{TOO_TRUE}; row 2 is right, rows 0 and 1 are not", MASK),
+    (np.tri(3, k=-1, dtype=bool), TOO_FALSE, MASK),
+    (WEIGHTS.T, "two of its axes have changed places", WEIGHTS),
+    (WEIGHTS**2, "its rows do not sum to 1, as they should", WEIGHTS),
+]
 
 
-TIMES = "each number is the right one times one and the same"
+@pytest.mark.parametrize(("value", "said", "expected"), [(*row, EXPECTED)[:3] for row in WORDS])
+def test_what_is_said_of_a_value(value, said, expected):
+    told, fits = reply(value, expected)
+    assert (told.replace("\N{NO-BREAK SPACE}", " "), fits) == (said, ())
 
 
 def test_known_mistake_fits():
-    assert reply(2 * EXPECTED) == (False, f"{TIMES} factor", ("doubled",))
-
-
-OTHER = "its shape is a different one, of ndim {}; expected (2,\N{NO-BREAK SPACE}3)"
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        (EXPECTED.T, "its shape is (3,\N{NO-BREAK SPACE}2); expected (2,\N{NO-BREAK SPACE}3)"),
-        (EXPECTED[0], "its shape is (3,); expected (2,\N{NO-BREAK SPACE}3)"),
-        (EXPECTED.ravel(), "its shape is (6,); expected (2,\N{NO-BREAK SPACE}3)"),
-        (np.zeros((2, 7)), OTHER.format(2)),
-        (np.zeros([1] * 20), OTHER.replace("ndim {}", "more than 8 axes")),
-        (np.zeros((0, 1610131033)), OTHER.format(2)),
-        (EXPECTED + np.array([0, 40.123, 0]), "it differs in the first of 7 digits"),
-        (EXPECTED * [1.04123, 1, 1], "it differs in the second of 7 digits"),
-        (EXPECTED + 40.123, "each number is off by one and the same amount"),
-        (EXPECTED * 1.04123, f"{TIMES} factor"),
-        (-1e-3 * EXPECTED, f"{TIMES} factor"),
-        (EXPECTED[::-1], "the order along one of its axes is reversed"),
-        (EXPECTED.T.reshape(2, 3), "the right numbers are in a different order"),
-        (EXPECTED * [[1], [3]], "row 0 is right, row 1 is not"),
-        (EXPECTED * [[3], [1]], "row 1 is right, row 0 is not"),
-        (EXPECTED * [[2], [3]], "each row is right but for a factor of its own"),
-        (EXPECTED + 0.002, "it differs in the fourth of 7 digits"),
-        (EXPECTED * 1.00003, "it differs in the fifth of 7 digits"),
-        (EXPECTED * 1.000003, "it is right to 5 of 7 digits: is something float32?"),
-        (-1e307 * EXPECTED, f"{TIMES} factor"),
-        (np.where(EXPECTED == 6, np.nan, EXPECTED), "it holds NaN or infinity"),
-        (EXPECTED + np.inf, "it holds NaN or infinity"),
-        (EXPECTED + 0j, "it returned complex numbers"),
-    ],
-)
-def test_wrong_value_is_told_in_words(value, said):
-    assert reply(value) == (False, said, ())
-
-
-FIRST, SOME = (
-    "it differs in the first of 7 digits",
-    "some of its rows are right, and others are not",
-)
-OWN = "each row is right but for a factor of its own"
-TALL = np.arange(1.0, 17).reshape(8, 2)
-SMALL = EXPECTED * [[1e3], [1e-6]]
-
-
-@pytest.mark.parametrize(
-    ("factors", "expected", "said"),
-    [
-        ([[2, 1, 1], [2, 1, 1]], SMALL, FIRST),
-        ([[2, 2, 2], [5, 3, 3]], SMALL, FIRST),
-        ([[1, 1, 1], [9, 1, 1]], EXPECTED * [[0], [1]], FIRST),
-        ([[9, 1, 1], [3, 3, 3]], EXPECTED * [[1e-14], [1]], f"{TIMES} factor"),
-        ([[3, 3, 3], [4, 3, 3]], SMALL, FIRST),
-        ([[2], [1], [3]], EXPECTED.T, "row 1 is right, rows 0 and 2 are not"),
-        ([[1]] * 6 + [[3], [1]], TALL, "rows 0 to 5 are right, row 6 is not"),
-        ([[3]] + [[1]] * 5 + [[3], [1]], TALL, "row 7 is right, row 6 is not"),
-        ([[3]] + [[1]] * 6 + [[3]], TALL, SOME),
-        ([[2], [1], [3]], EXPECTED.T * [[1], [0], [1]], OWN),
-    ],
-)
-def test_a_row_is_right_by_its_own_scale_and_one_of_zeros_shows_nothing(factors, expected, said):
-    assert reply(expected * factors, expected) == (False, said, ())
-
-
-def test_float32_inside_is_guessed_from_the_digits_that_are_right():
-    rng = np.random.default_rng(0)
-    Q, K = rng.standard_normal((7, 40)), rng.standard_normal((9, 40))
-    in_single = (Q.astype(np.float32) @ K.T.astype(np.float32)).astype(float)
-    _, said, _ = reply(in_single, Q @ K.T)
-    assert said.endswith("is something float32?")
+    assert reply(2 * EXPECTED) == (TIMES, ("doubled",))
 
 
 def test_no_more_digits_are_told_than_are_asked_for():
     task = Task("f", lambda rng: [], (), rtol=1e-3)
     test = HiddenTest(task, Case("a case", ()), EXPECTED, np.negative)
-    said = [judge(test, "value", EXPECTED * (1 + 2 * 10.0**-n))[1] for n in range(5)]
-    assert said[-2:] == ["it differs in the third of 3 digits", "right"]
-
-
-def test_true_and_false_are_asked_for_where_the_answer_is_a_mask():
-    mask = np.tri(3, dtype=bool)
-    assert reply(mask, mask)[0]
-    said = "it returned numbers where True and False were asked for"
-    assert reply(mask.astype(float), mask) == (False, said, ())
-    assert reply(mask.T, mask) == (False, UPSIDE_DOWN, ())
-    assert reply(~mask, mask) == (False, "True and False are exchanged in it", ())
-    last = "; row 2 is right, rows 0 and 1 are not"
-    assert reply(np.tri(3, k=1), mask) == (False, TOO_TRUE + last, ())
-    assert reply(np.tri(3, k=-1, dtype=bool), mask) == (False, TOO_FALSE, ())
-
-
-def test_shares_that_do_not_sum_to_1_and_axes_of_one_length_are_told():
-    weights = np.array([[0.1, 0.2, 0.7], [0.5, 0.4, 0.1], [0.3, 0.3, 0.4]])
-    assert reply(weights.T, weights)[1] == "two of its axes have changed places"
-    assert reply(weights**2, weights)[1] == "its rows do not sum to 1, as they should"
+    said = [judge(test, "value", EXPECTED * (1 + 2 * 10.0**-n))[0] for n in range(5)]
+    assert said[-2:] == ["it differs in the third of 3 digits", RIGHT]
 
 
 LOSSES = {  # values in four tests, by factors; points for the first three; what is named and kept
@@ -311,8 +305,7 @@ def test_a_mistake_that_raises_explains_an_error_but_not_errors_alone():
 
 @pytest.mark.parametrize(("name", "said"), [("ValueError", "ValueError"), ("Q_was_1", "an exc")])
 def test_only_known_exceptions_are_named(name, said):
-    right, words, _ = judge(a_test(EXPECTED), "raised", name)
-    assert not right
+    words, _ = judge(a_test(EXPECTED), "raised", name)
     assert words.startswith(f"it raised {said}")
 
 
@@ -349,13 +342,12 @@ def hostile(rng):
 
 @pytest.mark.parametrize("value", [np.longdouble("1e4000"), -1.7e308, 1.7e308 + 1.7e308j, -0.0])
 def test_a_value_of_any_size_is_wrong_without_a_warning_on_the_terminal(value):
-    right, _, _ = reply(np.full(EXPECTED.shape, value), EXPECTED * 1e306)
-    assert not right
+    assert reply(np.full(EXPECTED.shape, value), EXPECTED * 1e306)[0] != RIGHT
 
 
 def test_no_reply_says_what_is_not_counted():
     rng, test = np.random.default_rng(0), a_test(EXPECTED)
-    heard = {judge(test, *hostile(rng))[1] for _ in range(6_000)}
+    heard = {judge(test, *hostile(rng))[0] for _ in range(6_000)}
     assert outcomes(test) - heard == {NUMBERS}  # EXPECTED is no mask
     assert heard <= outcomes(test)
 

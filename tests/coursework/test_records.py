@@ -11,17 +11,8 @@ import pytest
 from coursework.__main__ import main
 from coursework.grader import records
 from coursework.grader.entries import record_of
-from coursework.grader.records import (
-    ALONE,
-    Damaged,
-    Journal,
-    put,
-    read_batch,
-    read_record,
-)
+from coursework.grader.records import Damaged, Journal, put, read_batch, read_record
 from tests.coursework.classes import (
-    ENDLESS,
-    MOST_S,
     NAME,
     ROOT,
     command,
@@ -56,15 +47,15 @@ def test_a_hand_in_that_took_the_grader_down_twice_is_skipped_and_its_neighbour_
     hand_in(folder, "innocent", more=slow(6))
     given = ["grade", NAME, str(folder), *seed(1), "--seconds", "60", "--out", str(out)]
 
-    def notes(how=""):
-        running = subprocess.run(["grep", "-rl", how, out / "underway"], capture_output=True)
-        return len(running.stdout.splitlines())
+    def begun(how):
+        path = out / "records" / "underway"
+        return path.read_text().count(how) if path.exists() else 0
 
     def both_begun():
-        return notes() == 2 and len(list(out.glob("records/*.json"))) == 1
+        return begun("beside") == 3 and len(list(out.glob("records/*.json"))) == 1
 
-    kill_when(command(*given), both_begun, "the notes of two files, and Anna's record")
-    kill_when(command(*given), lambda: notes(ALONE) == 1, "the note of a file alone")
+    kill_when(command(*given), both_begun, "the notes of three files, and Anna's record")
+    kill_when(command(*given), lambda: begun("alone") == 1, "the note of a file alone")
     assert main(given) == 0
     assert grades(out) == {"anna": 10, "guilty": 0, "innocent": 10}
     assert "Not graded: the grader went down twice over this file" in table(out)["guilty"]["notes"]
@@ -73,42 +64,45 @@ def test_a_hand_in_that_took_the_grader_down_twice_is_skipped_and_its_neighbour_
     assert grades(out)["guilty"] == 0
     assert main([*given, "--only", "guilty"]) == 0
     assert grades(out) == {"anna": 10, "guilty": 10, "innocent": 10}
-    assert notes() == 0
+    assert begun("") == 1, "an empty file"
 
 
-def test_a_note_outlives_its_grader_and_is_taken_for_none_while_another_is_at_it(tmp_path):
-    notes, done = tmp_path / "underway", tmp_path / "records"
+def journal_of_one_that_went_down(records, key, alone):
+    """Begin a hand-in in a process of its own, and kill it there."""
     code = (
         "import os, sys; from pathlib import Path; from coursework.grader.records import Journal\n"
-        "with Journal(Path(sys.argv[1]), Path()).note('k', 'beside others'):\n"
-        "    print(flush=True); sys.stdin.read()"
+        "Journal(Path(sys.argv[1])).note(sys.argv[2], bool(sys.argv[3])); os.kill(os.getpid(), 9)"
     )
-    line = [sys.executable, "-c", code, str(notes)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(line, cwd=ROOT, **pipes) as run:
-        run.stdout.readline()
-        assert Journal(notes, done).left == {}
-        run.kill()
-    assert Journal(notes, done).left == {"k": "beside others"}
-    done.mkdir()
-    (done / "k.json").touch()
-    assert Journal(notes, done).left == {}
-    assert not (notes / "k").exists(), "its record is there"
+    line = [sys.executable, "-c", code, str(records), key, "alone" * alone]
+    assert subprocess.run(line, cwd=ROOT).returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, *records.FORESEEN])
-def test_an_error_that_no_hand_in_is_to_blame_for_leaves_no_note(tmp_path, error):
-    journal = Journal(tmp_path, tmp_path / "records")
-    begin(journal, error)
-    assert not (tmp_path / "k").exists()
-    begin(journal, ZeroDivisionError)
-    assert Journal(tmp_path, tmp_path / "records").left == {"k": ALONE}
+def test_what_a_grader_that_went_down_had_begun_is_known_until_there_is_a_record(tmp_path):
+    for key, alone in (("one", False), ("two", False), ("two", True)):
+        journal_of_one_that_went_down(tmp_path, key, alone)
+    with Journal(tmp_path) as journal:
+        assert journal.left == {"one": False, "two": True}
+        with pytest.raises(BlockingIOError, match=r"another grader is at work in .*--out"):
+            Journal(tmp_path)
+        (tmp_path / "one.json").touch()
+        journal.note("three", alone=False)
+    with Journal(tmp_path) as journal:
+        assert journal.left == {"two": True}, "ended in good order"
 
 
-def begin(journal, error):
-    """Note a file, and let an error come in between."""
-    with pytest.raises(error), journal.note("k", ALONE):
+def begin(folder, error):
+    """Begin a hand-in, and let an error come."""
+    with Journal(folder) as journal:
+        journal.note("key", alone=True)
         raise error
+
+
+@pytest.mark.parametrize("error", [*records.FORESEEN, ZeroDivisionError])
+def test_an_error_that_no_hand_in_is_to_blame_for_leaves_no_note(tmp_path, error):
+    with pytest.raises(error):
+        begin(tmp_path, error)
+    with Journal(tmp_path) as journal:
+        assert bool(journal.left) == (error is ZeroDivisionError)
 
 
 @pytest.mark.parametrize("left", ["", "{", "[1]", '{"problem": ""}', "null"])
@@ -182,30 +176,12 @@ def test_a_full_disk_keeps_the_old_results_and_the_batch_goes_on_elsewhere(folde
     assert grades(out) == {"anna": 10, "ben": 0, "cem": 10}
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("bubblewrap")
-def test_two_graders_on_one_folder_both_end_and_agree(folder, out, seed):
-    for i in range(4):
-        hand_in(folder, f"student {i}", more=slow(1))
-    line = command("grade", NAME, folder, *seed(1), "--out", out)
-    runs = [subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE) for _ in range(2)]
-    for run in runs:
-        _, said = run.communicate(timeout=MOST_S)
-        assert run.returncode == 0, said
-    assert sum(grades(out).values()) == 60
-    assert not list(out.rglob("*.part"))
-    assert not (out / "underway").exists()
-
-
-@pytest.mark.usefixtures("bubblewrap")
-def test_a_grader_that_is_asked_to_end_stops_as_after_ctrl_c(folder, out, seed):
-    for i in range(3):  # two are graded at a time: the batch is not at its end before the signal
-        hand_in(folder, f"student {i}", more=ENDLESS)
-    line = command("grade", NAME, folder, *seed(1), "--out", out)
-    with subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE, text=True) as run:
-        wait_until(lambda: list(out.glob("underway/*")), "the note of a file")
-        run.terminate()
-        said = run.stderr.read()
-    assert run.returncode == 130
-    assert "The same command goes on from here" in said
-    assert not list(out.glob("underway/*"))
+def test_a_second_grader_on_one_folder_is_told_to_wait_and_changes_nothing(
+    folder, out, seed, capsys
+):
+    (out / "records").mkdir(parents=True)
+    with Journal(out / "records"):
+        assert main(["grade", NAME, str(folder), *seed(1), "--out", str(out)]) == 1
+    assert f"another grader is at work in {out}: wait for its end" in capsys.readouterr().err
+    assert [path.name for path in files(out)] == ["underway"]

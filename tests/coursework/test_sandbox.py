@@ -462,6 +462,14 @@ while True:
     except Exception:
         pass
 """
+FOLDERS = """
+%mkdir -p data
+!mkdir more
+import os
+
+def f():
+    return 3 * (os.path.isdir("data") and os.path.isdir("more"))
+"""
 REMARKED = {  # a cell that defines f, what is remarked, handed out
     "stubs below": (
         "\n\n".join(f"def f():\n    {body}" for body in ("pass", "return 3", *STUBS)),
@@ -472,6 +480,7 @@ REMARKED = {  # a cell that defines f, what is remarked, handed out
         ["package: jaxtyping", "package: numba", "package: torch"],
     ),
     "a magic and an error": (MAGIC, ["magic: ", "raised: line 6: ZeroDivisionError: division by"]),
+    "folders of the shell": (FOLDERS, ["magic: "]),
     "handed out": (MAGIC, [], [MAGIC]),
     "without end": (ENDLESS, ["raised: line"]),
 }

@@ -195,11 +195,11 @@ STAGES = {
 def _chosen(rivals, texts):
     """Return the rivals with one of some texts in their names, or else in their folders'."""
     texts = [text.casefold() for text in texts]
-    for name_of in (last_part, str):
-        found = [h for h in rivals if any(text in name_of(h.name).casefold() for text in texts)]
-        if len(found) == 1:
-            break
-    return found
+    by_name, by_place = (
+        [h for h in rivals if any(text in name_of(h.name).casefold() for text in texts)]
+        for name_of in (last_part, str)
+    )
+    return by_name or by_place
 
 
 def _questions(handins):

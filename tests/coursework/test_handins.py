@@ -242,6 +242,7 @@ def test_a_pattern_of_many_parts_is_as_fast_with_every_name():
     assert not pattern.fullmatch("_" * 248 + ".IPYNB")
     found = pattern.fullmatch("a__b_c_d_e_.ipynb.ipynb")
     assert found.groupdict() == {"name": "_b", "id": "c", "attempt": "d"}
+    assert not pattern_of("*_{name}.ipynb").fullmatch("a/b_c.ipynb"), "a folder"
     found = pattern_of("{file}-{name}-{id}").fullmatch("a/b-c-d-e")
     assert found.groupdict() == {"file": "a/b-c", "name": "d", "id": "e"}
 

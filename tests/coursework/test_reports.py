@@ -259,6 +259,15 @@ def test_points_by_hand_for_a_known_mistake_reach_everyone_who_made_it(tmp_path)
     assert [row["points"] for row in rows] == [2, 0, 2]
 
 
+def test_items_say_of_each_test_how_many_solved_it_and_which_mistakes_were_made(tmp_path):
+    right, mistake = result_of("right", 3), TASK.mistakes[0].name
+    report(tmp_path, *map(record_of, (right, right, result_of("x"), MADE)))
+    with (tmp_path / "items.csv").open(encoding="utf-8-sig", newline="") as file:
+        [item] = csv.DictReader(file)
+    expected = {"points": "3", "solved": "2", "of": "4", "mistakes": f"{mistake} 1"}
+    assert expected.items() <= item.items()
+
+
 def test_who_came_late_is_in_the_table_where_anybody_did(tmp_path):
     record = record_of(result_of())
     assert "late" not in report(tmp_path, record)[0]

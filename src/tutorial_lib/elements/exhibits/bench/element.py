@@ -148,16 +148,18 @@ def _units(count):
 def _bars(row):
     """Draw a bar for each product, up or down from 0, with what moves it."""
     axis = "".join(f"<span>{n}</span>" for n in (_EDGE, 0, f"−{_EDGE}"))
-    bars = "".join(map(_bar, row.words, row.products))
+    chosen = [row.slope and i == 0 for i in range(len(row.words))]
+    bars = "".join(map(_bar, row.words, row.products, chosen))
     title = f'<p class="tl-title">{row.title}</p>'
     return f'{title}<div class="tl-bars"><div class="tl-axis">{axis}</div>{bars}</div>'
 
 
-def _bar(word, count):
+def _bar(word, count, chosen):
     height = 50 * abs(count) * np.log(2) / _EDGE
     top = 50 - height * (count > 0)
     bar = f'<i style="top:{top:.2f}%;height:{height:.2f}%"></i>'
-    lane = f'<div class="tl-lane"{" data-minus" * (count < 0)}>{bar}</div>'
+    marks = " data-minus" * (count < 0) + " data-by" * chosen
+    lane = f'<div class="tl-lane"{marks}>{bar}</div>'
     label = f"q · k of {word}, as a number"
     hide = f'<label><input type="checkbox" aria-label="hide {word}">hide</label>'
     served = f'<div class="tl-lists" {HIDDEN}>{_field(label, _units(count))}{hide}</div>'
@@ -225,7 +227,7 @@ def _curve(row):
         f'<svg class="tl-curve" viewBox="-32 -90 240 112" {said}>{texts}'
         '<path d="M0 0h160M0-60h-4M80 0v4M160 0v4"/>'
         '<path data-part="curve" d="M0 0Q80-120 160 0"/>'
-        f'<path data-part="drop" d="M{x} 0V{y}H0"/><path data-part="trail" d=""/>'
+        f'<path data-part="drop" d="M{x} 0V{y}H0"/><path data-part="trail" d="M{x} {y}h0"/>'
         f'<circle r="5" transform="translate({x} {y})"/></svg>'
     )
 

@@ -67,12 +67,13 @@ def query_plane(*, weights=True):
     says = _says(heads[0], weights)
     shown = "".join(map(_asker, heads)) if weights else _products(heads[0])
     mixed = f"\n{_triangle(heads)}" if weights else ""
+    more = ' data-heads="1"' * weights
     body = [
         ask(_QUESTION if weights else _ASKED_OF_PRODUCTS),
         band(_HOW_TO if weights else _DRAG),
         f'<div class="tl-sheet" {_given(len(heads))}>',
         f"<div>{_arrows(heads[0])}\n{_fields()}</div>",
-        f'<div><div class="tl-askers">{shown}</div>{mixed}</div>',
+        f'<div><div class="tl-askers"{more}>{shown}</div>{mixed}</div>',
         "</div>",
         button_row(["Second head", "Reset"] if weights else ["Reset"]),
         _numbers(heads, weights),

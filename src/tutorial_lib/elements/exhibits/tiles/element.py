@@ -127,24 +127,35 @@ def _grid(owners):
     """Draw the scores, query down and key across, hidden ones empty."""
     scores = np.rint(_record().scores[0] / np.log(2)).astype(int)
     T = len(_WORDS)
-    held = [f"rank {t * owners // T}" if owners > 1 else f"{t}" for t in range(T)]
-    names = list(zip(_WORDS, held, strict=True))
-    keys = [f'<th scope="col">{word}<small>{at}</small></th>' for word, at in names]
+    homes = [t * owners // T for t in range(T)] if owners > 1 else range(T)
+    where, held = ("at ", "rank ") if owners > 1 else ("", "")
+    keys, names = (
+        [f"{word}<small>{name}{i}</small></th>" for word, i in zip(_WORDS, homes, strict=True)]
+        for name in (where, held)
+    )
+    keys = [f'<th scope="col">{key}' for key in keys]
     rows = [
-        f'<tr><th scope="row">{word}<small>{at}</small></th>'
+        f'<tr><th scope="row">{name}'
         + "".join(
-            f"<td{_fate(t, s, owners)}><b>{_fraction(n)}</b></td>"
+            f"<td{_edges(t, s, owners)}{_fate(t, s, owners)}><b>{_fraction(n)}</b></td>"
             if s <= t
-            else f"<td data-out{_fate(t, s, owners)}></td>"
+            else f"<td data-out{_edges(t, s, owners)}{_fate(t, s, owners)}></td>"
             for s, n in enumerate(scores[t])
         )
         + "</tr>"
-        for t, (word, at) in enumerate(names)
+        for t, name in enumerate(names)
     ]
     head = f"<thead><tr><td></td>{''.join(keys)}</tr></thead>"
     caption = "<caption>query ↓ &nbsp; key →</caption>"
     body = "\n".join(rows)
     return f'<table class="tl-scores">{caption}{head}\n<tbody>{body}</tbody></table>'
+
+
+def _edges(t, s, owners):
+    """Say of a pair whether its tile begins there."""
+    size = len(_WORDS) // owners if owners > 1 else _SIZE
+    starts = {name: at and at % size == 0 for name, at in (("top", t), ("left", s))}
+    return "".join(f" data-{name}" for name, start in starts.items() if start)
 
 
 def _fate(t, s, owners):

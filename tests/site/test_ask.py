@@ -7,9 +7,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.browsing import LOOKS, PHONE, SET
+from tests.site.browsing import SET
 from tutorial_lib import Params
 from tutorial_lib.attention import softmax
 from tutorial_lib.elements.exhibits import ask_model
@@ -368,51 +367,6 @@ def test_worked_by_keys_alone(shown):
     assert shown.evaluate(READ)["sentence"][:3] == ["<bos>", "the", "the"]
 
 
-LINKS = {
-    "ask=3": "“3” is no ask of this page; expected 0.",
-    "ask=0&text=the+dgos": "'dgos' is no word of this text; near it: ",
-    "ask=0&text=": "The sentence has no word; expected 1 to 63.",
-    "ask=0&text=the&query=2": "query is “2”; expected a position from 0 to 1.",
-    "ask=0&query=-1": "query is “-1”; expected a position from 0 to 6.",
-    "ask=0&silenced=2.0": "there is no head “2.0”; expected 0.0 to 1.3.",
-    "ask=0&word=cow,": "word is “cow,”; expected a word of the model.",
-    "ask=0&minus=x": "minus is “x”; expected a word of the model.",
-    "ask=0&head=1": "“head” cannot be set; expected one of text, query, silenced, word, minus.",
-}
-
-
-def test_link_carries_the_state_and_one_that_cannot_be_changes_nothing(shown):
-    page = shown.page
-    address = "#ask=0&text=the+dogs+that+bark&query=3&silenced=1.2%2C0.1&word=bark&minus=barks"
-    page.evaluate(SET, address)
-    page.get_by_text("Next after “that”").first.wait_for()
-    state = {"query": 3, "silenced": ["1.2", "0.1"], "word": "bark", "minus": "barks"}
-    agrees(shown, "the dogs that bark", **state)
-    link = shown.get_by_role("link", name="Link to this sentence")
-    assert link.get_attribute("href") == address
-    for strange, words in LINKS.items():
-        page.evaluate(SET, f"#{strange}")
-        page.get_by_text(f"The link does not fit: {words}").wait_for()
-        agrees(shown, "the dogs that bark", **state)
-    shown.evaluate("(ask) => ask.recall('text=the+cats')")
-    assert shown.evaluate(READ)["sentence"] == ["<bos>", "the", "dogs", "that", "bark"]  # linked
-
-
-@pytest.mark.long
-def test_page_is_told_of_changes_and_puts_them_back_in_silence(shown):
-    page = shown.page
-    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
-    shown.locator(".tl-word").nth(3).click()
-    assert page.evaluate("() => told") == [{"state": "query=3", "done": 0, "of": 0}]
-    words = said(shown)
-    for nonsense in (None, 7, {}, "query=70", "text=xyz"):
-        assert shown.evaluate("(ask, state) => ask.recall(state)", nonsense) is False
-        agrees(shown, BEGINS, query=3)
-    assert shown.evaluate("(ask) => ask.recall('text=the+dogs')") is True
-    agrees(shown, "the dogs")
-    assert said(shown) == words
-
-
 @pytest.mark.long
 def test_letters_need_no_blanks(show):
     model = TinyModel.of(checkpoint("copying"))
@@ -431,19 +385,6 @@ def test_without_its_weights_it_stays_as_python_drew_it(show):
     assert shown.locator(":is(button, input, select):visible").count() == 0
     assert shown.locator(".tl-how:visible").count() == 0
     assert shown.get_by_text("head 1.2", exact=True).is_visible()
-
-
-@pytest.mark.parametrize(("appearance", "width"), LOOKS)
-def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
-    page = show(element(), mode=appearance, width=width)
-    shown = page.locator("tl-ask")
-    for _ in range(2):
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-        found = Axe().run(page).response["violations"]
-        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
-        shown.locator(".tl-word").nth(2).click()
-        shown.get_by_role("button", name="silence head 1.2").click()
-        shown.locator("summary").first.click()
 
 
 @pytest.mark.parametrize("width", [360, 500, 660])
@@ -465,17 +406,6 @@ def test_the_longest_word_takes_one_line_among_the_next_ones(show, width):
       return words.getBoundingClientRect().right <= th.getBoundingClientRect().right;
     }"""
     assert row.locator("th").evaluate(reaches)
-
-
-@pytest.mark.long
-def test_targets_are_large_for_a_finger(show):
-    page = show(element(), **PHONE)
-    shown = page.locator("tl-ask")
-    shown.locator("summary").first.tap()
-    shown.get_by_role("button", name="they", exact=True).tap()
-    agrees(shown, f"{BEGINS} they")
-    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
-    assert shown.locator("button, input, select, .tl-word").evaluate_all(sizes) >= 44
 
 
 def test_site_has_the_weights_that_an_exhibit_names_as_a_script(site_dir):

@@ -5,11 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from tests.sampling import long
-from tests.site.browsing import LOOKS, PHONE, draw_finger, said
-from tools.chapters import FOLDER, pages
+from tests.site.browsing import PHONE, draw_finger, said
 from tutorial_lib import attention_weights
 from tutorial_lib.elements.exhibits import softmax_bench
 from tutorial_lib.gradients import softmax_backward
@@ -194,16 +192,6 @@ def bench(show):
 def sloped(show):
     """The bench with slopes."""
     return show(softmax_bench(slope=True).html).locator("tl-bench")
-
-
-@pytest.mark.parametrize("call", ["softmax_bench()", *long("softmax_bench(slope=True)")])
-def test_page_that_shows_the_bench_weighs_with_it(open_page, call):
-    [name] = [p.name for p in pages() if call in p.path.read_text(encoding="utf-8")]
-    page = open_page(f"{FOLDER}{name}.html#bench=0&dogs=ln2&that=-ln2&divide=1")
-    page.get_by_text("The weights are dogs 4/7, that 1/7, bark 2/7; ").first.wait_for()
-    state = FIRST | {"products": UNIT * np.array([1, -1, 0]), "divide": 1.0}
-    agrees(page.locator("tl-bench"), state, slope="slope" in call)
-    assert page.problems == []
 
 
 @pytest.mark.parametrize("count", [5, *long(60)])
@@ -407,107 +395,3 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
     targets = bench.locator("button, [type=text], [type=range], label, .tl-lane, .tl-row a")
     assert targets.evaluate_all(sizes) >= 44
-
-
-def test_link_carries_the_state_and_one_that_cannot_be_changes_nothing(bench):
-    write(bench, FIELDS[0], "1000")
-    write(bench, FIELDS[1], "-3 ln 2")
-    write(bench, DIVISOR, "4")
-    bench.get_by_label("hide that").check()
-    bench.get_by_label("hide bark").check()
-    bench.get_by_role("button", name="Subtract the largest score").click()
-    link = bench.get_by_role("link", name="Link to this bench").get_attribute("href")
-    assert link == "#bench=0&dogs=1000&that=-3+ln+2&divide=4&hide=that+bark&largest=away"
-    state = {"products": np.array([1000, -3 * UNIT, 0]), "divide": 4.0, "away": True, "by": 0}
-    state["hidden"] = np.array([False, True, True])
-    bench.get_by_role("button", name="Reset").click()
-    assert said(bench) == "The bench is as it was."
-    agrees(bench, FIRST)
-    bench.page.evaluate(SET, link)
-    agrees(bench, state)
-    for strange, words in LINKS.items():
-        bench.page.evaluate(SET, f"#{strange}")
-        assert said(bench) == f"The link does not fit: {words} Nothing has changed."
-        agrees(bench, state)
-
-
-KEYS = "dogs, that, bark, divide, hide, largest"
-LINKS = {
-    "bench=5": "“5” is no bench of this page; expected 0.",
-    "bench=0&dogs=x": "dogs is “x”; expected a number from −1000 to 1000, such as 0.5 or 2 ln 2.",
-    "bench=0&divide=17": "divide is “17”; expected a number from 1 to 16.",
-    "bench=0&hide=dogs+cats": "hide is “dogs cats”; expected some of dogs, that, bark, "
-    "with spaces between.",
-    "bench=0&largest=gone": "largest is “gone”; expected away.",
-    "bench=0&by=that": f"“by” cannot be set; expected one of {KEYS}.",
-    "bench=0&toString=1": f"“toString” cannot be set; expected one of {KEYS}.",
-}
-
-
-@pytest.mark.long
-def test_page_is_told_of_changes_and_puts_them_back_in_silence(sloped):
-    page = sloped.page
-    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
-    write(sloped, FIELDS[1], "1/2")
-    told = page.evaluate("() => told")
-    assert told == [{"state": "that=0.5&by=that", "done": 0, "of": 0}]
-    sloped.get_by_role("button", name="Reset").click()
-    words = said(sloped)
-    recalled = "(bench, state) => bench.recall(state)"
-    for nonsense in (None, 7, {}, "that=many", "by=cats", "divide=-1"):
-        assert sloped.evaluate(recalled, nonsense) is False
-        agrees(sloped, FIRST, slope=True)
-    assert sloped.evaluate(recalled, told[0]["state"]) is True
-    agrees(sloped, FIRST | {"products": np.array([2 * UNIT, 0.5, 0]), "by": 1}, slope=True)
-    assert said(sloped) == words
-    assert len(page.evaluate("() => told")) == 2
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("slope", [False, True])
-def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, slope):
-    html = softmax_bench(slope=slope).html
-    awake = show(html).locator("tl-bench").evaluate(READ)
-    static = show(html, java_script_enabled=False).locator("tl-bench")
-    assert static.locator(":is(button, input):visible").count() == 0
-    bars = static.locator(".tl-lane > i").evaluate_all("(all) => all.map((i) => i.style.cssText)")
-    for style, lane in zip(bars, awake["lanes"], strict=True):
-        top, height = map(float, re.findall(r"[\d.]+", style))
-        assert (top, height) == pytest.approx((lane["top"], lane["height"]), abs=0.006)
-    assert static.locator(".tl-lane + span").all_text_contents() == awake["fields"][:3]
-    static.locator("summary").click()
-    for name in ("lines", "rows"):
-        table = static.locator("tbody").nth(("lines", "rows").index(name))
-        assert (
-            table.locator("tr").evaluate_all(
-                "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
-            )
-            == awake[name]
-        )
-    assert static.locator(".tl-two b").all_text_contents() == awake["two"]
-    assert static.locator(".tl-numbers > p").text_content() == awake["state"]
-
-
-@pytest.mark.parametrize(("appearance", "width"), LOOKS)
-def test_nothing_sticks_out_is_too_small_or_found_by_axe(show, appearance, width):
-    page = show(softmax_bench(slope=True).html, mode=appearance, width=width)
-    bench = page.locator("tl-bench")
-    sizes = "(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))"
-    for text in ("ln 2", "1000"):
-        write(bench, FIELDS[0], text)
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-        found = Axe().run(page).response["violations"]
-        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
-        bench.locator("summary").click()
-    texts = bench.locator(":is(p, span, b, th, td, button, input, label, summary):visible")
-    assert min(texts.evaluate_all(sizes)) >= 11
-    bench.locator("summary").click()
-    held, whole = bench.locator(".tl-numbers").evaluate("(e) => [e.clientWidth, e.scrollWidth]")
-    assert whole <= held  # nothing scrolls sideways without a sign
-
-
-@pytest.mark.long
-def test_no_link_where_the_address_is_not_the_pages_own(show):
-    page = show('<div class="jp-Notebook">', softmax_bench().html, "</div>")
-    assert page.get_by_role("link").count() == 0
-    assert page.locator("tl-bench[data-lm-suppress-shortcuts]").count() == 1

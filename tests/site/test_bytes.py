@@ -6,11 +6,9 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from tests.sampling import long
-from tests.site.browsing import LOOKS, PHONE, SET, said
-from tools.chapters import pages
+from tests.site.browsing import PHONE, SET, said
 from tutorial_lib.counting import cache_entries, model_cache_bytes
 from tutorial_lib.elements.exhibits import byte_calculator
 from tutorial_lib.records import facts
@@ -27,7 +25,6 @@ DRAWN = """(b) => ({
   named: parseFloat(b.querySelector(".tl-weighed").style.top),
   dot: ["left", "top"].map((side) => parseFloat(b.querySelector(".tl-dot").style[side])),
 })"""
-ALL = "(b) => [b.querySelector('.tl-plot').outerHTML, b.querySelector('.tl-sums').outerHTML]"
 
 
 def random_states(count):
@@ -279,57 +276,6 @@ def test_what_is_no_number_is_refused_in_words_and_the_state_stays(calculator):
     agrees(calculator, state | {"layers": 1000, "heads": 1000})
 
 
-STRANGE = {
-    "bytes=5": "“5” is no bytes of this page; expected 0.",
-    "bytes=0&model=GPT-9": "model is “GPT-9”; expected GPT-2 small, ",
-    "bytes=0&tokens=two": "tokens is “two”, which is no number; expected a whole number from 1 to",
-    "bytes=0&users=7&tokens=": "tokens is “”, which is no number; expected a whole number",
-    "bytes=0&bits=12": "bits per cached entry is “12”; expected 32, 16, 8, 4.",
-    "bytes=0&T=12": "“T” cannot be set; expected one of model, tokens, users, bits, weights",
-}
-
-
-def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(calculator):
-    write(calculator, "users", "3")
-    before = calculator.evaluate(ALL)
-    for strange, words in STRANGE.items():
-        calculator.page.evaluate(SET, f"#{strange}")
-        calculator.page.get_by_text(f"The link does not fit: {words}").wait_for()
-        assert said(calculator).endswith(" Nothing has changed.")
-        assert calculator.evaluate(ALL) == before, strange
-        assert calculator.get_by_role("link").get_attribute("href") == "#bytes=0&users=3"
-
-
-@pytest.mark.long
-def test_page_is_told_of_changes_and_puts_them_back_in_silence(calculator):
-    page = calculator.page
-    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
-    write(calculator, "users", "8")
-    told = page.evaluate("() => told")
-    assert told == [{"state": "users=8", "done": 0, "of": 0}]
-    calculator.get_by_role("button", name="Reset").click()
-    words = said(calculator)
-    recalled = "(b, state) => b.recall(state)"
-    for nonsense in (None, 7, {}, "users=none", "model=Z", "cell=X.0.0.0"):
-        assert calculator.evaluate(recalled, nonsense) is False
-        agrees(calculator, FIRST)
-    assert calculator.evaluate(recalled, told[0]["state"]) is True
-    agrees(calculator, FIRST | {"users": 8})
-    assert said(calculator) == words
-    assert len(page.evaluate("() => told")) == 2
-
-
-@pytest.mark.long
-def test_script_finds_the_picture_and_the_sums_as_they_stand_without_it(show, calculator):
-    awake = calculator.evaluate(ALL)
-    page = show(byte_calculator().html, java_script_enabled=False)
-    static = page.locator("tl-bytes")
-    assert static.evaluate(ALL) == awake
-    assert static.locator("select:visible, input:visible, button:visible").count() == 0
-    static.locator("summary").click()
-    assert static.get_by_role("row", name="DeepSeek-V3").get_by_text("70,272 bytes").is_visible()
-
-
 @pytest.mark.long
 def test_worked_by_touch_and_its_targets_are_large(show):
     page = show(byte_calculator().html, **PHONE)
@@ -341,47 +287,3 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     agrees(calculator, FIRST | {"users": 32})
     sizes = "(all) => Math.min(...all.map((e) => e.offsetHeight))"
     assert calculator.locator("button, select, input:visible").evaluate_all(sizes) >= 44
-
-
-@pytest.mark.parametrize(("appearance", "width"), LOOKS)
-def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
-    page = show(byte_calculator().html, mode=appearance, width=width)
-    calculator = page.locator("tl-bytes")
-    for _ in range(2):
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-        found = Axe().run(page).response["violations"]
-        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
-        field(calculator, "model").select_option("my own")
-        write(calculator, "KV heads", "none")
-        calculator.locator("summary").click()
-    texts = calculator.locator(":is(span, b, i, th, td, p):visible")
-    smallest = "(all) => Math.min(...all.map((e) => parseFloat(getComputedStyle(e).fontSize)))"
-    assert texts.evaluate_all(smallest) >= 11
-
-
-@pytest.mark.long
-def test_no_link_where_the_address_is_not_the_pages_own(show):
-    page = show('<div class="jp-Notebook">', byte_calculator().html, "</div>")
-    assert page.get_by_role("link").count() == 0
-    assert page.locator("tl-bytes[data-lm-suppress-shortcuts]").count() == 1
-
-
-def home():
-    """The page that shows the calculator."""
-    names = [page.name for page in pages() if "byte_calculator()" in page.path.read_text()]
-    assert names, "No chapter shows byte_calculator()."
-    return f"notebooks/{names[0]}.html"
-
-
-def test_chapter_shows_it_follows_a_link_and_keeps_what_was_chosen(open_page):
-    page = open_page(f"{home()}{address(FIRST | {'tokens': 32768, 'users': 8})}")
-    calculator = page.locator("tl-bytes")
-    page.get_by_text("The cache of 8 users at 32,768 tokens is 137").wait_for()
-    agrees(calculator, FIRST | {"tokens": 32768, "users": 8})
-    write(calculator, "users", "16")
-    page.evaluate("() => history.replaceState(null, '', location.pathname)")
-    page.reload()
-    calculator.scroll_into_view_if_needed()
-    page.wait_for_function("() => document.querySelector('[data-key=users]').value == '16'")
-    agrees(calculator, FIRST | {"tokens": 32768, "users": 16})
-    assert page.problems == []

@@ -4,11 +4,9 @@ import re
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from tests.sampling import long
-from tests.site.browsing import LOOKS, PHONE, SET, said
-from tools.chapters import FOLDER, pages
+from tests.site.browsing import PHONE, SET, said
 from tutorial_lib import attention_scores
 from tutorial_lib.elements.exhibits import rotation_clock
 from tutorial_lib.variants.positions import rope_frequencies, rotate
@@ -134,15 +132,6 @@ def write(clock, name, text):
 def clock(show):
     """The clock on a page of its own."""
     return show(rotation_clock().html).locator("tl-clock")
-
-
-def test_the_page_that_shows_the_clock_moves_it(open_page):
-    [name] = [p.name for p in pages() if "rotation_clock()" in p.path.read_text(encoding="utf-8")]
-    page = open_page(f"{FOLDER}{name}.html#clock=0&m=12&n=6")
-    clock = page.locator("tl-clock")
-    page.get_by_text("Query at 12, key at 6, distance 6: the score is").first.wait_for()
-    agrees(clock, **FIRST | {"m": 12, "n": 6})
-    assert page.problems == []
 
 
 @pytest.mark.parametrize("count", [5, *long(60)])
@@ -309,112 +298,4 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     assert clock.locator("button, input, .tl-pair").evaluate_all(sizes) >= 44
 
 
-def test_link_carries_the_state_and_brings_it_back(clock):
-    write(clock, QUERY_FIELD, "70")
-    clock.locator(".tl-pair").nth(1).click()
-    write(clock, "frequency of the pair", "1/4")
-    link = clock.get_by_role("link", name="Link to this clock").get_attribute("href")
-    assert link == "#clock=0&m=70&pair=1&frequency.1=0.25"
-    clock.get_by_role("button", name="Reset").click()
-    assert said(clock) == "The clock is as it was."
-    agrees(clock, **FIRST)
-    clock.page.evaluate(SET, link)
-    clock.page.get_by_text("Query at 70, key at 4, distance 66: the score is").first.wait_for()
-    frequencies = np.where(np.arange(4) == 1, 0.25, FREQUENCIES)
-    agrees(clock, m=70, n=4, pair=1, frequencies=frequencies)
-
-
 PARTS = "m, n, pair, frequency.0, frequency.1, frequency.2, frequency.3"
-LINKS = {
-    "clock=5": "“5” is no clock of this page; expected 0.",
-    "clock=0&m=two": "m is “two”; expected a whole number from 0 to 100,000.",
-    "clock=0&n=-3": "n is “-3”; expected a whole number from 0 to 100,000.",
-    "clock=0&pair=4": "pair is “4”; expected one of 0, 1, 2, 3.",
-    "clock=0&frequency.1=x": "frequency.1 is “x”; expected a number from 0 to 10, such as 0.1 "
-    "or π/2.",
-    "clock=0&frequency.9=1": f"“frequency.9” cannot be set; expected one of {PARTS}.",
-    "clock=0&3=1": f"“3” cannot be set; expected one of {PARTS}.",
-    "clock=0&X.0=1": f"“X.0” cannot be set; expected one of {PARTS}.",
-}
-
-
-def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(clock):
-    write(clock, QUERY_FIELD, "7")
-    for strange, words in LINKS.items():
-        clock.page.evaluate(SET, f"#{strange}")
-        sentence = f"The link does not fit: {words} Nothing has changed."
-        clock.page.get_by_text(sentence, exact=True).wait_for()
-        agrees(clock, **FIRST | {"m": 7})
-
-
-@pytest.mark.long
-def test_page_is_told_of_changes_and_puts_them_back_in_silence(clock):
-    page = clock.page
-    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
-    write(clock, KEY_FIELD, "5")
-    told = page.evaluate("() => told")
-    assert told == [{"state": "n=5", "done": 0, "of": 0}]
-    clock.get_by_role("button", name="Reset").click()
-    words = said(clock)
-    recalled = "(clock, state) => clock.recall(state)"
-    for nonsense in (None, 7, {}, "m=-1", "pair=Z", "frequency.0=one"):
-        assert clock.evaluate(recalled, nonsense) is False
-        agrees(clock, **FIRST)
-    assert clock.evaluate(recalled, told[0]["state"]) is True
-    agrees(clock, **FIRST | {"n": 5})
-    assert said(clock) == words
-    assert len(page.evaluate("() => told")) == 2
-
-
-@pytest.mark.long
-def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, clock):
-    page = show(rotation_clock().html, java_script_enabled=False)
-    static = page.locator("tl-clock")
-    awake = clock.evaluate(READ)
-    for svg, lines in zip(
-        static.locator("svg:has([data-part])").all(), [awake["face"], *awake["small"]], strict=True
-    ):
-        for part, ends in lines.items():
-            line = svg.locator(f"[data-part={part}]")
-            found = [float(line.get_attribute(name)) for name in ("x1", "y1", "x2", "y2")]
-            np.testing.assert_allclose(found, ends, rtol=0, atol=0.00501)
-    assert static.locator(":is(button, input):visible").count() == 0
-    static.locator("summary").click()
-    texts = static.locator("tbody tr").evaluate_all(
-        "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
-    )
-    assert texts == awake["rows"]
-    assert static.locator(".tl-total p").text_content() == awake["total"]
-    assert static.get_by_role("row", name="6 1.3272").is_visible()
-
-
-@pytest.mark.parametrize(("appearance", "width"), LOOKS)
-def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
-    page = show(rotation_clock().html, mode=appearance, width=width)
-    clock = page.locator("tl-clock")
-    for _ in range(2):
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-        found = Axe().run(page).response["violations"]
-        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
-        clock.locator(".tl-pair").nth(2).click()
-        clock.locator("summary").click()
-
-
-@pytest.mark.long
-def test_labels_can_be_read_on_a_narrow_screen(show):
-    clock = show(rotation_clock().html, width=320).locator("tl-clock")
-    texts = clock.locator(":is(p, span, b, button, input, summary):visible")
-    sizes = texts.evaluate_all("(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))")
-    assert min(sizes) >= 11
-    scale = clock.locator(".tl-face svg").bounding_box()["width"] / 280
-    assert 17 * scale >= 11
-    clock.locator("summary").click()
-    held, whole = clock.locator(".tl-numbers").evaluate("(e) => [e.clientWidth, e.scrollWidth]")
-    assert whole <= held  # nothing scrolls sideways without a sign
-
-
-@pytest.mark.long
-def test_no_link_where_the_address_is_not_the_pages_own(show):
-    page = show('<div class="jp-Notebook">', rotation_clock().html, "</div>")
-    assert page.get_by_role("link").count() == 0
-    assert page.locator("tl-clock[data-lm-suppress-shortcuts]").count() == 1

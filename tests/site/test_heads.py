@@ -4,12 +4,10 @@ import re
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.test_heads import FOUND, HEADS, weights
 from tests.sampling import long
-from tests.site.browsing import INKS, LOOKS, PHONE, RECALL, SET, said
-from tools.chapters import pages
+from tests.site.browsing import PHONE, RECALL, SET, said
 from tutorial_lib.elements.exhibits import head_maps
 
 WEIGHTS = weights()
@@ -74,24 +72,6 @@ def test_every_map_and_ring_is_the_records_and_a_state_is_put_back_in_silence(bo
         agrees(board, state)
 
 
-STRANGE = {
-    "heads=5": "“5” is no heads of this page; expected 0.",
-    "heads=0&head=30.0": "head is “30.0”; expected a layer and a head, from 0.0 to 29.8.",
-    "heads=0&head=zebra": "head is “zebra”; expected a layer and a head, from 0.0 to 29.8.",
-    "heads=0&group=Sink": f"group is “Sink”; expected one of {', '.join(GROUPS)}.",
-    "heads=0&toString=1": "“toString” cannot be set; expected one of head, group.",
-}
-
-
-def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(board):
-    state = {"head": "3.4", "group": "name"}
-    board.evaluate(RECALL, "head=3.4&group=name")
-    for query, words in STRANGE.items():
-        follow(board, query, f"The link does not fit: {words} Nothing has changed.")
-        assert board.evaluate(RECALL, query.partition("&")[2] or None) is False
-        agrees(board, state)
-
-
 def test_worked_only_by_keys_and_the_page_is_told_of_each_change(board):
     page, press = board.page, board.page.keyboard.press
     page.evaluate(TELL)
@@ -123,39 +103,3 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
     assert board.locator("button:visible").evaluate_all(sizes) >= 44
     assert board.locator("[role=gridcell]").evaluate_all(sizes) >= 30
-
-
-@pytest.mark.parametrize(("appearance", "width"), LOOKS)
-def test_nothing_sticks_out_is_too_small_or_found_by_axe(show, appearance, width):
-    page = show(head_maps().html, mode=appearance, width=width)
-    board = page.locator("tl-heads")
-    board.locator("summary").click()
-    for state in ("", "head=18.6&group=sink"):
-        board.evaluate(RECALL, state)
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-        found = Axe().run(page).response["violations"]
-        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
-        texts = board.locator(":is(p, span, b, i, button, summary, th, td):visible")
-        sizes = "(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))"
-        assert min(texts.evaluate_all(sizes)) >= 11
-        assert min(board.locator("td:has(b:not(:empty))").evaluate_all(INKS)) >= 4.5
-
-
-@pytest.mark.long
-def test_form_without_a_script_shows_the_same_and_a_notebook_has_no_link(show, board):
-    page = show(head_maps().html, java_script_enabled=False)
-    static, awake = (e.evaluate(SEEN) for e in (page.locator("tl-heads"), board))
-    assert static == awake | {"large": []}
-    assert page.locator("tl-heads button:visible").count() == 0
-    page = show('<div class="jp-Notebook">', head_maps().html, "</div>")
-    assert page.get_by_role("link").count() == 0
-    assert page.locator("tl-heads[data-lm-suppress-shortcuts]").count() == 1
-
-
-def test_chapter_shows_it_and_follows_a_link(open_page):
-    names = [page.name for page in pages() if "head_maps(" in page.path.read_text(encoding="utf-8")]
-    assert names, "No chapter shows head_maps()."
-    board = open_page(f"notebooks/{names[0]}.html#heads=0&head=2.1").locator("tl-heads")
-    board.locator("[aria-live]").get_by_text("Layer 2, head 1").wait_for()
-    agrees(board, FIRST | {"head": "2.1"})
-    assert board.page.problems == []

@@ -4,10 +4,9 @@ import re
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from tests.sampling import long
-from tests.site.browsing import LOOKS, PHONE, SET, said
+from tests.site.browsing import PHONE, SET, said
 from tutorial_lib import running_example, trace
 from tutorial_lib.elements.exhibits import live_map
 
@@ -300,80 +299,11 @@ def test_link_carries_the_state_to_the_map_and_to_the_playground(map_):
     agrees(map_, X)
 
 
-STRANGE = {
-    "map=5": "“5” is no map of this page; expected 0.",
-    "map=one": "“one” is no map of this page; expected 0.",
-    "map=": "“” is no map of this page; expected 0.",
-    "map=0&cell=Y.0.9.9": "“Y.0.9.9” cannot be set; expected a place such as Y.0.2.4.",
-    "map=0&X.0.2.1=two": "X.0.2.1 is “two”; expected a number.",
-    "map=0&W_Q.0.0.0=1": "“W_Q.0.0.0” cannot be set; expected a place such as X.0.2.1.",
-    "map=0&X.0.0.0=1e308": "these numbers make another infinite; expected smaller ones.",
-}
-
-
-def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(map_):
-    cell(map_, "X, bark, 1").click()
-    map_.page.keyboard.press("+")
-    before = map_.evaluate(READ)
-    assert before["X, bark, 1"]["text"] == "2"
-    for strange, words in STRANGE.items():
-        map_.page.evaluate(SET, f"#{strange}")
-        sentence = f"The link does not fit: {words} Nothing has changed."
-        map_.page.get_by_text(sentence, exact=True).wait_for()
-        assert map_.evaluate(READ) == before, strange
-
-
 def test_bare_anchor_named_as_the_map_says_nothing(map_):
     words = map_.locator("[aria-live]").text_content()
     map_.page.evaluate(SET, "#map")
     map_.page.wait_for_timeout(50)
     assert map_.locator("[aria-live]").text_content() == words
-
-
-def test_page_is_told_of_changes_and_puts_them_back_in_silence(map_):
-    page = map_.page
-    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
-    cell(map_, "X, that, 0").click()
-    page.keyboard.press("+")
-    told = page.evaluate("() => told")
-    assert told == [{"state": "cell=X.0.1.0&X.0.1.0=1", "done": 0, "of": 0}]
-    map_.get_by_role("button", name="Reset").click()
-    words = said(map_)
-    recalled = "(map, state) => map.recall(state)"
-    for nonsense in (None, 7, {}, "X.0.9.9=1", "cell=Z", "X.0.0.0=one"):
-        assert map_.evaluate(recalled, nonsense) is False
-        agrees(map_, EXAMPLE.X)
-    assert map_.evaluate(recalled, told[0]["state"]) is True
-    X = EXAMPLE.X.copy()
-    X[1, 0] = 1
-    agrees(map_, X)
-    assert said(map_) == words
-    assert len(page.evaluate("() => told")) == 2
-
-
-def test_form_without_a_script_is_drawn_with_the_same_tints_and_holds_every_number(show, map_):
-    page = show(live_map(links={"embed": "01.html"}).html, java_script_enabled=False)
-    static = page.locator("tl-map")
-    tints = [style.split(":")[1] for style in re.findall(r"--n:\d+%", live_map().html)]
-    awake = map_.evaluate(READ)
-    assert tints == [f"{one['n']}%" for one in awake.values()]
-    assert static.locator(".tl-board td[style]").first.is_visible()
-    assert static.get_by_role("button").count() == 0
-    assert static.get_by_role("link", name="embed").is_visible()
-    static.locator("summary").click()
-    assert static.get_by_role("row", name="Y, bark").get_by_text("106/91").is_visible()
-
-
-@pytest.mark.parametrize(("appearance", "width"), LOOKS)
-def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
-    page = show(live_map(("score", "mix")).html, mode=appearance, width=width)
-    map_ = page.locator("tl-map")
-    for _ in range(2):
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-        found = Axe().run(page).response["violations"]
-        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
-        cell(map_, "weights, head 0, bark, dogs").click()
-        map_.locator("summary").click()
 
 
 def test_map_fits_its_screen_and_its_labels_can_be_read(map_):
@@ -412,10 +342,3 @@ def test_answers_at_once_with_a_processor_slowed_four_times(map_):
       return performance.now() - start;
     })""")
     assert max(took) <= 200
-
-
-@pytest.mark.long
-def test_no_link_where_the_address_is_not_the_pages_own(show):
-    page = show('<div class="jp-Notebook">', live_map().html, "</div>")
-    assert page.get_by_role("link").count() == 0
-    assert page.locator("tl-map[data-lm-suppress-shortcuts]").count() == 1

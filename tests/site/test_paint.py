@@ -6,13 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.test_paint import EXAMPLE, FOUR, TOKENS, X, changes, library, mask_of, unpacked
 from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import INKS, LOOKS, PHONE, RECALL, SET, cell, middle, said, swipe
-from tools.chapters import FOLDER, pages
+from tests.site.browsing import PHONE, SET, cell, middle, said, swipe
+from tools.chapters import pages
 from tutorial_lib import causal_mask, trace
 from tutorial_lib.elements.exhibits import paint_mask
 
@@ -349,114 +348,6 @@ def test_finger_taps_and_paints_sideways_and_scrolls_up_and_down(show):
     assert paint.locator(targets).evaluate_all(sizes) >= 44
 
 
-def test_link_carries_the_state_and_brings_it_back(paint):
-    link = paint.get_by_role("link", name="Link to this mask")
-    assert link.get_attribute("href") == "#paint=0"
-    press(paint, "Packed")
-    assert link.get_attribute("href") == "#paint=0&make=packed"
-    press(paint, "True means look")
-    press(paint, "5 queries")
-    press(paint, "masked rows: zeros")
-    mask, shown_mask = (mask_of("packed", T, "bottom-right") for T in (3, 5))
-    address = f"#paint=0&mask={packed(mask)}&true=hide&queries=3&masked=nan"
-    assert (
-        link.get_attribute("href")
-        == f"#paint=0&mask={packed(shown_mask[2:])}&true=hide&queries=3&masked=nan"
-    )
-    press(paint, "Reset")
-    agrees(shown(paint)[0], causal_mask(5))
-    paint.page.evaluate(SET, address)
-    paint.page.get_by_text("The mask of the link is here. ").wait_for()
-    agrees(shown(paint)[0], mask, "hide", masked="nan")
-
-
-DIGITS = "6 or 10 digits, 00 to 1f for each query"
-LINKS = {
-    "paint=5": "“5” is no paint of this page; expected 0.",
-    "paint=0&make=future": "make is “future”; expected one of causal, padded, packed, window.",
-    "paint=0&mask=12": f"mask is “12”; expected {DIGITS}.",
-    "paint=0&mask=2010101010": f"mask is “2010101010”; expected {DIGITS}.",
-    "paint=0&mask=10181c": "mask has 6 digits; expected 10, for 5 queries.",
-    "paint=0&mask=10181c1e1f&queries=3": "mask has 10 digits; expected 6, for 3 queries.",
-    "paint=0&true=yes": "true is “yes”; expected one of look, hide.",
-    "paint=0&align=left": "align is “left”; expected one of bottom-right, top-left.",
-    "paint=0&queries=4": "queries is “4”; expected one of 5, 3.",
-    "paint=0&masked=0": "masked is “0”; expected one of zeros, nan.",
-    "paint=0&toString=1": "“toString” cannot be set; expected one of make, mask, true, align, "
-    "queries, masked.",
-    "paint=0&make=causal&mask=10181c1e1f": "it has both make and mask; expected one of the two.",
-}
-
-
-def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(paint):
-    cell(paint, 2, 4).click()
-    mask = causal_mask(5)
-    mask[2, 4] = True
-    for strange, words in LINKS.items():
-        paint.page.evaluate(SET, f"#{strange}")
-        sentence = f"The link does not fit: {words} Nothing has changed."
-        paint.page.get_by_text(sentence, exact=True).wait_for()
-        agrees(shown(paint)[0], mask)
-
-
-@pytest.mark.long
-def test_page_is_told_of_changes_and_puts_them_back_in_silence(paint):
-    page = paint.page
-    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
-    press(paint, "Window")
-    told = page.evaluate("() => told")
-    assert told == [{"state": "make=window", "done": 0, "of": 0}]
-    press(paint, "Reset")
-    words = said(paint)
-    for nonsense in (None, 7, {}, "queries=9", "mask=Z", "make=causal&mask=10181c1e1f"):
-        assert paint.evaluate(RECALL, nonsense) is False
-        agrees(shown(paint)[0], causal_mask(5))
-    assert paint.evaluate(RECALL, told[0]["state"]) is True
-    agrees(shown(paint)[0], mask_of("window", 5, "bottom-right"))
-    assert said(paint) == words
-    assert len(page.evaluate("() => told")) == 2
-
-
-@pytest.mark.long
-def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, paint):
-    static = show(paint_mask().html, java_script_enabled=False).locator("tl-paint")
-    assert static.locator("button:visible").count() == 0
-    for found in (static, paint):
-        found.locator("summary").click()
-    for selector in ("table", "code", ".tl-gave"):
-        texts = [found.locator(selector).all_inner_texts() for found in (static, paint)]
-        assert texts[0] == texts[1]
-    look = """(all) => all.map((cell) => {
-      const { backgroundColor, color, width } = getComputedStyle(cell);
-      return [backgroundColor, color, width];
-    })"""
-    cells = [found.locator(".tl-mask td").evaluate_all(look) for found in (static, paint)]
-    assert cells[0] == cells[1]
-
-
-@pytest.mark.parametrize(("appearance", "width"), LOOKS)
-def test_nothing_sticks_out_all_can_be_read_and_axe_finds_nothing(show, appearance, width):
-    page = show(paint_mask().html, mode=appearance, width=width)
-    paint = page.locator("tl-paint")
-    paint.evaluate(RECALL, "mask=1f03150a1f&true=hide&masked=nan")
-    paint.locator("summary").click()
-    ratios = paint.locator(".tl-mask tbody td:not(:empty)").evaluate_all(INKS)
-    assert min(ratios) >= 4.5
-    cell(paint, 3, 3).click()
-    cell(paint, 2, 3).focus()
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-    texts = paint.locator(":is(p, span, b, th, td, button, code, summary, figcaption):visible")
-    sizes = texts.evaluate_all("(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))")
-    assert min(sizes) >= 11
-    for part in (".tl-numbers", ".tl-code code", ".tl-mask td"):
-        wide = paint.locator(part).evaluate_all(
-            "(all) => all.map((e) => e.scrollWidth - e.clientWidth)"
-        )
-        assert max(wide) <= 1, part
-    found = Axe().run(page).response["violations"]
-    assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
-
-
 @pytest.mark.long
 def test_answers_at_once(paint, browser):
     page = paint.page
@@ -471,13 +362,6 @@ def test_answers_at_once(paint, browser):
         page.mouse.up()
         do_references(page)
     assert largest_task(events) <= BUDGETS["answer"]
-
-
-@pytest.mark.long
-def test_no_link_where_the_address_is_not_the_pages_own(show):
-    page = show('<div class="jp-Notebook">', paint_mask().html, "</div>")
-    assert page.get_by_role("link").count() == 0
-    assert page.locator("tl-paint[data-lm-suppress-shortcuts]").count() == 1
 
 
 SHOWING = [page for page in pages() if "paint_mask()" in page.path.read_text(encoding="utf-8")]
@@ -498,11 +382,3 @@ def test_mask_of_a_link_in_the_chapter_is_what_its_sentence_says(paint):
         looks = np.array(found["mask"]) ^ ("true=hide" in state)
         assert found["accepted"] is True
         assert CLAIMS[words](looks), words
-
-
-def test_the_page_that_shows_the_mask_runs_the_layer(open_page):
-    [name] = [page.name for page in SHOWING]
-    page = open_page(f"{FOLDER}{name}.html#paint=0&make=window&queries=3")
-    page.get_by_text("The mask of the link is here. ").first.wait_for()
-    agrees(shown(page.locator("tl-paint"))[0], mask_of("window", 3, "bottom-right"))
-    assert page.problems == []

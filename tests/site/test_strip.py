@@ -5,13 +5,11 @@ import re
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.test_strip import PRODUCT, STARTS, strides
 from tests.sampling import long
-from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import LOOKS, PHONE, SET, said
-from tools.chapters import FOLDER, pages
+from tests.site.browsing import SET, said
+from tools.chapters import pages
 from tutorial_lib import split_heads
 from tutorial_lib.elements.exhibits import memory_strip
 
@@ -161,16 +159,6 @@ def home(start):
     sources = {page.name: page.path.read_text(encoding="utf-8") for page in pages()}
     [found] = [(n, s) for n, s in sources.items() if f'memory_strip(\\"{start}\\")' in s]
     return found
-
-
-@pytest.mark.parametrize("start", ["heads", *long("concat")])
-def test_page_that_shows_it_follows_a_link(open_page, start):
-    name, _ = home(start)
-    page = open_page(f"{FOLDER}{name}.html#strip=0&do=s0-1.r24&number=23")
-    came = numpys(start, ["s0-1", "r24"])[1]
-    page.get_by_text(f"reshape(24) is a {came} with strides [1]; 23 is at").first.wait_for()
-    agrees(page.locator("tl-strip"), "s0-1", "r24", start=start, number=23)
-    assert page.problems == []
 
 
 @pytest.mark.long
@@ -342,133 +330,4 @@ def test_worked_by_keys_alone(strip):
     agrees(strip)
 
 
-def test_link_carries_the_state_and_brings_it_back(plain):
-    press(plain, "r3-2-4", "s0-1")
-    cell(plain, 4).click()
-    link = plain.get_by_role("link", name="Link to this array").get_attribute("href")
-    assert link == "#strip=0&do=r3-2-4.s0-1&number=4"
-    press(plain, "Reset")
-    assert said(plain) == "product is as it was."
-    agrees(plain)
-    plain.page.evaluate(SET, link)
-    plain.page.get_by_text(
-        "4 is at [1, 0, 0], and each block keeps to one head: as asked."
-    ).first.wait_for()
-    agrees(plain, "r3-2-4", "s0-1", number=4)
-
-
 NAMES = ", ".join(PRESSES)
-LINKS = {
-    "strip=3": "“3” is no strip of this page; expected 0.",
-    "strip=0&do=": f"do has “”; expected {NAMES}.",
-    "strip=0&do=r3-2-4.r5-5": f"do has “r5-5”; expected {NAMES}.",
-    "strip=0&do=r3-2-4,s0-1": f"do has “r3-2-4,s0-1”; expected {NAMES}.",
-    "strip=0&do=s1-2": "swapaxes(1, 2) needs 3 axes; the shape is (3, 8).",
-    "strip=0&do=r24.s0-1": "swapaxes(0, 1) needs 2 axes; the shape is (24,).",
-    f"strip=0&do={'.'.join(['r24'] * 13)}": "12 presses are the most; expected Undo or Reset.",
-    "strip=0&number=8": f"number is “8”; expected one of {', '.join(map(str, PRODUCT.ravel()))}.",
-    "strip=0&X.0=1": "“X.0” cannot be set; expected do or number.",
-}
-
-
-def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(plain):
-    press(plain, "r3-2-4")
-    for strange, words in LINKS.items():
-        plain.page.evaluate(SET, f"#{strange}")
-        sentence = f"The link does not fit: {words} Nothing has changed."
-        plain.page.get_by_text(sentence, exact=True).wait_for()
-        agrees(plain, "r3-2-4")
-
-
-@pytest.mark.long
-def test_page_is_told_of_changes_and_puts_them_back_in_silence(strip):
-    page = strip.page
-    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
-    press(strip, "s0-1")
-    told = page.evaluate("() => told")
-    assert told == [{"state": "do=s0-1", "done": 0, "of": 0}]
-    press(strip, "Reset")
-    words = said(strip)
-    recalled = "(strip, state) => strip.recall(state)"
-    for nonsense in (None, 7, {}, "do=s9", "number=x", "m=1"):
-        assert strip.evaluate(recalled, nonsense) is False
-        agrees(strip)
-    assert strip.evaluate(recalled, told[0]["state"]) is True
-    agrees(strip, "s0-1")
-    assert said(strip) == words
-    assert len(page.evaluate("() => told")) == 2
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("start", STARTS)
-def test_script_finds_the_form_as_it_stands_without_it(show, start):
-    awake = json.loads(show(memory_strip(start).html).locator("tl-strip").evaluate(READ))
-    page = show(memory_strip(start).html, java_script_enabled=False)
-    static = page.locator("tl-strip")
-    asleep = json.loads(static.evaluate(READ))
-    spoken = "named", "chosen", "barred"  # what the script adds
-    assert {k: v for k, v in asleep.items() if k not in spoken} == {
-        k: v for k, v in awake.items() if k not in spoken
-    }
-    assert static.locator("button:visible").count() == 0
-    static.locator("summary").click()
-    assert static.get_by_role("row", name=re.compile("swapaxes.*a view, shape")).last.is_visible()
-
-
-@pytest.mark.long
-def test_worked_by_touch_and_its_targets_are_large(show):
-    page = show(memory_strip().html, **PHONE)
-    strip = page.locator("tl-strip")
-    strip.get_by_role("button", name="reshape(2, 3, 4)").tap()
-    strip.get_by_role("gridcell", name="[0, 2, 0]: covered").tap()
-    assert said(strip).startswith("Right: ")
-    cell(strip, 27).tap()
-    agrees(strip, "r2-3-4", number=27)
-    heights = "(all) => Math.min(...all.map((e) => e.offsetHeight))"
-    assert strip.locator("button, [role=gridcell]").evaluate_all(heights) >= 44
-    widths = "(all) => Math.min(...all.map((e) => e.offsetWidth))"
-    assert strip.locator("button").evaluate_all(widths) >= 44
-    assert strip.locator("[role=gridcell]").evaluate_all(widths) >= 36
-
-
-@pytest.mark.parametrize(("appearance", "width"), LOOKS)
-def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
-    page = show(memory_strip().html, mode=appearance, width=width)
-    strip = page.locator("tl-strip")
-    for presses in (("r2-3-4",), ("r3-2-4", "s1-2", "r24", "Show")):
-        press(strip, *presses)
-        strip.locator("summary").click()
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-        found = Axe().run(page).response["violations"]
-        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
-
-
-@pytest.mark.long
-def test_labels_can_be_read_and_nothing_is_cut_on_a_narrow_screen(show):
-    strip = show(memory_strip("concat").html, width=320).locator("tl-strip")
-    strip.locator("summary").click()
-    texts = strip.locator(":is(p, b, small, td, th, dt, dd, button, caption, summary):visible")
-    sizes = texts.evaluate_all("(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))")
-    assert min(sizes) >= 11
-    cut = "(all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.className)"
-    press(strip, "Guess first")
-    for key in ("r3-8", "r24", "r3-2-4", "s1-2"):
-        press(strip, key)
-        assert strip.locator(".tl-blocks, .tl-blocks td, .tl-memory b").evaluate_all(cut) == []
-        assert strip.locator(".tl-numbers, .tl-made").evaluate_all(cut) == []
-
-
-@pytest.mark.long
-def test_press_is_answered_at_once(strip, browser):
-    press(strip, "Guess first")
-    with recorded(browser) as events:
-        press(strip, "r2-3-4", "r3-2-4", "s0-1", "r24")
-        do_references(strip.page)
-    assert largest_task(events) <= BUDGETS["answer"]
-
-
-@pytest.mark.long
-def test_no_link_where_the_address_is_not_the_pages_own(show):
-    page = show('<div class="jp-Notebook">', memory_strip().html, "</div>")
-    assert page.get_by_role("link").count() == 0
-    assert page.locator("tl-strip[data-lm-suppress-shortcuts]").count() == 1

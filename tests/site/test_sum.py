@@ -7,12 +7,9 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from tests.sampling import long
-from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import LOOKS, PHONE, RECALL, SET, said
-from tools.chapters import FOLDER, pages
+from tests.site.browsing import said
 from tutorial_lib import concat_heads, running_example, trace
 from tutorial_lib.elements.exhibits import heads_sum
 
@@ -191,16 +188,6 @@ def exhibit(show):
     return show(heads_sum().html).locator("tl-sum")
 
 
-def test_the_page_that_shows_the_sum_follows_a_link(open_page):
-    [name] = [p.name for p in pages() if "heads_sum()" in p.path.read_text(encoding="utf-8")]
-    page = open_page(f"{FOLDER}{name}.html#sum=0&word=that&swap=without")
-    words = f"The sum of the link is here: it {moves('swap', word='that', swap='without')}"
-    page.get_by_text(words).first.wait_for()
-    [found] = seen(page.locator("tl-sum"))
-    agrees(found, word="that", swap="without")
-    assert page.problems == []
-
-
 @pytest.mark.parametrize("count", [8, *long(90)])
 def test_every_bar_and_fraction_is_the_librarys_in_random_states(exhibit, count):
     [found] = seen(exhibit)
@@ -310,129 +297,3 @@ def test_heads_are_silenced_and_swapped_and_come_back(exhibit):
     assert "0 − 8/13 = −8/13, only head 1 writes here." in said(exhibit)
     exhibit.locator(".tl-meets div > span").nth(6).click()
     agrees(*seen(exhibit), off="0", row=6)
-
-
-LINKS = {
-    "sum=5": "“5” is no sum of this page; expected 0.",
-    "sum=0&word=cats": "word is “cats”; expected one of dogs, that, bark.",
-    "sum=0&off=2": "off is “2”; expected one of 0, 1, 01.",
-    "sum=0&swap=maybe": "swap is “maybe”; expected one of no, with, without.",
-    "sum=0&row=8": "row is “8”; expected one of 0, 1, 2, 3, 4, 5, 6, 7.",
-    "sum=0&times=3": "times is “3”; expected one of −1, −1/2, 0, 1/2, 1, 3/2, 2.",
-    "sum=0&times=": "times is “”; expected one of −1, −1/2, 0, 1/2, 1, 3/2, 2.",
-    "sum=0&toString=1": "“toString” cannot be set; expected one of word, off, swap, row, times.",
-}
-
-
-def test_links_that_cannot_be_are_refused_in_words_and_change_nothing(exhibit):
-    press(exhibit, "that")
-    for strange, words in LINKS.items():
-        exhibit.page.evaluate(SET, f"#{strange}")
-        sentence = f"The link does not fit: {words} Nothing has changed."
-        exhibit.page.get_by_text(sentence, exact=True).wait_for()
-        agrees(*seen(exhibit), word="that")
-
-
-@pytest.mark.long
-def test_link_carries_the_state_and_brings_it_back(exhibit):
-    press(exhibit, "that")
-    press(exhibit, "Swap only heads")
-    press(exhibit, "Silence head 1")
-    exhibit.locator(".tl-meets div > span").nth(3).click()
-    exhibit.get_by_role("slider").press("ArrowRight")
-    state = {"word": "that", "off": "1", "swap": "without", "row": 3, "times": 1.5}
-    link = exhibit.get_by_role("link", name="Link to this sum").get_attribute("href")
-    assert link == "#sum=0&word=that&off=1&swap=without&row=3&times=1.5"
-    press(exhibit, "Reset")
-    agrees(*seen(exhibit))
-    exhibit.page.evaluate(SET, link)
-    words = f"The sum of the link is here: it {moves('off', 'swap', 'times', **state)}"
-    exhibit.page.get_by_text(words).wait_for()
-    agrees(*seen(exhibit), **state)
-    exhibit.page.evaluate(SET, "#sum=0&word=dogs")
-    exhibit.page.get_by_text(
-        "“dogs”: the heads pull against each other in 1 of 8 features."
-    ).wait_for()
-
-
-@pytest.mark.long
-def test_page_is_told_of_changes_and_puts_them_back_in_silence(exhibit):
-    page = exhibit.page
-    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
-    press(exhibit, "Silence head 0")
-    told = page.evaluate("() => told")
-    assert told == [{"state": "off=0", "done": 0, "of": 0}]
-    press(exhibit, "Reset")
-    words = said(exhibit)
-    for nonsense in (None, 7, {}, "row=-1", "swap=2", "Q=1"):
-        assert exhibit.evaluate(RECALL, nonsense) is False
-        agrees(*seen(exhibit))
-    assert exhibit.evaluate(RECALL, told[0]["state"]) is True
-    agrees(*seen(exhibit), off="0")
-    assert said(exhibit) == words
-    assert len(page.evaluate("() => told")) == 2
-
-
-@pytest.mark.long
-def test_form_without_a_script_is_drawn_alike_and_holds_every_number(show, exhibit):
-    [awake] = seen(exhibit)
-    page = show(heads_sum().html, java_script_enabled=False)
-    static = page.locator("tl-sum")
-    assert static.locator(":is(button, input):visible").count() == 0
-    static.locator("summary").click()
-    found = json.loads(static.evaluate(READ, [None]))[0]
-    same = ("shown", "listed", "met", "heads", "factor", "slider")
-    assert {name: found[name] for name in same} == {name: awake[name] for name in same}
-    for name in ("bars", "lines"):
-        np.testing.assert_allclose(found[name], awake[name], atol=0.00501)
-
-
-@pytest.mark.long
-def test_worked_by_touch_and_its_targets_are_large(show):
-    page = show(heads_sum().html, **PHONE)
-    exhibit = page.locator("tl-sum")
-    exhibit.get_by_role("button", name="dogs").tap()
-    exhibit.get_by_role("button", name="Swap only heads").tap()
-    exhibit.locator(".tl-meets div > span").nth(1).tap()
-    agrees(*seen(exhibit), word="dogs", swap="without", row=1)
-    exhibit.locator(".tl-heap").nth(5).tap()
-    assert said(exhibit).startswith("Feature 5 of “dogs”: ")
-    high = "(all) => Math.min(...all.map((e) => e.offsetHeight))"
-    assert exhibit.locator("button, input, .tl-heap, .tl-meets div > span").evaluate_all(high) >= 44
-
-
-@pytest.mark.parametrize(("appearance", "width"), LOOKS)
-def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width):
-    page = show(heads_sum().html, mode=appearance, width=width)
-    exhibit = page.locator("tl-sum")
-    for _ in range(2):
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-        found = Axe().run(page).response["violations"]
-        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
-        page.evaluate(SET, "#sum=0&word=that&swap=without&row=5&times=1.5")
-        exhibit.get_by_text("The sum of the link is here").wait_for()
-        exhibit.locator("summary").click()
-    texts = exhibit.locator(":is(p, span, b, i, button, label, summary, th, td):visible")
-    sizes = texts.evaluate_all("(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))")
-    assert min(sizes) >= 11
-    wide = "(all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent)"
-    assert exhibit.locator(":is(th, td, .tl-numbers, .tl-meets span)").evaluate_all(wide) == []
-
-
-@pytest.mark.long
-def test_answers_at_once(exhibit, browser):
-    page = exhibit.page
-    with recorded(browser) as events:
-        for name in (*WORDS, *SWITCHES):
-            press(exhibit, name)
-        for _ in range(4):
-            exhibit.get_by_role("slider").press("ArrowLeft")
-        do_references(page)
-    assert largest_task(events) <= BUDGETS["answer"]
-
-
-@pytest.mark.long
-def test_no_link_where_the_address_is_not_the_pages_own(show):
-    page = show('<div class="jp-Notebook">', heads_sum().html, "</div>")
-    assert page.get_by_role("link").count() == 0
-    assert page.locator("tl-sum[data-lm-suppress-shortcuts]").count() == 1

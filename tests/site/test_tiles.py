@@ -6,13 +6,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.test_tiles import given
 from tests.sampling import long
-from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import INKS, PHONE, RECALL, SET, said
-from tools.chapters import FOLDER, pages
+from tests.site.browsing import RECALL, said
 from tutorial_lib import attention_weights, causal_mask
 from tutorial_lib.elements.exhibits import fold_tiles
 from tutorial_lib.onepass import attend_rows, fold_block, last_keys
@@ -216,25 +213,6 @@ def tiles(show):
     return show(fold_tiles().html).locator("tl-tiles")
 
 
-@pytest.mark.parametrize(
-    ("call", "link", "words"),
-    [
-        ("fold_tiles()", "order=last&tiles=0", "Queries 0–1, keys 0–1: no old maximum rises;"),
-        ("fold_tiles(owners=2)", "steps=1", "Step 1: rank 0 folds in keys 0–2 (6 pairs); rank 1"),
-    ],
-)
-def test_page_that_shows_tiles_folds_them(open_page, call, link, words):
-    [name] = [p.name for p in pages() if call in p.path.read_text(encoding="utf-8")]
-    page = open_page(f"{FOLDER}{name}.html#tiles=0&{link}")
-    page.get_by_text(words).first.wait_for()
-    tiles = page.locator("tl-tiles")
-    if "owners" in call:
-        ring_agrees(tiles, 2, "halves", 1)
-    else:
-        agrees(tiles, **FIRST | {"order": "last", "tiles_in": [0]})
-    assert page.problems == []
-
-
 @pytest.mark.parametrize("count", [8, *long(60)])
 def test_every_state_and_output_is_the_librarys_in_random_states(tiles, count):
     for state in random_states(count):
@@ -393,145 +371,3 @@ def test_process_that_waits_is_said_to_wait(show):
     ring = show(fold_tiles(owners=3).html).locator("tl-tiles")
     button(ring, "Next step").click()
     assert said(ring).startswith("Step 2: rank 0 waits, for keys 4–5 are wholly beyond its queries")
-
-
-@pytest.mark.long
-def test_link_carries_the_state_and_brings_it_back(tiles):
-    for name in ("By columns", "No factor", "Next tile", "Next tile"):
-        button(tiles, name).click()
-    link = tiles.get_by_role("link", name="Link to these tiles").get_attribute("href")
-    assert link == "#tiles=0&order=columns&factor=no&tiles=0.3"
-    state = FIRST | {"order": "columns", "factor": "no", "tiles_in": [0, 3]}
-    tiles.evaluate(RECALL, "")
-    tiles.page.evaluate(SET, link)
-    tiles.get_by_text("Queries 2–3, keys 0–1: no old maximum rises").wait_for()
-    agrees(tiles, **state)
-
-
-LINKS = {
-    "tiles=5": "“5” is no tiles of this page; expected 0.",
-    "tiles=0&rows=0": "rows is “0”; expected one of 1, 2, 3, 4, 5, 6.",
-    "tiles=0&keys=two": "keys is “two”; expected one of 1, 2, 3, 4, 5, 6.",
-    "tiles=0&order=random": "order is “random”; expected one of rows, columns, last.",
-    "tiles=0&factor=1": "factor is “1”; expected one of yes, no.",
-    "tiles=0&tiles=0.1": "tiles is “0.1”; expected tiles that the mask leaves, each once: 0.2.",
-    "tiles=0&tiles=0.0": "tiles is “0.0”; expected tiles that the mask leaves, each once: 0.2.",
-    "tiles=0&tiles=9": "tiles is “9”; expected tiles that the mask leaves, each once: 0.2.",
-    "tiles=0&tiles=x": "tiles is “x”; expected tiles that the mask leaves, each once: 0.2.",
-    "tiles=0&steps=1": "“steps” cannot be set; expected one of rows, keys, order, factor, tiles.",
-    "tiles=0&toString=1": "“toString” cannot be set; expected one of rows, keys, order, factor, "
-    "tiles.",
-}
-
-
-def test_link_that_cannot_be_says_what_was_expected_and_changes_nothing(tiles):
-    cell(tiles, 3, 3).click()
-    for strange, words in LINKS.items():
-        tiles.page.evaluate(SET, f"#{strange}")
-        sentence = f"The link does not fit: {words} Nothing has changed."
-        tiles.page.get_by_text(sentence, exact=True).wait_for()
-        agrees(tiles, **FIRST | {"tiles_in": [0, 4]})
-
-
-@pytest.mark.long
-def test_page_is_told_of_changes_and_puts_them_back_in_silence(tiles):
-    page = tiles.page
-    page.evaluate("() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }")
-    button(tiles, "Next tile").click()
-    told = page.evaluate("() => told")
-    assert told == [{"state": "tiles=0.3", "done": 0, "of": 0}]
-    button(tiles, "Start over").click()
-    words = said(tiles)
-    for nonsense in (None, 7, {}, "rows=9", "tiles=1", "steps=1"):
-        assert tiles.evaluate(RECALL, nonsense) is False
-        agrees(tiles, **FIRST | {"tiles_in": []})
-    assert tiles.evaluate(RECALL, told[0]["state"]) is True
-    agrees(tiles, **FIRST | {"tiles_in": [0, 3]})
-    assert said(tiles) == words
-    assert len(page.evaluate("() => told")) == 2
-
-
-@pytest.mark.long
-def test_form_without_a_script_is_drawn_alike(show, tiles):
-    static = show(fold_tiles().html, java_script_enabled=False).locator("tl-tiles")
-    assert static.locator(":is(button, input):visible").count() == 0
-    for selector in (".tl-scores", ".tl-held"):
-        texts = [found.locator(selector).inner_text() for found in (static, tiles)]
-        assert texts[0] == texts[1]
-    fates = "(all) => all.map((cell) => cell.dataset.fate || '')"
-    drawn = [found.locator(".tl-scores td").evaluate_all(fates) for found in (static, tiles)]
-    assert drawn[0] == drawn[1]
-    static.locator("summary").click()
-    assert static.get_by_role("row", name=f"2 bark 1 7/4 (3/2, 3/4, 1, 1/4) {BARK}").is_visible()
-
-
-@pytest.mark.long
-def test_worked_by_touch_and_its_targets_are_large(show):
-    page = show(fold_tiles().html, **PHONE)
-    tiles = page.locator("tl-tiles")
-    cell(tiles, 5, 3).tap()
-    agrees(tiles, **FIRST | {"tiles_in": [0, 7]})
-    button(tiles, "Next tile").tap()
-    agrees(tiles, **FIRST | {"tiles_in": [0, 7, 3]})
-    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
-    assert tiles.locator("button, input, .tl-scores tbody td").evaluate_all(sizes) >= 44
-
-
-LATER = [("dark", 800, 1), ("dark notebook", 390, 2), ("light notebook", 800, 2), ("dark", 320, 2)]
-
-
-@pytest.mark.parametrize(("appearance", "width", "owners"), [("light", 320, 1), *long(*LATER)])
-def test_nothing_sticks_out_and_axe_finds_nothing(show, appearance, width, owners):
-    page = show(fold_tiles(owners=owners).html, mode=appearance, width=width)
-    tiles = page.locator("tl-tiles")
-    tiles.locator("summary").click()
-    if owners == 1:
-        tiles.evaluate(RECALL, "rows=1&keys=1&order=last&factor=no")
-        cell(tiles, 0, 0).focus()
-    button(tiles, "All the rest").click()
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-    found = Axe().run(page).response["violations"]
-    assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
-    button(tiles, "Start over").click()
-    if owners == 1:
-        button(tiles, "No factor").click()
-    button(tiles, "All the rest").click()
-    wide = "(all) => all.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent)"
-    assert tiles.locator(".tl-fold, .tl-fold :is(th, td)").evaluate_all(wide) == []
-
-
-@pytest.mark.parametrize("appearance", ["light", "dark", "dark notebook", "light notebook"])
-@pytest.mark.long
-def test_every_score_stands_out_from_its_tint(show, appearance):
-    tiles = show(fold_tiles().html, mode=appearance).locator("tl-tiles")
-    tiles.evaluate(RECALL, "tiles=0.3.7")
-    ratios = tiles.locator(".tl-scores tbody td:not([data-out])").evaluate_all(INKS)
-    assert len(ratios) == SEEN.sum()
-    assert min(ratios) >= 4.5
-
-
-@pytest.mark.long
-def test_labels_can_be_read_on_a_narrow_screen(show):
-    tiles = show(fold_tiles().html, width=320).locator("tl-tiles")
-    button(tiles, "All the rest").click()
-    texts = tiles.locator(":is(p, span, b, small, th, td, button, summary):visible")
-    sizes = texts.evaluate_all("(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))")
-    assert min(sizes) >= 11
-
-
-@pytest.mark.long
-def test_a_choice_is_answered_in_no_time(tiles, browser):
-    page = tiles.page
-    with recorded(browser) as events:
-        for _ in range(5):
-            tiles.get_by_label("queries of a tile").press("ArrowRight")
-            button(tiles, "All the rest").click()
-        do_references(page)
-    assert largest_task(events) <= BUDGETS["answer"]
-
-
-@pytest.mark.long
-def test_no_link_where_the_address_is_not_the_pages_own(show):
-    page = show('<div class="jp-Notebook">', fold_tiles().html, "</div>")
-    assert page.get_by_role("link").count() == 0
-    assert page.locator("tl-tiles[data-lm-suppress-shortcuts]").count() == 1

@@ -1,0 +1,650 @@
+"""What every exhibit promises in Chromium: links, silence, its form without a script, touch, axe.
+
+What an exhibit shows is compared with the library in a file of its own; here it has a row: states
+with what is said where a link leads to them, and what is expected of each part of a state.
+"""
+
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from urllib.parse import parse_qsl, quote_plus
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.elements.test_strip import PRODUCT
+from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
+from tests.site.browsing import INKS, LOOKS, OPEN_ALL, PHONE, RECALL, said
+from tools.chapters import FOLDER, pages
+from tutorial_lib.elements import exhibits
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.models.grammar import WORDS
+from tutorial_lib.records import checkpoint
+
+
+@dataclass(frozen=True)
+class Row:
+    """An exhibit as a chapter calls it, and what is expected of its state."""
+
+    call: str
+    states: dict  # a state as a link writes it -> what is said at the end of such a link
+    expected: dict  # a part of a state -> what it may be, or the whole sentence, around “{}”
+    beyond: tuple = ()  # states that are beyond what is expected of their one part
+    wrong: dict = field(default_factory=dict)  # states that are wrong in other ways -> a sentence
+    settable: str = ""  # what can be set, if it is said otherwise than by the list of parts
+    reset: str = ""  # what is said when all is as it was
+    targets: dict = field(default_factory=dict)  # cells for a finger -> their least size
+    uncut: str = ".tl-numbers"  # what must not scroll or be cut on a narrow screen
+    scaled: str = ""  # bars whose scale is that of all states so far
+    tinted: str = ""  # cells whose ink must stand out from their tint
+
+    @property
+    def first(self):
+        """The first of the states."""
+        return next(iter(self.states))
+
+
+WHOLE = "a whole number from 0 to 100,000"
+RADIANS = "a number from 0 to 10, such as 0.1 or π/2"
+PRODUCTS = "a number from −1000 to 1000, such as 0.5 or 2 ln 2"
+ANGLE, LENGTH = "a number from −360 to 360", "a number from 0 to 4"
+YES_NO, SIZES = "one of yes, no", "one of 1, 2, 3, 4, 5, 6"
+TILES = "tiles that the mask leaves, each once: 0.2"
+SWITCHES = {"true": "one of look, hide", "align": "one of bottom-right, top-left"}
+PRESSES = "r2-3-4, r3-2-4, r3-8, r24, s0-1, s1-2"
+COUNTED = "{} is “{{}}”, which is no number; expected a {} from {}."
+TOKENS, USERS = "1 to 1,048,576", "1 to 1,024"
+PLACE = "“{}” cannot be set; expected a place such as "
+ROWS = {
+    "clock": Row(
+        "rotation_clock()",
+        {
+            "m=70&pair=1&frequency.1=0.25": "Query at 70, key at 4, distance 66: the score is",
+            "n=12": "Query at 9, key at 12, distance −3 (the key is after the query): the score is",
+            "m=3&frequency.3=2": "Query at 3, key at 4, distance −1",
+        },
+        {"m": WHOLE, "n": WHOLE, "pair": "one of 0, 1, 2, 3"}
+        | {f"frequency.{i}": RADIANS for i in range(4)},
+        beyond=("m=-1", "n=100001", "m=2.5", "pair=4", "frequency.1=11"),
+        reset="The clock is as it was.",
+        targets={".tl-pair": (44, 44)},
+    ),
+    "sum": Row(
+        "heads_sum()",
+        {
+            "word=that&off=1&swap=without&row=3&times=1.5": "The sum of the link is here: it moves",
+            "word=dogs": "“dogs”: the heads pull against each other in 1 of 8 features.",
+            "off=01&times=-1": "is here: it moves all 8 features of Y of “bark”.",
+            "swap=with": "The sum of the link is here: it moves no feature of Y of “bark”.",
+        },
+        {
+            "word": "one of dogs, that, bark",
+            "off": "one of 0, 1, 01",
+            "swap": "one of no, with, without",
+            "row": "one of 0, 1, 2, 3, 4, 5, 6, 7",
+            "times": "one of −1, −1/2, 0, 1/2, 1, 3/2, 2",
+        },
+        beyond=("word=cats", "off=2", "row=8", "times=3", "times="),
+        reset="The sum is as it was.",
+        targets={".tl-heap, .tl-meets div > span": (0, 44)},
+        uncut="th, td, .tl-numbers, .tl-meets span",
+    ),
+    "plane": Row(
+        "query_plane()",
+        {
+            "heads=2&head=1&angle.1=150&length.1=3.5": "Head 1 at 150°, length 3.5: ",
+            "angle=45&length=4": "At 45°, length 4: dogs 0.4955, that 0.0091",
+        },
+        {
+            "heads": "one of 1, 2",
+            "head": "one of 0, 1",
+            "angle": ANGLE,
+            "length": LENGTH,
+            "angle.1": ANGLE,
+            "length.1": LENGTH,
+        },
+        beyond=("heads=3", "angle=361", "length=-1", "length.1=4.1"),
+        wrong={"head=1": "head is “1”; expected 0, or heads=2 with it."},
+        reset="The plane is as it was.",
+        targets={".tl-asker, .tl-arrows": (44, 44)},
+    ),
+    "products": Row(
+        "query_plane(weights=False)",
+        {
+            "angle=45&length=4": "At 45°, length 4: dogs 5.6569, that 0.0000, bark 5.6569; “dogs” "
+            "and “bark” fit best.",
+            "length=0": "all three fit alike.",
+        },
+        {"angle": ANGLE, "length": LENGTH},
+        wrong={
+            "heads=2": "heads is “2”; expected 1.",
+            "head=1": "head is “1”; expected 0, or heads=2 with it.",
+        },
+        settable="one of heads, head, angle, length, angle.1, length.1",
+        reset="The plane is as it was.",
+    ),
+    "heads": Row(
+        "head_maps()",
+        {
+            "head=3.4&group=name": "heads are ringed: those of the group name.",
+            "head=2.1": "Layer 2, head 1",
+            "group=sink": "heads are ringed: those of the group sink.",
+        },
+        {
+            "head": "a layer and a head, from 0.0 to 29.8",
+            "group": "one of sink, previous, induction, number, name",
+        },
+        beyond=("head=30.0", "group=Sink"),
+        reset="The maps are as they were: one is large, no group is ringed.",
+        targets={"[role=gridcell]": (30, 30)},
+        tinted="td:has(b:not(:empty))",
+    ),
+    "strip": Row(
+        'memory_strip("heads")',
+        {
+            "do=r3-2-4.s0-1&number=4": "4 is at [1, 0, 0], and each block keeps to one head: as "
+            "asked.",
+            "number=23": "23 of product is at [2, 3].",
+            "do=s0-1.r24": "reshape(24) is a copy with strides [1]",
+        },
+        {
+            "do": f"do has “{{}}”; expected {PRESSES}.",
+            "number": f"one of {', '.join(map(str, PRODUCT.ravel()))}",
+        },
+        beyond=("do=", "do=r3-2-4,s0-1", "number=8"),
+        wrong={
+            "do=r3-2-4.r5-5": f"do has “r5-5”; expected {PRESSES}.",
+            "do=s1-2": "swapaxes(1, 2) needs 3 axes; the shape is (3, 8).",
+            "do=r24.s0-1": "swapaxes(0, 1) needs 2 axes; the shape is (24,).",
+            f"do={'.'.join(['r24'] * 13)}": "12 presses are the most; expected Undo or Reset.",
+        },
+        settable="do or number",
+        reset="product is as it was.",
+        targets={"[role=gridcell]": (36, 44)},
+        uncut=".tl-blocks, .tl-blocks td, .tl-memory b, .tl-numbers, .tl-made",
+    ),
+    "concat": Row(
+        'memory_strip("concat")',
+        {"do=r24": "reshape(24) is a copy with strides [1]"},
+        {"do": f"do has “{{}}”; expected {PRESSES}."},
+        uncut=".tl-blocks, .tl-blocks td, .tl-memory b, .tl-numbers, .tl-made",
+        settable="do or number",
+    ),
+    "tiles": Row(
+        "fold_tiles()",
+        {
+            "order=columns&factor=no&tiles=0.3.6.4.7.8": "All pairs are in, but ",
+            "order=columns&tiles=0.3": "Queries 2–3, keys 0–1: no old maximum rises",
+            "rows=3&keys=1": "Queries 0–2, key 0: no old maximum rises; 21 numbers are held",
+            "order=last&tiles=0.4.3": "Queries 2–3, keys 0–1: ",
+        },
+        {
+            "rows": SIZES,
+            "keys": SIZES,
+            "order": "one of rows, columns, last",
+            "factor": YES_NO,
+            "tiles": TILES,
+        },
+        beyond=("rows=0", "keys=7", "factor=1", "tiles=0.1", "tiles=0.0", "tiles=9"),
+        wrong={
+            "steps=1": "“steps” cannot be set; expected one of rows, keys, order, factor, tiles."
+        },
+        targets={".tl-scores tbody td": (44, 44)},
+        uncut=".tl-fold, .tl-fold :is(th, td)",
+        tinted=".tl-scores tbody td:not([data-out])",
+    ),
+    "ring": Row(
+        "fold_tiles(owners=2)",
+        {
+            "deal=turn&steps=2": "In all they scored",
+            "steps=2": "Step 2: rank 0 waits, for keys 3–5 are wholly beyond its queries",
+        },
+        {"deal": "one of halves, turn", "steps": "one of 0, 1, 2"},
+        beyond=("steps=3",),
+        uncut=".tl-fold, .tl-fold :is(th, td)",
+    ),
+    "bench": Row(
+        "softmax_bench()",
+        {
+            "dogs=1000&that=-3+ln+2&divide=4&hide=that+bark&largest=away": "weights are dogs 1,",
+            "divide=1": "The weights are dogs 16/21, that 1/21, bark 4/21; the largest is 0.7619",
+        },
+        {
+            **dict.fromkeys(("dogs", "that", "bark"), PRODUCTS),
+            "divide": "a number from 1 to 16",
+            "hide": "some of dogs, that, bark, with spaces between",
+            "largest": "away",
+        },
+        beyond=("dogs=1000.1", "divide=17", "divide=0", "hide=dogs+cats", "largest=gone"),
+        wrong={
+            "by=that": "“by” cannot be set; expected one of dogs, that, bark, divide, hide, "
+            "largest."
+        },
+        reset="The bench is as it was.",
+    ),
+    "slopes": Row(
+        "softmax_bench(slope=True)",
+        {
+            "dogs=ln+2&that=-ln+2&divide=1": "The weights are dogs 4/7, that 1/7, bark 2/7; ",
+            "that=0.5&by=that": "their slopes in the score of that are",
+        },
+        {"by": "one of dogs, that, bark"},
+        settable="one of dogs, that, bark, divide, hide, largest, by",
+        reset="The bench is as it was.",
+        targets={".tl-lane": (44, 44)},
+    ),
+    "paint": Row(
+        "paint_mask()",
+        {
+            "mask=1f03150a1f&true=hide&masked=nan": "The mask of the link is here. ",
+            "mask=181c1e&true=hide&queries=3&masked=nan": "The mask of the link is here. ",
+            "make=packed": "The mask of the link is here. ",
+            "make=window&queries=3": "The mask of the link is here. ",
+            "align=top-left&queries=3": "The mask of the link is here. ",
+        },
+        {
+            "make": "one of causal, padded, packed, window",
+            "mask": "6 or 10 digits, 00 to 1f for each query",
+            **SWITCHES,
+            "queries": "one of 5, 3",
+            "masked": "one of zeros, nan",
+        },
+        beyond=("mask=12", "mask=2010101010", "queries=4", "masked=0"),
+        wrong={
+            "mask=10181c": "mask has 6 digits; expected 10, for 5 queries.",
+            "mask=10181c1e1f&queries=3": "mask has 10 digits; expected 6, for 3 queries.",
+            "make=causal&mask=10181c1e1f": "it has both make and mask; expected one of the two.",
+        },
+        reset="The mask is as it was",
+        targets={".tl-gave, [role=grid] tbody td": (44, 44)},
+        uncut=".tl-numbers, .tl-code code, .tl-mask td",
+        tinted=".tl-mask tbody td:not(:empty)",
+    ),
+    "words": Row(
+        'paint_mask("Tap a cell.")',
+        {"mask=667": "The mask of the link is here. "},
+        {"mask": "3 digits, 0 to 7 for each query"},
+        beyond=("mask=12", "mask=668"),
+        settable="one of make, mask, true, align, queries, masked",
+        reset="The mask is as it was",
+    ),
+    "drawing": Row(
+        "mask_drawing()",
+        {
+            "from=strided&causal=no&layers=6": "of 256 pairs. After 6 layers row 15 depends on ",
+            "from=longformer&causal=yes&layers=3": "The mask of the link is here: 58 of 136 pairs.",
+            "from=bigbird": "The mask of the link is here: ",
+            f"mask={'f00f' * 16}": "The mask of the link is here: 128 of 256 pairs.",
+        },
+        {
+            "from": "one of window, strided, longformer, bigbird, all",
+            "mask": "64 digits, each 0 to f",
+            "causal": YES_NO,
+            "layers": "a whole number from 1 to 6",
+        },
+        beyond=("mask=12", f"mask={'g' * 64}", "layers=7", "layers=0", "causal=1"),
+        wrong={f"from=all&mask={'0' * 64}": "it has both from and mask; expected one of the two."},
+        reset="The grid is as it was.",
+    ),
+    "bytes": Row(
+        "byte_calculator()",
+        {
+            "tokens=32768&users=8": "The numbers of the link are here. The cache of 8 users at "
+            "32,768 tokens is 137",
+            "model=my+own&heads=8&d_v=64&billions=0.5": "The cache of 1 user at 4,096 tokens is",
+            "model=DeepSeek-V3&bits=8": "The numbers of the link are here. ",
+        },
+        {
+            "tokens": COUNTED.format("tokens", "whole number", TOKENS),
+            "users": COUNTED.format("users", "whole number", USERS),
+            "bits": "bits per cached entry is “{}”; expected 32, 16, 8, 4.",
+        },
+        beyond=("tokens=", "bits=12"),
+        wrong={
+            "tokens=0": f"tokens is 0; expected a whole number from {TOKENS}.",
+            "users=7&tokens=2M": f"tokens is 2M; expected a whole number from {TOKENS}.",
+            "users=1.5": f"users is 1.5; expected a whole number from {USERS}.",
+        },
+        settable="one of model, tokens, users, bits, weights, layers, heads, d_k, d_v, billions",
+        reset="One user of Llama 2 7B is back. ",
+        uncut=".tl-plot",
+    ),
+    "map": Row(
+        "live_map()",
+        {
+            "cell=X.0.2.1&X.0.2.1=2": "X, bark, 1 is 2. One more would change",
+            "X.0.1.0=1": "The numbers of the link are here.",
+            "cell=Y.0.2.4": "Y, bark, 4 = ",
+        },
+        {"cell": f"{PLACE}Y.0.2.4.", "X.0.2.1": "a number"},
+        beyond=("cell=Y.0.9.9", "cell=", "X.0.2.1=1/2", "X.0.2.1="),
+        wrong={
+            "W_Q.0.0.0=1": f"{PLACE}X.0.2.1.".format("W_Q.0.0.0"),
+            "X.0.9.9=1": f"{PLACE}X.0.2.1.".format("X.0.9.9"),
+            "X.0.0.0=1e308": "these numbers make another infinite; expected smaller ones.",
+        },
+        settable="a place such as X.0.2.1",
+        reset="The example's own numbers are back. ",
+        targets={".tl-board td[tabindex]": (24, 24)},
+    ),
+    "playground": Row(
+        "playground()",
+        {
+            "cell=mask.0.0.1&X.0.0.0=0.5&mask.0.0.1=1": "mask, dogs, that: may look. Enter changes",
+            "scale.0.0.0=4": "The numbers of the link are here.",
+        },
+        {"cell": f"{PLACE}Y.0.2.4.", "X.0.0.0": "a number", "mask.0.0.0": "0 or 1"},
+        beyond=("cell=Y.0.3.0", "cell=__proto__", "X.0.0.0=", "X.0.0.0=Infinity", "mask.0.0.0=2"),
+        wrong={
+            "Y.0.0.0=1": f"{PLACE}X.0.2.1.".format("Y.0.0.0"),
+            "X.0.0.length=2": f"{PLACE}X.0.2.1.".format("X.0.0.length"),
+            "__proto__.0.0.0=1": f"{PLACE}X.0.2.1.".format("__proto__.0.0.0"),
+            "scale.0.0.0=0": "these numbers make another infinite; expected smaller ones.",
+        },
+        settable="a place such as X.0.2.1",
+        reset="The example's own numbers are back. ",
+        targets={".tl-grids td[tabindex]": (24, 24)},
+    ),
+    "ask": Row(
+        'ask_model(known_text(), WORDS, "the dogs that the cats see", question="Which?")',
+        {
+            "text=the+dogs+that+bark&query=3&silenced=1.2%2C0.1&word=bark&minus=barks": "Silenced: "
+            "1.2, 0.1. ",
+            "query=3": "Next after “that”: ",
+            "silenced=1.1": "Silenced: 1.1. Next after “see”",
+        },
+        {
+            "query": "a position from 0 to 6",
+            "silenced": "there is no head “{}”; expected 0.0 to 1.3.",
+            "word": "a word of the model",
+            "minus": "a word of the model",
+        },
+        beyond=("query=7", "query=-1", "silenced=2.0", "word=cow%2C"),
+        wrong={
+            "text=": "The sentence has no word; expected 1 to 63. Write some, such as “the dogs "
+            "that bark”.",
+            "text=the&query=2": "query is “2”; expected a position from 0 to 1.",
+            "text=the+dgos": "'dgos' is no word of this text; near it: dog, dogs. Take one of its "
+            "words.",
+        },
+        settable="one of text, query, silenced, word, minus",
+        reset="The sentence is as it was. ",
+        targets={".tl-word": (44, 44)},
+        scaled=".tl-bar, .tl-paths rect",
+    ),
+}
+UNSETTABLE = ("toString", "T", "3")
+NONSENSE = (None, 7, {}, ["m=1"], "toString=1")
+# All that a reader sees or hears: a line for each node. What is spoken and the link are no state.
+SEEN = r"""(root, { awake, scaled }) => JSON.stringify([...root.querySelectorAll("*")]
+  .filter((e) => !e.closest(`[aria-live], script, style, template, .tl-said, .tl-how, a,
+    svg[aria-hidden]`))
+  .filter((e) => !scaled || !e.matches(scaled))
+  .filter((e) => awake || !e.closest(`button, input, select, label, [hidden],
+    .tl-meter, [role=grid]:has(> [role=row])`))
+  .map((e) => {
+    const own = [...e.childNodes].filter((n) => n.nodeType == 3).map((n) => n.data).join(" ")
+      .replace(/\s+/g, " ").trim();
+    const added = awake ? /^(tabindex|id|data-(given|met))$|describedby/
+      : /^(tabindex|id|class|role|hidden|visibility|data-(given|lm.*)|aria-.*)$/;
+    const marked = awake || !e.closest(".tl-grids");
+    const given = [...e.attributes].filter(({ name }) => marked && !added.test(name))
+      .map(({ name, value }) => `${name}=${value}`).sort();
+    return [e.localName, own, awake ? e.value ?? "" : "", ...given].join("|");
+  }))"""
+# What says nothing: what is not so, the end of a style, a tint of nothing, and on the map what the
+# change before this one moved.
+NOTHING = re.compile(
+    r"(?<=[:;]) | ?; ?(?=\||$)|\|(style=(--n: ?0%|display: ?none)?;?|aria-selected=false"
+    r"|data-moved=|data-fate=)(?=\||$)"
+)
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?(?=[%\s|,)A-Za-z]|$)")
+CONTROLS = ":is(button, input, select)"
+STOPS = f":is({CONTROLS}, summary, a[href]):visible, [tabindex='0']:visible"
+# What has the keyboard is marked; and the controls that never had it, but for the other radios.
+MARK = "(e) => e.contains(document.activeElement) && (document.activeElement.dataset.met = 1)"
+UNREACHED = """(all) => all.filter((e) => !e.dataset.met && !e.disabled && e.type != "radio" &&
+  e.tabIndex == 0 && !e.closest("[data-met]")).map((e) => e.outerHTML.slice(0, 90))"""
+# Cells whose neighbours, the nearest around, have no stop; nor has the table or the picture.
+STOPLESS = """(all) => all.filter((e) => {
+  let around = e.parentNode;
+  while (around.querySelectorAll("[tabindex]").length < 2) around = around.parentNode;
+  const grids = ["table", "[role=grid]", ".tl-blocks", ".tl-board"].map((grid) => e.closest(grid));
+  return ![around, ...grids].some((grid) => grid?.querySelector("[tabindex='0']"));
+}).map((e) => e.outerHTML.slice(0, 90))"""
+TELL = "() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail)); }"
+TOLD = "() => told.splice(0)"
+FOLLOW = """async (exhibit, addresses) => {
+  const [region, spoken] = [exhibit.querySelector("[aria-live]"), []];
+  for (const address of addresses) {
+    region.textContent = "";
+    history.replaceState(null, "", "#");
+    const arrived = new Promise((done) => addEventListener("hashchange", done, { once: true }));
+    location.hash = address;
+    await arrived;
+    spoken.push(region.textContent);
+  }
+  return spoken;
+}"""
+# Letters in pixels of the screen, also those of a drawing that is smaller than its plan.
+LETTERS = """(all) => all.map((e) => {
+  const svg = e.ownerSVGElement;
+  const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+  return parseFloat(getComputedStyle(e).fontSize) * scale;
+})"""
+TEXTS = ":is(p, span, b, i, small, button, input, label, summary, caption, figcaption, code, "
+TEXTS += "th, td, dt, dd, svg text):visible"
+CUT = """(all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1)
+  .map((e) => e.outerHTML.slice(0, 90))"""
+SMALL = """(all, [width, height]) => all.map((e) => e.closest("label") ?? e)
+  .filter((e) => e.offsetHeight < height || e.offsetWidth < width)
+  .map((e) => e.outerHTML.slice(0, 90))"""
+
+
+@cache
+def known_text():
+    """The model of the known text, as it is committed."""
+    return TinyModel.of(checkpoint("known_text"))
+
+
+@cache
+def html_of(call):
+    """An exhibit as a chapter draws it."""
+    return eval(call, vars(exhibits) | {"known_text": known_text, "WORDS": WORDS}).html
+
+
+def kind_of(row):
+    """The kind of an exhibit, which a link calls it by."""
+    return re.search(r"<tl-(\w+)", html_of(row.call))[1]
+
+
+def seen(row, exhibit, *, awake=True):
+    """All that is shown, numbers of drawings to two decimals."""
+    lines = json.loads(exhibit.evaluate(SEEN, {"awake": awake, "scaled": row.scaled}))
+    lines = [NOTHING.sub("", line) for line in lines]
+    return [NUMBER.sub(lambda n: f"{float(n[0]) + 0:.2f}", line) for line in lines]
+
+
+def follow(exhibit, *addresses):
+    """Follow links, one after the other, and return what is said of each."""
+    spoken = exhibit.evaluate(FOLLOW, addresses)
+    assert said(exhibit) == spoken[-1]
+    return spoken
+
+
+def strange_links(row):
+    """What no link can name, and what is expected."""
+    kind = kind_of(row)
+    found = {f"{kind}=5": f"“5” is no {kind} of this page; expected 0."}
+    found |= {f"{kind}=0&{query}": sentence for query, sentence in row.wrong.items()}
+    zebras = [f"{quote_plus(part)}=zebra" for part in row.expected]
+    for query in (*zebras, *row.beyond):
+        [(part, text)] = parse_qsl(query, keep_blank_values=True)
+        whole = row.expected[part]
+        sentence = whole if "{}" in whole else f"{part} is “{{}}”; expected {whole}."
+        found[f"{kind}=0&{query}"] = sentence.format(text)
+    parts = row.settable or f"one of {', '.join(row.expected)}"
+    for part in UNSETTABLE:
+        found[f"{kind}=0&{part}=1"] = f"“{part}” cannot be set; expected {parts}."
+    return found
+
+
+@pytest.fixture(params=ROWS)
+def row(request):
+    """An exhibit: one that a chapter shows."""
+    return ROWS[request.param]
+
+
+@pytest.fixture
+def exhibit(row, show):
+    """An exhibit on a page of its own."""
+    return show(html_of(row.call)).locator(f"tl-{kind_of(row)}")
+
+
+def test_a_state_is_put_back_in_silence_and_its_link_brings_it_again(row, exhibit):
+    exhibit.page.evaluate(TELL)
+    views, link = {}, exhibit.get_by_role("link", name="Link to th")
+    first = seen(row, exhibit)
+    for state in row.states:
+        assert exhibit.evaluate(RECALL, state) is True
+        own = [(kind_of(row), "0"), *parse_qsl(state)]
+        assert parse_qsl(link.get_attribute("href")[1:]) == own
+        views[state] = seen(row, exhibit)
+    assert exhibit.evaluate(RECALL, "") is True
+    assert seen(row, exhibit) == first
+    assert exhibit.locator("[aria-live]").text_content() == ""
+    assert exhibit.page.evaluate(TOLD) == []
+    assert len({"\n".join(view) for view in [first, *views.values()]}) == len(views) + 1
+    for state, words in row.states.items():
+        assert words in follow(exhibit, f"{kind_of(row)}=0&{state}")[0]
+        assert exhibit.evaluate(RECALL, "") is True
+        assert seen(row, exhibit) == views[state], "a link goes before what the page kept"
+
+
+def test_what_cannot_be_is_refused_in_words_and_changes_nothing(row, exhibit):
+    exhibit.evaluate(RECALL, row.first)
+    view, link = seen(row, exhibit), exhibit.get_by_role("link", name="Link to th")
+    address, strange = link.get_attribute("href"), strange_links(row)
+    spoken = follow(exhibit, *strange)
+    assert spoken == [f"The link does not fit: {w} Nothing has changed." for w in strange.values()]
+    states = [text.partition("&")[2] for text in strange if "&" in text]
+    for nonsense in (*NONSENSE, *states):
+        assert exhibit.evaluate(RECALL, nonsense) is False, nonsense
+    assert (seen(row, exhibit), link.get_attribute("href")) == (view, address)
+    assert said(exhibit) == spoken[-1]
+
+
+def test_each_press_tells_the_page_the_state_that_the_link_names(row, exhibit):
+    exhibit.page.evaluate(TELL)
+    link = exhibit.get_by_role("link", name="Link to th")
+    for button in exhibit.locator("button:visible").element_handles():
+        if not button.is_enabled():
+            continue
+        before = link.get_attribute("href")
+        button.click()
+        told, after = exhibit.page.evaluate(TOLD), link.get_attribute("href")
+        assert len(told) <= 1
+        if told:
+            query = told[0]["state"]
+            assert after == f"#{kind_of(row)}=0" + (f"&{query}" if query else "")
+            assert told[0] == {"state": query, "done": 0, "of": 0}
+        else:
+            assert after == before
+        pressed = button.get_attribute("aria-pressed") == "true"
+        assert pressed or len(said(exhibit)) > 15, button.text_content()
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS.values() if row.reset], ids=str)
+def test_all_is_reset_at_once(row, exhibit):
+    first = seen(row, exhibit)
+    exhibit.evaluate(RECALL, row.first)
+    exhibit.get_by_role("button", name="Reset").click()
+    assert said(exhibit).startswith(row.reset)
+    assert seen(row, exhibit) == first
+
+
+def test_the_form_without_a_script_shows_the_same(row, show, exhibit):
+    page = show(html_of(row.call), java_script_enabled=False)
+    static = page.locator(f"tl-{kind_of(row)}")
+    assert static.locator(f"{CONTROLS}:visible").count() == 0
+    assert seen(row, static, awake=False) == seen(row, exhibit, awake=False)
+    page.evaluate(OPEN_ALL)
+    tables = static.locator("details table")
+    assert tables.count() == 0 or tables.first.is_visible()
+
+
+def test_every_control_is_reached_by_keys_and_every_grid_has_one_stop(exhibit):
+    exhibit.page.keyboard.press("Tab")
+    for _ in range(60):
+        if not exhibit.evaluate(MARK):
+            break
+        exhibit.page.keyboard.press("Tab")
+    assert exhibit.locator(STOPS).evaluate_all(UNREACHED) == []
+    assert exhibit.locator("[tabindex='-1']:visible").evaluate_all(STOPLESS) == []
+
+
+@pytest.mark.long
+def test_targets_are_large_for_a_finger(row, show):
+    exhibit = show(html_of(row.call), **PHONE).locator(f"tl-{kind_of(row)}")
+    for selector, least in {CONTROLS: (44, 44), **row.targets}.items():
+        assert exhibit.locator(f"{selector} >> visible=true").evaluate_all(SMALL, least) == []
+
+
+@pytest.mark.parametrize(("appearance", "width"), LOOKS)
+def test_nothing_sticks_out_is_too_small_or_found_by_axe(row, show, appearance, width):
+    page = show(html_of(row.call), mode=appearance, width=width)
+    exhibit = page.locator(f"tl-{kind_of(row)}")
+    for state in ("", row.first):
+        exhibit.evaluate(RECALL, state)
+        found = Axe().run(page).response["violations"]
+        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
+        page.evaluate(OPEN_ALL)
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        assert exhibit.locator(row.uncut).evaluate_all(CUT) == []
+        assert min(exhibit.locator(TEXTS).evaluate_all(LETTERS)) >= 11
+        if row.tinted:
+            assert min(exhibit.locator(row.tinted).evaluate_all(INKS)) >= 4.5
+
+
+@pytest.mark.long
+def test_a_press_is_answered_at_once(exhibit, browser):
+    with recorded(browser) as events:
+        for button in exhibit.locator("button:visible").element_handles():
+            if button.is_enabled():
+                button.click()
+        for slider in exhibit.get_by_role("slider").all():
+            slider.press("ArrowRight")
+        do_references(exhibit.page)
+    assert largest_task(events) <= BUDGETS["answer"]
+
+
+@pytest.mark.long
+def test_no_link_where_the_address_is_not_the_pages_own(row, show):
+    page = show('<div class="jp-Notebook">', html_of(row.call), "</div>")
+    assert page.get_by_role("link", name="Link to th").count() == 0
+    assert page.locator(f"tl-{kind_of(row)}[data-lm-suppress-shortcuts]").count() == 1
+
+
+# What the book shows outside its chapters.
+HOMES = {
+    "plane": "book/ten_minutes",
+    "words": "book/ten_minutes",
+    "map": "book/intro",
+    "ask": "notebooks/20_scoring_heads",
+}
+
+
+def home_of(name):
+    """The page that shows an exhibit."""
+    call = json.dumps(ROWS[name].call)[1:-1]
+    names = [page.name for page in pages() if call in page.path.read_text(encoding="utf-8")]
+    return HOMES.get(name) or f"{FOLDER}{names[0]}"
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_page_that_shows_it_follows_a_link(open_page, name):
+    row = ROWS[name]
+    page = open_page(f"{home_of(name)}.html#{kind_of(row)}=0&{row.first}")
+    page.locator(f"tl-{kind_of(row)} [aria-live]", has_text=row.states[row.first]).wait_for()
+    assert page.problems == []

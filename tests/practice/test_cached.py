@@ -538,6 +538,10 @@ NO_MISTAKE = [  # layers that no planted mistake explains, and how the account o
     (counting_in_the_layer, "two caches in turns: the row of token 1 differs; let no"),
     (cached_in_the_module, "two caches in turns: the row of token "),
     (padded_in_the_first_only, "tokens attend to padding"),
+    (
+        instead(SEEN, f"{SEEN} | ({KEYS}[-T:, None] == 6) & ({KEYS} <= 6)"),
+        "tokens attend to padding",
+    ),
     (forgetting_when_full, "a full cache: it takes 7 tokens, 2 too many, and the last row"),
     (older_sees_newer, "two continuations of one cache are not independent"),
     (

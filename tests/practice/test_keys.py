@@ -51,18 +51,18 @@ class Question:
     options: dict
     computed: str | None
     tolerance: float | None = None
-    asked: str = ""
+    stem: str = ""
 
     @property
     def is_numeric(self):
         """Whether it asks for a number, or half of its options are numbers, shapes or code."""
-        said = [bool(numbers_of(text)) or is_code(text) for text in self.options]
-        return self.tolerance is not None or 2 * sum(said) >= len(said)
+        numeric = [bool(numbers_of(text)) or is_code(text) for text in self.options]
+        return self.tolerance is not None or 2 * sum(numeric) >= len(numeric)
 
 
 def bank_questions(room, text):
     """The questions of a bank, given as the text of its file; comments name its numbers."""
-    asked = [
+    stems = [
         entry["question"] for kind in ("predictions", "quiz") for entry in json.loads(text)[kind]
     ]
     text = re.sub(r"<!--.*?-->", "", text)
@@ -77,7 +77,7 @@ def bank_questions(room, text):
                 options[str(entry["answer"])] = True
             tolerance = as_number(entry["tolerance"]) if "answer" in entry else None
             where = f"{page_of_room(room)}, {kind} {i} ({place})"
-            yield Question(where, room, options, entry.get("computed"), tolerance, asked.pop(0))
+            yield Question(where, room, options, entry.get("computed"), tolerance, stems.pop(0))
 
 
 def inventory_questions(text):
@@ -90,12 +90,12 @@ def inventory_questions(text):
         named = re.search(r"<!-- computed: (\w+) -->$", rest)
         where = f"{INVENTORY}, question {number} (line {before.count(chr(10)) + 2})"
         stem = after.partition("\n\n")[0]
-        yield Question(where, "inventory", options, named and named[1], asked=stem)
+        yield Question(where, "inventory", options, named and named[1], stem=stem)
 
 
 def numbers_of(text):
     """The numbers that an option begins with, each with half of its last digit; or none."""
-    found = re.fullmatch(ROW + REST, plain(text))
+    found = re.fullmatch(ROW + REST, unmarked(text))
     written = re.findall(NUMBER, found[1]) if found else []
     return [(float(Fraction(n.replace(",", ""))), half_a_digit(n)) for n in written]
 
@@ -105,7 +105,7 @@ def half_a_digit(number):
     return 0 if "/" in number else 0.5 * 10.0 ** -len(number.partition(".")[2])
 
 
-def plain(text):
+def unmarked(text):
     """An option without its marks of code and emphasis, with the signs that Python reads."""
     return re.sub(r"`|(?<![\w)])\*|\*(?![\w(])", "", text).replace("−", "-")
 
@@ -113,7 +113,7 @@ def plain(text):
 def is_code(text):
     """Whether an option is an expression that does something, or a shape, or two with an arrow."""
     try:
-        parts = [ast.parse(part.strip(), mode="eval").body for part in plain(text).split("→")]
+        parts = [ast.parse(part.strip(), mode="eval").body for part in unmarked(text).split("→")]
     except SyntaxError:
         return False
     return all(isinstance(p, ast.Call | ast.Subscript | ast.BinOp | ast.Tuple) for p in parts)
@@ -122,7 +122,8 @@ def is_code(text):
 def says(text, value, tolerance=None):
     """Whether an option says a value: its first words, or its numbers as they are rounded."""
     if isinstance(value, str | bool | np.bool_):
-        return re.match(rf"{re.escape(plain(str(value)))}(?:$|[:;,.] )", plain(text)) is not None
+        start = re.escape(unmarked(str(value)))
+        return re.match(rf"{start}(?:$|[:;,.] )", unmarked(text)) is not None
     numbers, computed = numbers_of(text), np.ravel(value)
     most = np.inf if tolerance is None else tolerance
     return len(numbers) == len(computed) and all(
@@ -191,16 +192,16 @@ def unused(question, answers):
             source if name == question.computed else source.replace(inspect.getsource(function), "")
         )
     known = {
-        abs(n.value) for n in numbers(source + " ".join(re.findall("<!--(.*?)-->", question.asked)))
+        abs(n.value) for n in numbers(source + " ".join(re.findall("<!--(.*?)-->", question.stem)))
     }
     known |= settings(source)
-    asked = re.sub(r"(?:[-−]?\d[\d./,]*(?:, | and )?)+[)`$]*(?=<!--)", "", question.asked)
+    unproved = re.sub(r"(?:[-−]?\d[\d./,]*(?:, | and )?)+[)`$]*(?=<!--)", "", question.stem)
     found = [
         n.text
-        for n in numbers(asked)
+        for n in numbers(unproved)
         if (n.text[-1].isdigit() or n.value > 2) and abs(n.value) not in known
     ]
-    shapes = TUPLE.findall(re.sub(r"(?:\([^()]*\))?`?<!--.*?-->", "", question.asked))
+    shapes = TUPLE.findall(re.sub(r"(?:\([^()]*\))?`?<!--.*?-->", "", question.stem))
     found += [shape for shape in shapes if bare(shape) not in bare(source)]
     if found:
         yield (
@@ -263,21 +264,21 @@ PARTS = {
 }
 
 
-def shown(told, room):
+def message(faults, room):
     """The message of a failed test."""
-    return listed(told, None if room == "inventory" else page_of_room(room))
+    return listed(faults, None if room == "inventory" else page_of_room(room))
 
 
 @pytest.mark.parametrize("question", COMPUTED, ids=lambda q: f"{q.room}-{q.computed}")
 def test_computed_answer_is_the_key(question):
-    told = list(complaints(question, ANSWERS[question.room]))
-    assert not told, shown(told, question.room)
+    faults = list(complaints(question, ANSWERS[question.room]))
+    assert not faults, message(faults, question.room)
 
 
 @pytest.mark.parametrize("room", ALL)
 def test_question_with_numbers_says_what_computes_its_key(room):
-    told = [fault for q in ALL[room] if not q.computed for fault in complaints(q, ANSWERS[room])]
-    assert not told, shown(told, room)
+    faults = [fault for q in ALL[room] if not q.computed for fault in complaints(q, ANSWERS[room])]
+    assert not faults, message(faults, room)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -305,11 +306,11 @@ def test_every_module_of_answers_belongs_to_a_room():
 
 def test_every_question_of_the_inventory_has_one_key():
     text = read(INVENTORY)
-    asked = re.findall(r"^\*\*(\d+)\.\*\* ", text, re.MULTILINE)
-    answered = re.findall(r"^\*\*(\d+): [a-z]\.\*\*", text, re.MULTILINE)
-    numbers = [str(i + 1) for i in range(len(asked))]
-    assert asked == numbers, f"{INVENTORY}: number the questions from 1, not {asked}"
-    assert answered == numbers, f"{INVENTORY}: number the key as the questions, not {answered}"
+    questions = re.findall(r"^\*\*(\d+)\.\*\* ", text, re.MULTILINE)
+    keys = re.findall(r"^\*\*(\d+): [a-z]\.\*\*", text, re.MULTILINE)
+    numbers = [str(i + 1) for i in range(len(questions))]
+    assert questions == numbers, f"{INVENTORY}: number the questions from 1, not {questions}"
+    assert keys == numbers, f"{INVENTORY}: number the key as the questions, not {keys}"
     odd = [question.where for question in ALL["inventory"] if sum(question.options.values()) != 1]
     assert not odd, f"name one of the options as the key of each: {odd}"
 
@@ -367,8 +368,8 @@ def planted(tmp_path):
 
 
 def test_computed_keys_of_the_sample_have_no_complaint(planted):
-    told, questions, answers = planted()
-    assert told == []
+    faults, questions, answers = planted()
+    assert faults == []
     assert unnamed(questions, answers) == []
 
 
@@ -443,9 +444,9 @@ BREAKS = {
 
 @pytest.mark.parametrize(("change", "complaint"), BREAKS.values(), ids=BREAKS)
 def test_key_that_is_not_what_is_computed_is_told(planted, change, complaint):
-    told, _, _ = planted(change)
-    assert len(told) == (complaint is not None)
-    assert complaint is None or complaint in told[0]
+    faults, _, _ = planted(change)
+    assert len(faults) == (complaint is not None)
+    assert complaint is None or complaint in faults[0]
 
 
 CHEATS = {
@@ -472,9 +473,9 @@ CHEATS = {
 @pytest.mark.parametrize(("old", "new", "complaint"), CHEATS.values(), ids=CHEATS)
 def test_answer_that_is_not_computed_is_told(planted, old, new, complaint):
     assert old in RIGHT
-    told, _, _ = planted(source=RIGHT.replace(old, new))
-    assert len(told) == 1
-    assert complaint in told[0]
+    faults, _, _ = planted(source=RIGHT.replace(old, new))
+    assert len(faults) == 1
+    assert complaint in faults[0]
 
 
 ASKED = {
@@ -489,9 +490,9 @@ ASKED = {
 
 @pytest.mark.parametrize(("asked", "complaint"), ASKED.values(), ids=ASKED)
 def test_number_of_a_question_that_its_function_does_without_is_told(planted, asked, complaint):
-    told, _, _ = planted(write("predictions", 2, "question", f"Of {asked}, how many are left?"))
-    assert len(told) == (complaint is not None)
-    assert complaint is None or (complaint in told[0] and PROVED_IN_BANK in told[0])
+    faults, _, _ = planted(write("predictions", 2, "question", f"Of {asked}, how many are left?"))
+    assert len(faults) == (complaint is not None)
+    assert complaint is None or (complaint in faults[0] and PROVED_IN_BANK in faults[0])
 
 
 def test_function_that_no_question_names_is_told(planted):

@@ -53,7 +53,7 @@ BROKEN = {
 }
 
 
-def said(function, capsys):
+def account_lines(function, capsys):
     """The sentences of the account, each on one line."""
     checks.check_attention(function)
     return capsys.readouterr().out.replace("\n    ", " ").splitlines()
@@ -61,7 +61,7 @@ def said(function, capsys):
 
 @pytest.mark.parametrize("mistake", MISTAKES["attention"], ids=lambda mistake: mistake.name)
 def test_a_wrong_layer_breaks_its_promise_and_is_named(mistake, capsys):
-    lines, end = said(mistake.of(attention), capsys), ending(mistake)
+    lines, end = account_lines(mistake.of(attention), capsys), ending(mistake)
     first, says = lines[0], lines[-len(end) - 1]
     assert first.startswith(f"✗ attention: the promise of {BROKEN[mistake.name]} is broken: ")
     assert says == f"  {mistake.says[0].upper()}{mistake.says[1:]}."
@@ -104,7 +104,7 @@ def by_loops(X, params, *, frequencies=None, window=None, sink=-np.inf, cache=No
 
 def test_right_layers_keep_every_promise(capsys):
     for layer in (attention, by_loops):
-        first, *rest = said(layer, capsys)
+        first, *rest = account_lines(layer, capsys)
         assert first.startswith("✓ attention: keeps every promise, in ")
         assert all(name in " ".join(rest) for name in PROMISES)
 
@@ -149,7 +149,7 @@ def changes_params(X, params, **options):
     ],
 )
 def test_what_is_no_layer_is_told_in_the_first_sentence(layer, says, capsys):
-    first = said(layer, capsys)[0]
+    first = account_lines(layer, capsys)[0]
     assert says in first
     assert first[0] in "○✗"
     assert first[0] == "○" or layer == 3 or "the promise of form is broken" in first
@@ -226,11 +226,11 @@ def test_each_claim_has_a_number_and_mistakes_that_are_told(claim, capsys):
     for one, other in combinations([claim.value, *values.values()], 2):
         assert abs(one - other) > 4 * max(5e-4, 5e-4 * abs(claim.value)), (one, other)
     for mistake, value in values.items():
-        told = account_of({**answers, claim.number: (claim.holds, value)}, capsys)
-        assert told.splitlines()[0] == f"✗ claims: claim {claim.number}: {mistake.says}."
-        assert told.splitlines()[1] == f"  {mistake.mend}"
-    told = account_of({**answers, claim.number: (not claim.holds, claim.value)}, capsys)
-    assert "the number is right, and by it the claim" in told
+        account = account_of({**answers, claim.number: (claim.holds, value)}, capsys)
+        assert account.splitlines()[0] == f"✗ claims: claim {claim.number}: {mistake.says}."
+        assert account.splitlines()[1] == f"  {mistake.mend}"
+    account = account_of({**answers, claim.number: (not claim.holds, claim.value)}, capsys)
+    assert "the number is right, and by it the claim" in account
 
 
 def listed_in_the_chapter():

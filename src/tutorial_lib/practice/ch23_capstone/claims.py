@@ -149,11 +149,11 @@ def largest_composition():
     """With the keys of some head of layer 1, head 0.0 has a composition score of .3 or more."""
     first, second = example_model()[0].layers
     W_OV = first.W_V[0] @ first.W_O[: first.d_v]
-    norm, found = np.linalg.norm, []
+    norm, scores = np.linalg.norm, []
     for W_Q, W_K in zip(second.W_Q, second.W_K, strict=True):
         W_QK = W_K @ W_Q.T
-        found.append(norm(W_OV @ W_QK) / (norm(W_OV) * norm(W_QK)))
-    return max(found)
+        scores.append(norm(W_OV @ W_QK) / (norm(W_OV) * norm(W_QK)))
+    return max(scores)
 
 
 @cache

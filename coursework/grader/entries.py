@@ -14,12 +14,7 @@ from coursework.grader.inert import digest_of, folders, plain, shown
 from coursework.grader.records import Damaged, read_batch, read_record
 from coursework.grader.seeds import seal
 
-OTHER = {  # what a different batch has
-    "source": "class {} there, {} now",
-    "seed": "a different seed",
-    "digest": "a different version of the assignment",
-    "points": "with other points",
-}
+OTHER = {"source": "class {} there, {} now", "seed": "a different seed"}  # of a different batch
 TOLD = ("identifier", "address", "back", "late", "why", "held")  # where there is something to tell
 CORRECTED = ("digest", "points")  # what a corrected assignment changes
 KEPT = {"grades": "", "reported": {}}  # what reports leave for the next run

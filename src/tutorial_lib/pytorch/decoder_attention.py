@@ -49,7 +49,7 @@ class ScoreOptions:
     norm_eps : QK-norm: before its rotation each query and key is divided by its root mean square,
         to whose square this is added, and multiplied by learned gains; None: no QK-norm
 
-    Source: Gemma Team (2024); Beltagy et al. (2020); OpenAI (2025); Henry et al. (2020).
+    Source: Gemma 2 (2024); Beltagy et al. (2020); OpenAI (2025); Henry et al. (2020).
     """
 
     scale: float | None = None

@@ -12,8 +12,6 @@ from collections import Counter
 from dataclasses import replace
 from datetime import datetime
 
-import yaml
-
 from coursework.grader import GraderError
 from coursework.grader.files import (
     DAMAGED,
@@ -44,6 +42,11 @@ PARTS = {"name": "[^/]+?", "id": "[^/]+?", "attempt": "[^/]+?", "file": ".+"}  #
 SAY_WHO = (
     '--who says how names are built, for example --who "{name} - {file}"; the page on grading has '
     "patterns for Blackboard, Brightspace, Teams and Google Classroom"
+)
+WHOSE_ZIP = (
+    "holds notebooks and lies beside the hand-ins. If it is one student's, as every zip file "
+    "there, say --layout files; if it is the class's export, name it in place of the folder, or "
+    "move it away"
 )
 DATES = [
     f"{day} %Y {time}"
@@ -264,13 +267,9 @@ def _owners(entries, source, layout, system):
             return [(_student(stem_of(top), stems) or top, "")]
         if entry.ends(".zip") and (layout == "files" or entry.ends(".ipynb.zip")):
             return [(stem_of(top), "")]
-        packed = _handin(entry, source, None)
-        if entry.ends(".zip") and any(handin.zipped for handin in _in_students_zip(packed)):
-            raise Question(
-                f"{plain(top)} holds notebooks and lies beside the hand-ins. If it is one "
-                "student's, as every zip file there, say --layout files; if it is the class's "
-                "export, name it in place of the folder, or move it away"
-            )
+        packed = _in_students_zip(_handin(entry, source, None)) if entry.ends(".zip") else []
+        if any(handin.zipped for handin in packed):
+            raise Question(f"{plain(top)} {WHOSE_ZIP}")
         return []
 
     return owners
@@ -301,24 +300,39 @@ def numbered(stem, known):
 
 
 def _submitters(entries, source):
-    """Return who handed in each folder of a Gradescope export: {folder: [(name, identifier), …]}.
+    """Return who handed in each folder of a Gradescope export, by the folder's name.
 
-    What students printed is in this file, too, as text.
+    The file has a line for each name at a depth of its own; what students printed stands deeper.
     """
     places = [e.name for e in entries if e.parts == (METADATA,)]
     try:
-        text = content_of(source, places[0]).decode("utf-8", "replace") if places else "{}"
-        found = yaml.load(text, yaml.CBaseLoader)  # of no value but texts
-        people = {folder: block.get(":submitters") or [] for folder, block in found.items()}
-    except (Unreadable, yaml.YAMLError, AttributeError) as error:
-        why = error if isinstance(error, Unreadable) else "it is not of Gradescope's form"
+        text = content_of(source, places[0]).decode("utf-8", "replace") if places else ""
+    except Unreadable as error:
         raise GraderError(
-            f"{METADATA} cannot be read ({why}), so no hand-in has a name. --layout folders "
+            f"{METADATA} cannot be read ({error}), so no hand-in has a name. --layout folders "
             "takes the names of the folders"
         ) from None
-    return {folder: [_person(person) for person in group] for folder, group in people.items()}
+    people = {}
+    for block in re.split(r"(?m)^(?=\S)", text):
+        inside = re.search(r"(?m)^  :submitters:\n((?:  [- ] :(?:name|email|sid): .*\n?)*)", block)
+        for person in re.split(r"(?m)^  - ", inside[1])[1:] if inside else []:
+            own = dict(re.findall(r"(?m)^ *:(name|email|sid): (.*)", person))
+            own = {key: _scalar(value) for key, value in own.items()}
+            identifier = own.get("sid") or own.get("email") or ""
+            name = unicodedata.normalize("NFC", own.get("name") or identifier)
+            people.setdefault(block.partition(":")[0], []).append((name, identifier))
+    return people
 
 
-def _person(person):
-    identifier = person.get(":sid") or person.get(":email") or ""
-    return unicodedata.normalize("NFC", person.get(":name") or identifier), identifier
+def _scalar(text):
+    """Return a text of YAML: plain, or in quotes."""
+    text = text.strip()
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return re.sub(
+            r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))",
+            lambda m: m[3] or chr(int(m[1] or m[2], 16)),
+            text[1:-1],
+        )
+    return text

@@ -309,11 +309,14 @@ def _terms(parts):
     return {term for term in found if term[-1] not in ".:?"}
 
 
-@cache
 def _explained_before(name):
     """Return the terms in bold on the main paths of the pages before this one."""
-    earlier = NAMES[: NAMES.index(name)]
-    return {term for page in earlier for term in _terms(main_path(pieces(written(page))))}
+    return set().union(*map(_explained_in, NAMES[: NAMES.index(name)]))
+
+
+@cache
+def _explained_in(name):
+    return _terms(main_path(pieces(written(name))))
 
 
 def _names(parts):

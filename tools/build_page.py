@@ -3,7 +3,8 @@
     python -m tools.build_page 05_concatenation
 
 All sources are read, so that contents, numbers and links are those of the book; written are this
-page and the first one. A warning counts as an error, as in `make book`.
+page, the first one, and those whose terms and papers it links. A warning counts as an error, as in
+`make book`.
 """
 
 import logging
@@ -13,6 +14,7 @@ import sys
 from tools.chapters import ROOT, page
 
 SITE = ROOT / "_build" / "chapter"
+LINKED = [ROOT / "book" / name for name in ("glossary.md", "references.md")]
 
 
 def main(arguments):
@@ -33,7 +35,7 @@ def main(arguments):
             "nitpicky": True,
         },
         doctreedir=SITE / ".doctrees",
-        filenames=[str(page(name).path)],
+        filenames=[str(path) for path in (page(name).path, *LINKED)],
         warningiserror=True,
         keep_going=True,
         quiet=True,

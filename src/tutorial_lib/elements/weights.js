@@ -100,7 +100,7 @@ export class WeightExhibit extends Exhibit {
     this.sizes = { head: this.rows.length / T, query: T, key: S };
     this.number = (weight) => this.fractions[weight] ?? (weight / 1000).toFixed(3);
     this.maps = all(element, "svg").map((svg) => {
-      this.serve([[svg]]);
+      this.rove([[svg]]);
       return new WeightMap(svg, this, (place) => this.point(svg, place));
     });
   }
@@ -115,13 +115,13 @@ export class WeightExhibit extends Exhibit {
     return this.queries.map((_, t) => this.keys.map((_, s) => this.weight(h, t, s)));
   }
 
-  entries() {
+  toQuery() {
     const { state, first, sizes } = this;
     const differs = (name) => state[name] >= 0 && state[name] != first[name];
     return Object.keys(sizes).filter(differs).map((name) => [name, state[name]]);
   }
 
-  put(entries) {
+  fromQuery(entries) {
     const next = { ...this.first };
     for (const [name, text] of entries) {
       const size = this.sizes[name];

@@ -17,8 +17,10 @@ const within = (place, size) => Math.min(Math.max(place, 0), size - 1);
 export const arrow = (key, place, sizes) =>
   STEPS[key]?.map((step, axis) => within(place[axis] + step, sizes[axis]));
 
-// An exhibit around an element. Each kind of exhibit gives `entries` and `put`, and, if it has
-// cells of its own, `choose` and `enter`.
+// An exhibit around an element. Each kind gives `toQuery`, the state as [key, value] for all in
+// which it differs from how it began, and `fromQuery`, which shows a state in silence; where one
+// cannot be, nothing changes, and words say what was expected. One with cells of its own gives
+// `choose` and `enter`.
 export class Exhibit {
   spots = new Map();
   link = document.createElement("a");
@@ -38,14 +40,6 @@ export class Exhibit {
     element.dataset.lmSuppressShortcuts = "";
   }
 
-  // The state: [key, value] for all in which it differs from how the exhibit began.
-  entries() {
-    return [];
-  }
-
-  // Show a state, in silence; one that cannot be changes nothing, and words say what was expected.
-  put() {}
-
   // What is told of a cell, and what Enter or Space does in it.
   choose() {}
   enter() {}
@@ -57,8 +51,8 @@ export class Exhibit {
     if (this.news.textContent != words) this.news.textContent = words;
   }
 
-  // Give grids, each a list of rows of cells, one stop for the Tab key.
-  serve(...grids) {
+  // Give grids, each a list of rows of cells, one stop for the Tab key, which roves among them.
+  rove(...grids) {
     const cells = grids.flat(2);
     const place = (rows, t) => (cell, j) => this.spots.set(cell, { rows, t, j, cells });
     grids.forEach((rows) => rows.forEach((row, t) => row.forEach(place(rows, t))));
@@ -96,7 +90,7 @@ export class Exhibit {
   }
 
   query() {
-    return `${new URLSearchParams(this.entries())}`;
+    return `${new URLSearchParams(this.toQuery())}`;
   }
 
   peers() {
@@ -104,13 +98,13 @@ export class Exhibit {
   }
 
   // Bring the link up to date, and after a change by the reader tell the page too.
-  renew() {
+  relink() {
     const which = `${this.kind}=${this.peers().indexOf(this.element)}`;
     this.link.href = `#${[which, this.query()].filter(Boolean).join("&")}`;
   }
 
   changed() {
-    this.renew();
+    this.relink();
     report(this.element, this.query(), this.done, this.of);
   }
 
@@ -118,15 +112,15 @@ export class Exhibit {
   recall(state) {
     if (typeof state != "string") return false;
     if (this.linked) return true;
-    const fits = !this.put(new URLSearchParams(state));
-    this.renew();
+    const fits = !this.fromQuery(new URLSearchParams(state));
+    this.relink();
     return fits;
   }
 
   // Offer a link to the state, and follow one. In Colab and JupyterLab the address of the page is
   // not that of a state.
-  offer(row, words) {
-    this.renew();
+  addLink(row, words) {
+    this.relink();
     if (top != self || this.element.closest(".jp-Notebook")) return;
     this.link.textContent = words;
     this.link.onclick = () => this.say("The address of this page carries it now: copy it.");
@@ -157,17 +151,17 @@ export class Exhibit {
     // The address that the exhibit itself wrote is no news.
     if (named && `${new URLSearchParams(rest)}` == this.query() && this.query()) return true;
     const wrong = named
-      ? this.put(rest)
+      ? this.fromQuery(rest)
       : `“${which}” is no ${kind} of this page; expected ${last ? `0 to ${last}` : 0}.`;
     this.linked ||= !wrong;
-    this.renew();
+    this.relink();
     if (wrong) this.say(`The link does not fit: ${wrong} Nothing has changed.`);
-    else this.greet();
+    else this.announce();
     return true;
   }
 
   // What is said when a link has been followed.
-  greet() {
+  announce() {
     this.say("What the link names is here.");
   }
 }

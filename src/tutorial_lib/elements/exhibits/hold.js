@@ -14,8 +14,8 @@ export const hold = (exhibit, node, drag, may = () => true) => {
   node.onclick = (event) => held == "touch" && drag(event);
   node.onpointercancel = () => {
     if (exhibit.query() == before) return;
-    exhibit.put(new URLSearchParams(before));
-    exhibit.greet();
+    exhibit.fromQuery(new URLSearchParams(before));
+    exhibit.announce();
     exhibit.changed();
   };
 };

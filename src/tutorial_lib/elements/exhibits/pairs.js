@@ -33,7 +33,7 @@ export class Pairs extends Exhibit {
     const table = element.querySelector(".tl-mask");
     table.role = "grid";
     this.rows = [...table.tBodies[0].rows].map((row) => all(row, "td"));
-    this.serve(this.rows);
+    this.rove(this.rows);
     table.onpointerdown = (event) => this.begin(event);
     table.onpointermove = (event) => this.move(event);
     table.onpointerleave = () => this.point();

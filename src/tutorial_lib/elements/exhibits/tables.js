@@ -20,8 +20,8 @@ export class Tables extends Exhibit {
   constructor(element) {
     super(element);
     this.board = element.querySelector(".tl-board");
-    this.serve(...all(this.board, "table").map((table) => this.add(table)));
-    all(element, ".tl-grids table").forEach((table) => this.serve(this.add(table)));
+    this.rove(...all(this.board, "table").map((table) => this.add(table)));
+    all(element, ".tl-grids table").forEach((table) => this.rove(this.add(table)));
     this.first = JSON.parse(this.board.dataset.given);
     this.paint(this.first);
     element.addEventListener("click", ({ target }) => this.click(target));
@@ -83,7 +83,7 @@ export class Tables extends Exhibit {
       if (change && !INPUTS.includes(name)) moved[name] = (moved[name] || 0) + 1;
       cells.forEach((cell) => this.write(cell, change));
     });
-    this.renew();
+    this.relink();
     const names = Object.keys(this.values).filter((name) => moved[name]);
     const counts = names.map((name) => `${moved[name]} of ${name}`);
     return `Numbers that follow: ${counts.join(", ") || "none"}.`;
@@ -157,7 +157,7 @@ export class Tables extends Exhibit {
     if (cell == this.chosen) return;
     this.chosen = cell;
     this.show(cell);
-    this.renew();
+    this.relink();
   }
 
   // A mouse on a cell of the map shows it and chooses nothing; off it, the chosen one is shown.
@@ -187,7 +187,7 @@ export class Tables extends Exhibit {
     });
   }
 
-  entries() {
+  toQuery() {
     const chosen = this.chosen && keyOf(this.places.get(this.chosen));
     return [...(chosen ? [["cell", chosen]] : []), ...this.since(this.first)];
   }
@@ -205,7 +205,7 @@ export class Tables extends Exhibit {
     if (!fits) return `${key} is “${text}”; expected ${expected}.`;
   }
 
-  put(entries) {
+  fromQuery(entries) {
     const pairs = [...entries];
     const wrong = pairs.map(([key, text]) => this.strange(key, text)).find(Boolean);
     if (wrong) return wrong;
@@ -221,7 +221,7 @@ export class Tables extends Exhibit {
     this.light(this.chosen);
   }
 
-  greet() {
+  announce() {
     if (this.chosen) this.show(this.chosen);
     else this.say("The numbers of the link are here.");
   }

@@ -108,5 +108,5 @@ define("tl-inspector", (element) => {
     };
   });
   inspector.show();
-  inspector.offer(element.querySelector(".tl-row"), "Link to this choice");
+  inspector.addLink(element.querySelector(".tl-row"), "Link to this choice");
 });

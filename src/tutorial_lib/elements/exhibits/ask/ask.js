@@ -51,9 +51,9 @@ class Ask extends Exhibit {
     this.line.role = "radiogroup";
     this.line.ariaLabel = `${nounOf(words)}s of the sentence`;
     this.news.id = `${this.element.id}-said`;
-    this.serve([this.chips]);
-    this.serve([this.switches]);
-    this.serve(this.rows.slice(1, -1).map((row) => [row.cells[0]]));
+    this.rove([this.chips]);
+    this.rove([this.switches]);
+    this.rove(this.rows.slice(1, -1).map((row) => [row.cells[0]]));
     this.chips.forEach((chip) => (chip.onclick = () => this.enter(chip)));
     this.field.onchange = () => this.type(this.field.value);
     this.away.onclick = () => this.take();
@@ -171,7 +171,7 @@ class Ask extends Exhibit {
     this.tabulate();
     this.split();
     this.draw();
-    this.renew();
+    this.relink();
   }
 
   // Write the sentence anew: each word a cell, of which one is chosen.
@@ -194,7 +194,7 @@ class Ask extends Exhibit {
     });
     const had = this.line.contains(document.activeElement);
     this.line.replaceChildren(this.line.firstElementChild, ...this.cells);
-    this.serve([this.cells]);
+    this.rove([this.cells]);
     if (had) this.cells[this.state.query].focus();
   }
 
@@ -318,7 +318,7 @@ class Ask extends Exhibit {
     return `Next after “${words[ids[query]]}”${where}: ${next.map(told).join(", ")}.`;
   }
 
-  entries() {
+  toQuery() {
     const { words } = this.given;
     const { ids, query, silenced, word, minus } = this.state;
     return [
@@ -330,13 +330,13 @@ class Ask extends Exhibit {
     ];
   }
 
-  put(entries) {
+  fromQuery(entries) {
     const next = linked(entries, this.given, this.heads);
     if (typeof next == "string") return next;
     this.paint({ ...this.first, ...next });
   }
 
-  greet() {
+  announce() {
     const { silenced } = this.state;
     const quiet = silenced.length ? `Silenced: ${silenced.join(", ")}. ` : "";
     this.say(quiet + this.sentence());
@@ -349,5 +349,5 @@ define("tl-ask", (element) => {
   // In an untrusted notebook, or where Python ran in the page with other weights.
   if (!weights) return element.toggleAttribute("data-bare", true);
   const exhibit = new Ask(element, weights);
-  exhibit.offer(exhibit.reset.parentNode, "Link to this sentence");
+  exhibit.addLink(exhibit.reset.parentNode, "Link to this sentence");
 });

@@ -90,7 +90,7 @@ class Bench extends Exhibit {
 
   // Say to keys and to screen readers what can be moved, and listen.
   prepare() {
-    this.serve([this.lanes]);
+    this.rove([this.lanes]);
     this.lanes.forEach((lane, i) => {
       const ends = { ariaValueMin: -HIGHEST, ariaValueMax: HIGHEST, ariaOrientation: "vertical" };
       Object.assign(lane, { role: "slider", ariaLabel: `q · k of ${this.words[i]}`, ...ends });
@@ -139,7 +139,7 @@ class Bench extends Exhibit {
     this.slider.ariaValueText = sixDigits(divide);
     this.away.ariaPressed = away;
     this.tabulate();
-    this.renew();
+    this.relink();
   }
 
   // Write both tables, the stack and the two numbers.
@@ -257,7 +257,7 @@ class Bench extends Exhibit {
     if (this.slope && by != this.state.by) this.change({ by });
   }
 
-  entries() {
+  toQuery() {
     const { first, words } = this;
     const { products, divide, hidden, away, by } = this.state;
     const plain = (n) => (timesLn2(n) ? byLn2(n).replace("−", "-") : `${n}`);
@@ -282,7 +282,7 @@ class Bench extends Exhibit {
     };
   }
 
-  put(entries) {
+  fromQuery(entries) {
     const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
     const { words, first } = this;
@@ -291,17 +291,17 @@ class Bench extends Exhibit {
       products: words.map((word, i) => moved[word] ?? first.products[i]),
       divide,
       hidden: words.map((word) => hide.includes(word)),
-      away: Boolean(largest),
+      away: !!largest,
       by: words.indexOf(by),
     });
   }
 
-  greet() {
+  announce() {
     this.say(this.sentence());
   }
 }
 
 define("tl-bench", (element) => {
   const bench = new Bench(element);
-  bench.offer(bench.reset.parentNode, "Link to this bench");
+  bench.addLink(bench.reset.parentNode, "Link to this bench");
 });

@@ -214,14 +214,14 @@ class ByteCalculator extends Exhibit {
     this.title.textContent = `cache of ${users} at ${several(state.tokens, "token")}`;
   }
 
-  entries() {
+  toQuery() {
     return Object.entries(this.state).filter(([key, value]) => {
       const asked = this.state.model == OWN || !this.own.contains(this.fields.get(key));
       return asked && value != this.first[key];
     });
   }
 
-  put(pairs) {
+  fromQuery(pairs) {
     const next = { ...this.first };
     try {
       for (const [key, text] of pairs) {
@@ -236,12 +236,12 @@ class ByteCalculator extends Exhibit {
     }
   }
 
-  greet() {
+  announce() {
     this.say(`The numbers of the link are here. ${this.sentence()}`);
   }
 }
 
 define("tl-bytes", (element) => {
   const calculator = new ByteCalculator(element);
-  calculator.offer(calculator.reset.parentNode, "Link to these numbers");
+  calculator.addLink(calculator.reset.parentNode, "Link to these numbers");
 });

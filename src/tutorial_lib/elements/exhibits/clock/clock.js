@@ -79,7 +79,7 @@ class Clock extends Exhibit {
 
   // Say to keys and to screen readers what can be chosen, and listen.
   prepare() {
-    this.serve([this.cells]);
+    this.rove([this.cells]);
     set(this.cells[0].parentNode, { role: "radiogroup", "aria-label": "Pairs" });
     this.cells.forEach((cell) => (cell.role = "radio"));
     this.cells.forEach((cell) => (cell.onclick = () => cell.focus()));
@@ -124,7 +124,7 @@ class Clock extends Exhibit {
     });
     this.fields[2].previousElementSibling.textContent = `frequency of pair ${pair}, in radians`;
     this.tabulate();
-    this.renew();
+    this.relink();
   }
 
   // Write the sum and the tables.
@@ -252,7 +252,7 @@ class Clock extends Exhibit {
     this.changed();
   }
 
-  entries() {
+  toQuery() {
     const { state, first } = this;
     const plain = ["m", "n", "pair"].filter((key) => state[key] != first[key]);
     const given = [...state.frequencies.entries()];
@@ -270,7 +270,7 @@ class Clock extends Exhibit {
     return { m: [position, WHOLE], n: [position, WHOLE], pair, ...Object.fromEntries(fields) };
   }
 
-  put(entries) {
+  fromQuery(entries) {
     const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
     const next = structuredClone(this.first);
@@ -281,12 +281,12 @@ class Clock extends Exhibit {
     this.restore(next);
   }
 
-  greet() {
+  announce() {
     this.tell(this.made.score + 1);
   }
 }
 
 define("tl-clock", (element) => {
   const clock = new Clock(element);
-  clock.offer(clock.reset.parentNode, "Link to this clock");
+  clock.addLink(clock.reset.parentNode, "Link to this clock");
 });

@@ -139,7 +139,7 @@ class Drawing extends Pairs {
     this.slider.previousElementSibling.textContent = many(depth, "layer");
     this.tabulate();
     this.trace();
-    this.renew();
+    this.relink();
   }
 
   // Write a cell, where it has changed.
@@ -252,7 +252,7 @@ class Drawing extends Pairs {
     return this.patterns.find(({ mask }) => packed(mask) == packed(this.mask))?.key;
   }
 
-  entries() {
+  toQuery() {
     const name = this.named();
     const drawn = name ? ["from", name] : ["mask", packed(this.mask)];
     const same = packed(this.mask) == packed(this.first.mask);
@@ -275,7 +275,7 @@ class Drawing extends Pairs {
     };
   }
 
-  put(entries) {
+  fromQuery(entries) {
     const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
     const { from, mask, causal, layers = this.first.depth } = given;
@@ -286,12 +286,12 @@ class Drawing extends Pairs {
     this.restore({ ...this.first, ...next, depth: layers });
   }
 
-  greet() {
+  announce() {
     this.say(`The mask of the link is here: ${this.counts()}. ${this.depends()}`);
   }
 }
 
 define("tl-drawing", (element) => {
   const drawing = new Drawing(element);
-  drawing.offer(drawing.reset.parentNode, "Link to this mask");
+  drawing.addLink(drawing.reset.parentNode, "Link to this mask");
 });

@@ -55,8 +55,8 @@ class Heads extends Exhibit {
     picture.after(board);
     this.table.role = "grid";
     this.weights = [...this.table.tBodies[0].rows].map((row) => all(row, "td"));
-    this.serve(lines);
-    this.serve(this.weights);
+    this.rove(lines);
+    this.rove(this.weights);
     board.onclick = this.table.onclick = ({ target }) => this.click(target);
     this.table.onpointerover = ({ target, pointerType }) =>
       pointerType == "mouse" && this.spots.has(target) && this.choose(target);
@@ -85,7 +85,7 @@ class Heads extends Exhibit {
       cell.ariaSelected = name == head;
       cell.toggleAttribute("data-on", heads.includes(name));
     });
-    this.renew();
+    this.relink();
   }
 
   // Draw a weight as a tint and a number.
@@ -167,11 +167,11 @@ class Heads extends Exhibit {
     this.changed();
   }
 
-  entries() {
+  toQuery() {
     return Object.entries(this.state).filter(([key, text]) => text != this.first[key]);
   }
 
-  put(entries) {
+  fromQuery(entries) {
     const known = (text) => (this.cells.has(text) ? text : undefined);
     const head = [known, `a layer and a head, from 0.0 to ${[...this.cells.keys()].at(-1)}`];
     const [given, wrong] = readBy({ head, group: oneOf(...this.groups.keys()) }, entries);
@@ -179,7 +179,7 @@ class Heads extends Exhibit {
     this.paint({ ...this.first, ...given });
   }
 
-  greet() {
+  announce() {
     if (this.state.group) this.describeGroup();
     else this.describeHead();
   }
@@ -187,5 +187,5 @@ class Heads extends Exhibit {
 
 define("tl-heads", (element) => {
   const heads = new Heads(element);
-  heads.offer(heads.reset.parentNode, "Link to this map");
+  heads.addLink(heads.reset.parentNode, "Link to this map");
 });

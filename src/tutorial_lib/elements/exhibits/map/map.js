@@ -27,7 +27,7 @@ class LiveMap extends Tables {
       const [name, h, t] = line.dataset.row.split(".");
       line.lastElementChild.textContent = this.values[name][h][t].map(written).join(", ");
     });
-    const given = this.entries().filter(([key]) => key != "cell");
+    const given = this.toQuery().filter(([key]) => key != "cell");
     const [page] = this.home.split("#");
     const query = new URLSearchParams([["playground", 0], ...given]);
     if (this.home) this.onward.href = `${page}#${query}`;
@@ -113,5 +113,5 @@ class LiveMap extends Tables {
 
 define("tl-map", (element) => {
   const map = new LiveMap(element);
-  map.offer(map.reset.parentNode, "Link to this map");
+  map.addLink(map.reset.parentNode, "Link to this map");
 });

@@ -52,7 +52,7 @@ class Painting extends Pairs {
     this.names = [...new Set(this.made.map(({ kind }) => kind))];
     this.kinds.forEach((button, i) => (button.onclick = () => this.make(this.names[i])));
     this.gave = all(element, ".tl-gave");
-    this.serve([this.gave]);
+    this.rove([this.gave]);
     this.gave.forEach((cell, i) => {
       cell.role = "button";
       cell.onclick = () => this.take(i);
@@ -150,7 +150,7 @@ class Painting extends Pairs {
   paint() {
     const { queries, reads, masked, given, tokens } = this;
     const hidden = tokens.length - queries;
-    if (this.rows.length != queries) this.serve((this.rows = this.every.slice(hidden)));
+    if (this.rows.length != queries) this.rove((this.rows = this.every.slice(hidden)));
     this.looks = reads == "hide" ? turnedOver(this.mask) : this.mask;
     this.weights = seenThrough(given, this.looks, masked).weights;
     this.changes = changesOf(given, this.looks, masked, this.replacement);
@@ -163,7 +163,7 @@ class Painting extends Pairs {
     upper.forEach((row) => (row.hidden = hidden > 0));
     this.label();
     this.tabulate();
-    this.renew();
+    this.relink();
   }
 
   write(cell, t, s) {
@@ -253,7 +253,7 @@ class Painting extends Pairs {
     copied.then(() => this.say("The line is copied."), refused);
   }
 
-  entries() {
+  toQuery() {
     const { mask, first } = this;
     const [kind] = this.named();
     const drawn = kind ? ["make", kind] : ["mask", packed(this.used(mask))];
@@ -279,7 +279,7 @@ class Painting extends Pairs {
     };
   }
 
-  put(entries) {
+  fromQuery(entries) {
     const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
     const { make, mask, true: reads = "look", queries = this.first.queries, ...rest } = given;
@@ -292,12 +292,12 @@ class Painting extends Pairs {
     this.restore({ ...state, mask: mask ? this.whole(mask) : made() });
   }
 
-  greet() {
+  announce() {
     this.say(`The mask of the link is here. ${verdictOf(this)}`);
   }
 }
 
 define("tl-paint", (element) => {
   const painting = new Painting(element);
-  painting.offer(painting.reset.parentNode, "Link to this mask");
+  painting.addLink(painting.reset.parentNode, "Link to this mask");
 });

@@ -73,7 +73,7 @@ class Plane extends Exhibit {
 
   // Say to keys and to screen readers what can be done, and listen.
   prepare() {
-    this.serve([[this.plane]]);
+    this.rove([[this.plane]]);
     this.plane.role = "application";
     this.fields.forEach((field, i) => (field.onchange = () => this.write(field, i)));
     if (this.triangle) this.prepareHeads();
@@ -87,7 +87,7 @@ class Plane extends Exhibit {
   }
 
   prepareHeads() {
-    this.serve([this.blocks]);
+    this.rove([this.blocks]);
     Object.assign(this.blocks[0].parentNode, { role: "radiogroup", ariaLabel: "Heads" });
     this.blocks.forEach((block) => {
       block.role = "radio";
@@ -127,7 +127,7 @@ class Plane extends Exhibit {
       const outputs = this.outputs().map((output, h) => `head ${h} ${output}`);
       this.triangle.ariaLabel = `Triangle of the values. Output of ${outputs.join(", of ")}`;
     }
-    this.renew();
+    this.relink();
   }
 
   // The weights of a head or its dot products, and the outputs of those that are on.
@@ -290,11 +290,11 @@ class Plane extends Exhibit {
     this.ask([long ? degrees : this.asks()[0], long]);
   }
 
-  entries() {
+  toQuery() {
     return Object.entries(this.state).filter(([key, value]) => value != this.first[key]);
   }
 
-  put(entries) {
+  fromQuery(entries) {
     const [given, wrong] = readBy(STATED, entries);
     if (wrong) return wrong;
     const next = { ...this.first, ...given };
@@ -303,12 +303,12 @@ class Plane extends Exhibit {
     this.restore(next);
   }
 
-  greet() {
+  announce() {
     this.tell();
   }
 }
 
 define("tl-plane", (element) => {
   const plane = new Plane(element);
-  plane.offer(plane.reset.parentNode, "Link to this query");
+  plane.addLink(plane.reset.parentNode, "Link to this query");
 });

@@ -5,5 +5,5 @@ import { Editor } from "./editor.js";
 
 define("tl-playground", (element) => {
   const editor = new Editor(element);
-  editor.offer(editor.reset.parentNode, "Link to these numbers");
+  editor.addLink(editor.reset.parentNode, "Link to these numbers");
 });

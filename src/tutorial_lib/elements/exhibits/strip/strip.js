@@ -58,7 +58,7 @@ class Strip extends Exhibit {
     this.sum = element.querySelector(".tl-facts + p");
     this.line = all(element, ".tl-memory > div");
     this.table = all(element.querySelector("tbody:has(th)"), "tr");
-    this.put([]);
+    this.fromQuery([]);
     this.listen();
   }
 
@@ -76,7 +76,7 @@ class Strip extends Exhibit {
       this.changed();
     };
     this.reset.onclick = () => {
-      this.put([]);
+      this.fromQuery([]);
       this.say(`${this.begins.name} is as it was.`);
       this.changed();
     };
@@ -140,7 +140,7 @@ class Strip extends Exhibit {
     this.grids = tables.map((table) => [...table.rows].map((one) => [...one.cells]));
     this.cells = this.grids.flat(2);
     this.spots.clear();
-    this.serve(...this.grids);
+    this.rove(...this.grids);
   }
 
   paint() {
@@ -156,7 +156,7 @@ class Strip extends Exhibit {
     this.facts.forEach((dd, i) => (dd.textContent = this.covered && i ? "?" : facts[i]));
     const bar = ({ button }, key) => (button.ariaDisabled = this.refused(key, keys) ? true : null);
     this.presses.forEach(bar);
-    this.renew();
+    this.relink();
     if (this.covered) return (this.sum.textContent = `${number} is at …`);
     const [index, terms, offset] = this.find();
     const sum = `${terms} = offset <b>${offset}</b> in memory.`;
@@ -260,7 +260,7 @@ class Strip extends Exhibit {
     this.uncover(there == this.state.number ? "Right: " : no);
   }
 
-  entries() {
+  toQuery() {
     const { keys, number } = this.state;
     const pressed = keys.length ? [["do", keys.join(".")]] : [];
     return number == this.begins.number ? pressed : [...pressed, ["number", number]];
@@ -279,7 +279,7 @@ class Strip extends Exhibit {
     return keys.reduce((found, one, i) => found || this.refused(one, keys.slice(0, i)), "");
   }
 
-  put(entries) {
+  fromQuery(entries) {
     const given = [...entries];
     const wrong = given.map(([key, text]) => this.strange(key, text)).find(Boolean);
     if (wrong) return wrong;
@@ -289,12 +289,12 @@ class Strip extends Exhibit {
     this.paint();
   }
 
-  greet() {
+  announce() {
     this.say(this.told());
   }
 }
 
 define("tl-strip", (element) => {
   const strip = new Strip(element);
-  strip.offer(strip.reset.parentNode, "Link to this array");
+  strip.addLink(strip.reset.parentNode, "Link to this array");
 });

@@ -50,8 +50,8 @@ class HeadsSum extends Exhibit {
 
   // Say to keys and to screen readers what can be chosen, and listen.
   prepare() {
-    this.serve([this.heaps]);
-    this.serve([this.met]);
+    this.rove([this.heaps]);
+    this.rove([this.met]);
     const group = { role: "radiogroup", ariaLabel: "Numbers of concat and their rows of W_O" };
     Object.assign(this.met[0].parentNode, group);
     this.met.forEach((cell) => (cell.role = "radio"));
@@ -80,7 +80,7 @@ class HeadsSum extends Exhibit {
     this.state = { ...this.state, ...state };
     this.made = this.sums();
     this.paint();
-    this.renew();
+    this.relink();
   }
 
   act(state, words) {
@@ -237,7 +237,7 @@ class HeadsSum extends Exhibit {
     this.choose(cell);
   }
 
-  entries() {
+  toQuery() {
     return Object.entries(this.state).filter(([key, value]) => value != this.first[key]);
   }
 
@@ -254,7 +254,7 @@ class HeadsSum extends Exhibit {
     };
   }
 
-  put(entries) {
+  fromQuery(entries) {
     const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
     this.restore({ ...this.first, ...given });
@@ -267,7 +267,7 @@ class HeadsSum extends Exhibit {
   }
 
   // Of a link, what its heads do, or how often they pull apart.
-  greet() {
+  announce() {
     const here = `The sum of the link is here: it ${this.moves(this.made.before)}`;
     this.say(this.plain() ? this.pulls() : here);
   }
@@ -275,5 +275,5 @@ class HeadsSum extends Exhibit {
 
 define("tl-sum", (element) => {
   const sum = new HeadsSum(element);
-  sum.offer(sum.reset.parentNode, "Link to this sum");
+  sum.addLink(sum.reset.parentNode, "Link to this sum");
 });

@@ -47,7 +47,7 @@ class Tiles extends Exhibit {
     this.choices.forEach((button, i) => (button.onclick = () => this.pick(i)));
     if (this.ring) return;
     grid.role = "grid";
-    this.serve(this.cells);
+    this.rove(this.cells);
     grid.onclick = ({ target }) => {
       const cell = target.closest("td");
       if (!this.spots.has(cell)) return;
@@ -107,7 +107,7 @@ class Tiles extends Exhibit {
     this.tiles = this.cut(state);
     this.run();
     this.paint();
-    this.renew();
+    this.relink();
   }
 
   cut({ rows, keys, deal }) {
@@ -237,7 +237,7 @@ class Tiles extends Exhibit {
     });
   }
 
-  entries() {
+  toQuery() {
     const differs = ([key, value]) => `${value}` != `${this.first[key]}`;
     const texts = ([key, value]) => [key, key == "tiles" ? value.join(".") : value];
     return Object.entries(this.state).filter(differs).map(texts);
@@ -251,7 +251,7 @@ class Tiles extends Exhibit {
     return { rows: size, keys: size, order, factor: oneOf("yes", "no"), tiles: [(text) => text] };
   }
 
-  put(entries) {
+  fromQuery(entries) {
     const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
     const next = { ...this.first, ...given };
@@ -265,12 +265,12 @@ class Tiles extends Exhibit {
     this.restore(next);
   }
 
-  greet() {
+  announce() {
     this.say(this.told());
   }
 }
 
 define("tl-tiles", (element) => {
   const tiles = new Tiles(element);
-  tiles.offer(tiles.over.parentNode, "Link to these tiles");
+  tiles.addLink(tiles.over.parentNode, "Link to these tiles");
 });

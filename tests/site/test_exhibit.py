@@ -7,23 +7,10 @@ import pytest
 
 from tests.sampling import long
 from tests.site.browsing import PHONE
+from tests.site.test_exhibits import ROWS, html_of
 from tutorial_lib import running_example
 from tutorial_lib.elements import gallery, inspector
-from tutorial_lib.elements.exhibits import (
-    ask_model,
-    byte_calculator,
-    fold_tiles,
-    head_maps,
-    heads_sum,
-    live_map,
-    mask_drawing,
-    memory_strip,
-    paint_mask,
-    playground,
-    query_plane,
-    rotation_clock,
-    softmax_bench,
-)
+from tutorial_lib.elements.exhibits import ask_model
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import WORDS
 from tutorial_lib.records import checkpoint
@@ -35,31 +22,23 @@ def model():
     return ask_model(trained, WORDS, "the dog that the cats see", question="?", split=split)
 
 
-EXHIBITS = {
-    "plane": query_plane,
-    "products": lambda: query_plane(weights=False),
-    "bench": softmax_bench,
-    "slopes": lambda: softmax_bench(slope=True),
-    "sum": heads_sum,
-    "paint": paint_mask,
-    "words": lambda: paint_mask("Tap a cell above the diagonal."),
-    "tiles": fold_tiles,
-    "ring": lambda: fold_tiles(owners=2),
-    "map": live_map,
-    "bytes": byte_calculator,
-    "heads": head_maps,
-    "model": model,
+EXHIBITS = (
+    *("plane", "products", "bench", "slopes", "sum", "paint", "words", "tiles", "ring", "map"),
+    *("bytes", "heads", "model"),
+)
+BANDS = (*EXHIBITS, "strip", "drawing", "clock", "playground", "inspector", "gallery")
+FIRST_PRESSED = {  # where it is not the first button
+    "clock": "button:has-text('Reset')",
+    "map": "td[tabindex]",
+    "inspector": "svg",
+    "playground": ".tl-grids td[tabindex]",
+    "gallery": "svg",
 }
 WEIGHTS = np.tri(3)[None] / np.arange(1, 4)[:, None]
-BANDS = {  # all that say how to begin, and what is pressed first where it is not the first button
-    **{name: (draw, "button:visible") for name, draw in EXHIBITS.items()},
-    "strip": (memory_strip, "button:visible"),
-    "drawing": (mask_drawing, "button:visible"),
-    "clock": (rotation_clock, "button:has-text('Reset')"),
-    "map": (live_map, "td[tabindex]"),
-    "playground": (playground, ".tl-grids td[tabindex]"),
-    "inspector": (lambda: inspector(WEIGHTS, running_example().tokens), "svg"),
-    "gallery": (lambda: gallery(WEIGHTS, ["a", "b", "c"], "Which?", [(1, "all")]), "svg"),
+OTHERS = {
+    "model": model,
+    "inspector": lambda: inspector(WEIGHTS, running_example().tokens),
+    "gallery": lambda: gallery(WEIGHTS, ["a", "b", "c"], "Which?", [(1, "all")]),
 }
 FILLED = "plane", "bench", "slopes", "paint", "words", "tiles", "ring", "clock"  # by more words
 ASK = ".tl-ask"
@@ -93,7 +72,6 @@ GAP = """(how) => Math.min(...[...how.closest(".tl").querySelectorAll(":not(.tl-
   .map((other) => other.getBoundingClientRect().top - how.getBoundingClientRect().bottom)
   .filter((gap) => gap >= 0))"""
 ROOM = "<p style='height: 900px'></p>"  # in which a page can scroll
-COLUMN = "<div style='max-width: 736px'>{}</div>"  # as on the site
 # Where the controls are on the screen: one, or all of an element.
 PLACE = "(one) => [one.getBoundingClientRect()].map(({ x, y }) => [x, y])"
 PLACES = """(one) => [...one.closest(".tl").querySelectorAll("button, input, select, th[tabindex]")]
@@ -107,6 +85,17 @@ PRESS = methodcaller("click")
 CENTRE = "(one) => one.scrollIntoView({ block: 'center' })"
 
 
+def column(name):
+    """An exhibit as wide as on the site."""
+    html = OTHERS[name]().html if name in OTHERS else html_of(ROWS[name].call)
+    return f"<div style='max-width: 736px'>{html}</div>"
+
+
+def first_pressed(name):
+    """Where an exhibit is pressed first."""
+    return f".tl {FIRST_PRESSED.get(name, 'button:visible')}"
+
+
 def shift(control, places, act):
     """How many pixels an act moves what is measured; a window scrolls by whole ones."""
     control.evaluate(CENTRE)
@@ -118,7 +107,7 @@ def shift(control, places, act):
 @pytest.mark.parametrize("width", [390, *long(768, 1440)])
 @pytest.mark.parametrize("name", EXHIBITS)
 def test_what_is_pressed_stays_for_a_second_press(show, name, width):
-    page = show(ROOM, COLUMN.format(EXHIBITS[name]().html), ROOM, width=width)
+    page = show(ROOM, column(name), ROOM, width=width)
     for button in page.locator(".tl button:visible").element_handles() * 2:
         if button.is_enabled():
             assert shift(button, PLACE, PRESS) <= 1, button.text_content()
@@ -126,7 +115,7 @@ def test_what_is_pressed_stays_for_a_second_press(show, name, width):
 
 @pytest.mark.parametrize("width", [390, *long(1440)])
 def test_no_control_of_the_model_moves_when_one_is_pressed(show, width):
-    page = show(ROOM, COLUMN.format(model().html), ROOM, width=width)
+    page = show(ROOM, column("model"), ROOM, width=width)
     shown = page.locator("tl-ask")
     for word in shown.locator(".tl-word").element_handles():
         assert shift(word, WORDS_AT, PRESS) == 0, word.text_content()
@@ -141,7 +130,7 @@ def test_no_control_of_the_model_moves_when_one_is_pressed(show, width):
 
 @pytest.mark.parametrize("width", [390, *long(1440)])
 def test_no_control_of_the_model_moves_when_its_sentence_takes_a_line_more_or_less(show, width):
-    page = show(ROOM, COLUMN.format(model().html), ROOM, width=width)
+    page = show(ROOM, column("model"), ROOM, width=width)
     shown = page.locator("tl-ask")
     shown.locator("summary").first.click()
     height = "(line) => line.offsetHeight"
@@ -159,15 +148,14 @@ def test_no_control_of_the_model_moves_when_its_sentence_takes_a_line_more_or_le
 @pytest.mark.parametrize("width", [390, *long(1440)])
 @pytest.mark.parametrize("name", BANDS)
 def test_words_below_the_question_say_how_to_begin_until_a_touch_says_more(show, name, width):
-    draw, first = BANDS[name]
-    page = show(ROOM, COLUMN.format(draw().html), ROOM, width=width, head=NO_ANCHOR)
+    page = show(ROOM, column(name), ROOM, width=width, head=NO_ANCHOR)
     question, how = page.locator("p.tl-ask, legend").first, page.locator(".tl-how")
     assert len(how.inner_text()) > 40
     top = question.bounding_box()["y"] + question.bounding_box()["height"]
     assert 0 <= how.bounding_box()["y"] - top <= 60
     assert how.evaluate(GAP) <= 32 or name not in FILLED
     assert page.locator(".tl [aria-live]").all_inner_texts() == [""] * (1 + (name == "gallery"))
-    assert shift(page.locator(f".tl {first}").first, BELOW, PRESS) <= 1
+    assert shift(page.locator(first_pressed(name)).first, BELOW, PRESS) <= 1
     spoken = page.locator(".tl [aria-live]").last
     assert len(spoken.inner_text()) > 15
     assert how.is_visible() == (name == "gallery")  # whose maps answer beside themselves
@@ -175,9 +163,9 @@ def test_words_below_the_question_say_how_to_begin_until_a_touch_says_more(show,
 
 @pytest.mark.parametrize("name", TOUCHED)
 def test_what_is_touched_on_a_phone_shares_its_screen_with_what_answers(show, name):
-    page = show(COLUMN.format(BANDS[name][0]().html), **PHONE)
+    page = show(column(name), **PHONE)
     exhibit = page.locator(".tl")
-    page.locator(f".tl {BANDS[name][1]}").first.click()  # room is kept for what is said
+    page.locator(first_pressed(name)).first.click()  # room is kept for what is said
     band = exhibit.locator(".tl-said").evaluate(HIGH)
     for pair in TOUCHED[name]:
         assert exhibit.evaluate(SPAN, pair) <= SCREEN - band * (ASK not in pair), pair
@@ -187,17 +175,17 @@ def test_what_is_touched_on_a_phone_shares_its_screen_with_what_answers(show, na
 def test_the_model_fits_two_screens_of_a_phone_and_little_more_than_one_of_a_desk(
     show, width, most
 ):
-    page = show(COLUMN.format(model().html), width=width)
+    page = show(column("model"), width=width)
     assert page.locator("tl-ask").evaluate(HIGH) <= most
 
 
 def test_the_map_above_the_playground_leaves_two_thirds_of_a_phone(show):
-    page = show(COLUMN.format(playground().html), **PHONE)
+    page = show(column("playground"), **PHONE)
     assert page.locator(".tl-bar-above").evaluate(HIGH) <= 844 / 3
 
 
 def test_the_sentence_stays_in_sight_once_there_is_one(show):
-    page = show(paint_mask().html, "<p style='height: 900px'>", width=390)
+    page = show(html_of(ROWS["paint"].call), "<p style='height: 900px'>", width=390)
     said = page.locator(".tl-said")
     top = "(said) => { scrollTo(0, 600); return said.getBoundingClientRect().top; }"
     assert said.evaluate(top) < -100

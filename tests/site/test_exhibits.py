@@ -262,7 +262,7 @@ ROWS = {
         tinted=".tl-mask tbody td:not(:empty)",
     ),
     "words": Row(
-        'paint_mask("Tap a cell.")',
+        'paint_mask("Tap a cell above the diagonal.")',
         {"mask=667": "The mask of the link is here. "},
         {"mask": "3 digits, 0 to 7 for each query"},
         beyond=("mask=12", "mask=668"),
@@ -500,6 +500,10 @@ def row(request):
 def exhibit(row, show):
     """An exhibit on a page of its own."""
     return show(html_of(row.call)).locator(f"tl-{kind_of(row)}")
+
+
+def test_every_exhibit_has_a_row():
+    assert {row.call.partition("(")[0] for row in ROWS.values()} == set(exhibits.__all__)
 
 
 def test_a_state_is_put_back_in_silence_and_its_link_brings_it_again(row, exhibit):

@@ -1,4 +1,4 @@
-"""The mask to draw on, as bytes: without a script it is the library's mask and receptive field."""
+"""The mask to draw on, as bytes: a named pattern is what it says, pair by pair."""
 
 import json
 import re
@@ -8,7 +8,6 @@ import pytest
 
 from tests.elements.test_elements import Tree
 from tutorial_lib.elements.exhibits import mask_drawing
-from tutorial_lib.variants.patterns import receptive_field, window_mask
 
 HTML = mask_drawing().html
 GIVEN = json.loads(next(a["data-given"] for _, a in Tree(HTML).tags if "data-given" in a))
@@ -43,16 +42,3 @@ def test_pattern_is_what_it_says_pair_by_pair(key):
         assert len(others) > 16
     else:
         assert others == set()
-
-
-def test_form_without_a_script_is_the_librarys_mask_and_receptive_field():
-    mask = window_mask(16, 16, 4)
-    grid = HTML.split('class="tl-mask"')[1].split("</table>")[0]
-    grid = re.sub("</?b>", "", grid.split("<tbody>")[1])
-    cells = re.findall(r"<td( data-on| data-out)?>(\d?)</td>", grid)
-    for (t, s), (mark, digit) in zip(PAIRS, cells, strict=True):
-        assert mark == (" data-on" if mask[t, s] else " data-out" if s > t else "")
-        assert digit == ("1" if receptive_field(mask, 1)[t, s] else "")
-    for n in range(1, 7):
-        depends = f"row 15 depends on {receptive_field(mask, n)[15].sum()} of 16 tokens"
-        assert f"after {n} layer{'s' * (n > 1)} {depends}" in mask_drawing().text

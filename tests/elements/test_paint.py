@@ -1,8 +1,7 @@
-"""The mask to paint, as bytes: without a script it is the layer under a causal mask."""
+"""The mask to paint, as bytes: a named mask is what it says, and one of the four leaks."""
 
 import json
 import re
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -95,24 +94,3 @@ def test_one_of_the_four_masks_leaks_and_two_of_them_are_one_array():
     assert FOUR[0][0] == FOUR[2][0]
     verdicts = re.findall(r">mask \w</th><td>[^<]*</td><td>(\w+)", HTML)
     assert verdicts == ["yes" if count else "no" for count in found]
-
-
-def test_form_without_a_script_holds_every_weight_and_every_change():
-    mask = causal_mask(5)
-    weights, changed = library(mask)[0], changes(mask)
-    grids = [grid.split("</table>")[0] for grid in HTML.split('class="tl-mask"')[1:]]
-    cells = [re.findall(r"<td[^>]*>([^<]*)</td>", re.sub("</?b>", "", g))[1:] for g in grids]
-    assert cells[0] == ["True" if look else "" for look in mask.ravel()]
-    assert cells[1] == [f"{by:.2f}" if by > 1e-9 else "·" for by in changed.ravel()]
-    for head, texts in zip(weights, cells[2:], strict=True):
-        for weight, look, text in zip(head.ravel(), mask.ravel(), texts, strict=True):
-            assert (text == "·") == (not look)
-            near = 0.005 if "." in text else 1e-12
-            assert not look or abs(Fraction(text) - weight) <= near
-    row = re.search(r'scope="row">bark</th>((?:<td>[^<]*</td>){4})', HTML)[1]
-    fractions = [
-        ", ".join(str(Fraction(w).limit_denominator(99)) for w in head[2]) for head in weights
-    ]
-    assert fractions[0] == "4/7, 1/7, 2/7, 0, 0"
-    seen = "dogs, that, bark"
-    assert re.findall("<td>([^<]*)", row) == [seen, *fractions, seen]

@@ -1,16 +1,12 @@
-"""The plane as bytes: its form without a script says what the library makes of its queries."""
+"""The plane as bytes: the values at its corners, and dot products alone without the weights."""
 
 import re
-from html import unescape
 
-import numpy as np
-
-from tutorial_lib import attention_scores, attention_weights, project_heads, running_example
+from tutorial_lib import project_heads, running_example
 from tutorial_lib.elements.exhibits import query_plane
 from tutorial_lib.elements.sources import script
 
 HTML = query_plane().html
-TEXT = unescape(re.sub("<[^>]+>", "\n", HTML.split("<details")[1]))
 
 
 def written(*numbers):
@@ -22,28 +18,6 @@ def running_example_keys():
     """The first two entries of each key of head 0."""
     example = running_example()
     return project_heads(example.X, example.params.W_K)[0][:, :2]
-
-
-def test_table_without_a_script_is_complete_and_the_librarys():
-    example = running_example()
-    K = project_heads(example.X, example.params.W_K)
-    values = project_heads(example.X, example.params.W_V)[0][:, :2]
-    rows = re.findall(r'<th scope="row">(\w+)</th><td>(.*?)</td><td>(.*?)</td>', HTML)
-    turns = {0: (0, 1, [0, 1]), 1: (np.radians(110), 2, [0, 2])}
-    for h, (angle, length, columns) in turns.items():
-        query = length * np.array([[np.cos(angle), np.sin(angle)]])
-        keys = K[h][:, columns]
-        scores = attention_scores(query, keys)
-        weights = attention_weights(scores)
-        for s, word in enumerate(example.tokens):
-            name, key, product = rows[3 * h + s]
-            assert (name, key) == (word, "({:g}, {:g})".format(*keys[s]).replace("-", "−"))
-            cells = written((keys @ query[0])[s], scores[0, s], weights[0, s])
-            assert product == cells[0]
-            assert "\n\n".join(cells) in TEXT
-        place = "({}, {})".format(*written(*(weights @ values)[0]))
-        assert f"output {place}." in TEXT
-        assert f'y="{108 + 14 * h}">{place}</text>' in HTML
 
 
 def test_corners_are_the_values_of_head_0():

@@ -42,30 +42,6 @@ def test_text_says_the_state(start):
     assert lines[-1] == f"   in memory: {' '.join(map(str, PRODUCT.ravel()))}"
 
 
-def test_array_and_memory_are_drawn_by_token_and_head(start):
-    html = memory_strip(start).html
-    drawn = re.findall(r'<td data-t="(\d)" data-h="(\d)"( data-on)?>(\d+)</td>', html)
-    assert [int(n) for *_, n in drawn] == STARTS[start][1].ravel().tolist()
-    lies = re.findall(r'<div data-t="(\d)" data-h="(\d)"( data-on)?><b>(\d+)</b>', html)
-    assert [int(n) for *_, n in lies] == PRODUCT.ravel().tolist()
-    for t, h, on, number in [*drawn, *lies]:
-        assert (int(t), int(h)) == (int(number) // 10, int(number) % 10 // 4)
-        assert bool(on) == (number == "10")
-
-
-def test_table_leads_from_every_index_to_its_offset(start):
-    _, array = STARTS[start]
-    rows = cells(memory_strip(start).html)[:24]
-    for index, (where, number, offset) in zip(np.ndindex(array.shape), rows, strict=True):
-        assert where == str(list(index))
-        assert int(number) == array[index]
-        terms, found = offset.split(" = ")
-        pairs = [[int(n) for n in term.split(" · ")] for term in terms.split(" + ")]
-        assert pairs == [list(pair) for pair in zip(index, strides(array), strict=True)]
-        assert int(found) == sum(i * stride for i, stride in pairs)
-        assert PRODUCT.ravel()[int(found)] == array[index]
-
-
 def test_ways_of_the_table_are_numpys(start):
     name, array = STARTS[start]
     ways = cells(memory_strip(start).html)[24:]

@@ -7,6 +7,7 @@ import io
 import itertools
 import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -188,14 +189,37 @@ def test_rejected_drafts_leave_no_trace(rejected, pad):
         assert_rows(rows, expected[:, 5:])
 
 
-def test_a_full_ring_cannot_bring_back_what_was_overwritten():
+def go_back(layer, cache, calls):
+    """Rewind by so many tokens, one call after the other; -1: read one token more."""
+    for n in calls:
+        cache.rewind(n) if n >= 0 else in_chunks(layer, cache, 1, X_T[:, :1])
+
+
+@pytest.mark.parametrize("calls", [(4, 0), (3, 1), (2, -1, 3), (1, 1, 2)], ids=str)
+def test_a_full_ring_cannot_bring_back_what_was_overwritten(calls):
     layer = layer_of(Kind(window=3))
     cache = DecoderCache(layer, B, capacity=5, ring=True)
     in_chunks(layer, cache, 5, X_T[:, :5])
     cache.rewind(5)  # nothing was overwritten yet
     in_chunks(layer, cache, 2)
-    with pytest.raises(ValueError, match=r"n=4 of 8 tokens; expected 0 to 3"):
-        cache.rewind(4)
+    with pytest.raises(ValueError, match=r"tokens; expected 0 to \d\.$"):
+        go_back(layer, cache, calls)
+
+
+def test_drafts_that_are_rejected_again_and_again_leave_no_trace():
+    kind, rng = Kind(window=3, sink=True, half=True), np.random.default_rng(1)
+    layer, expected = layer_of(kind), kind.padded_rows(pad=False)
+    for capacity in (3, 4, 6):
+        cache, t = DecoderCache(layer, B, capacity=capacity, ring=True), 0
+        while t < T:
+            n = int(rng.integers(1, min(4, T - t) + 1))
+            rows = in_chunks(layer, cache, n, X_T[:, t : t + n])
+            assert_rows(rows, expected[:, t : t + n])
+            t += n
+            back = int(rng.integers(0, n + 1))
+            with suppress(ValueError):  # more than the ring still holds
+                cache.rewind(back)
+                t -= back
 
 
 # --- frequencies ---
@@ -413,7 +437,8 @@ REFUSED = {
         "for d_k=2; expected at most d_k/2 frequencies",
     ),
     "odd width": (lambda: rotary_frequencies(5), "width=5; expected an even number"),
-    "window": (lambda: ScoreOptions(window=0), "window=0; expected 1"),
+    "window": (lambda: ScoreOptions(window=0), "window=0, .* expected a window of 1"),
+    "soft cap": (lambda: ScoreOptions(soft_cap=-5.0), "soft_cap=-5.0, .* expected a window"),
     "axes": (lambda: PLAIN(ROWS[0]), r"X: \(5, 12\); expected \(B, T, 12\) with T >= 1"),
     "no token": (lambda: PLAIN(ROWS[:, :0]), r"X: \(2, 0, 12\); expected"),
     "precision": (lambda: PLAIN(ROWS.double()), "X is in torch.float64; expected torch.float32"),
@@ -444,7 +469,7 @@ REFUSED = {
     ),
     "another batch": (
         lambda: PLAIN(ROWS, cache=DecoderCache(PLAIN, 3)),
-        r"3 sequences for 2; expected",
+        r"3 sequences, or of another layer; expected",
     ),
     "full": (
         lambda: PLAIN(ROWS, cache=DecoderCache(PLAIN, 2, capacity=4)),
@@ -491,6 +516,6 @@ def test_the_examples_of_the_page_run(monkeypatch):
     for block in blocks:
         exec(block, names)
     assert len(blocks) == 3
-    assert names["Y"].shape == (1, 1, 12)
+    assert names["Y"].shape == (1, 1, 24)
     assert int(names["cache"].length) == 21
     assert names["layer"](torch.ones(1, 3, 256).bfloat16()).isfinite().all()

@@ -24,8 +24,7 @@ class Rotation:
     ----------
     frequencies : (n,) tensor of floats, radians per token, also called inv_freq; with fewer than
         d_k/2 the last entries of a head are not rotated
-    half : False: entries 2i and 2i + 1 are a pair (GPT-J, this book); True: entries i and i + n
-        (`rotate_half` of transformers)
+    half : False: entries 2i and 2i + 1 are a pair (GPT-J, this book); True: i and i + n (Llama)
     stretch : what the rotated entries are multiplied by, as YaRN does
 
     Source: Su et al. (2021), section 3.2.2.
@@ -59,8 +58,8 @@ class ScoreOptions:
     norm_eps: float | None = None
 
     def __post_init__(self):
-        if self.window is not None and self.window < 1:
-            raise ValueError(f"window={self.window}; expected 1, the query's own key, or more.")
+        if not all(limit is None or limit > 0 for limit in (self.window, self.soft_cap)):
+            raise ValueError(f"{self}; expected a window of 1 or more and a soft_cap above 0.")
 
 
 def rotary_frequencies(width, base=10_000.0):
@@ -129,7 +128,7 @@ class DecoderCache:
     ----------
     buffers : keys, rotated, (B, G, rows, d_k), values (B, G, rows, d_v), and the index of the token
         in each row, (B or 1, 1, rows, 1)
-    length : tensor, the number of tokens so far, padding included
+    length, longest : tensors, the number of tokens now and the largest so far, padding included
     """
 
     def __init__(self, layer, batch, *, capacity=None, ring=False, pad=None):
@@ -142,7 +141,7 @@ class DecoderCache:
         self.n_spare = capacity - window if ring else 0
         weight, rows = layer.qkv_proj.weight, capacity or 0
         whole = {"dtype": torch.int64, "device": weight.device}
-        self.length = torch.zeros((), **whole)
+        self.length = self.longest = torch.zeros((), **whole)
         self.pad = torch.zeros(1, **whole) if pad is None else pad.to(**whole)
         KV = (weight.new_zeros(batch, layer.n_kv_heads, rows, d) for d in (layer.d_k, layer.d_v))
         self.buffers = [*KV, torch.full((len(self.pad), 1, rows, 1), -1, **whole)]
@@ -161,14 +160,15 @@ class DecoderCache:
             for buffer, A in zip(self.buffers, new, strict=True):
                 buffer.index_copy_(-2, rows, A[..., -len(rows) :, :])
         self.length = self.length + T
+        self.longest = torch.maximum(self.longest, self.length)
         return seen[0], seen[1], seen[2][:, 0, :, 0]
 
     def rewind(self, n):
-        """Forget the last n tokens, such as rejected drafts: of a full ring at most n_spare + 1."""
-        length = int(self.length)
-        is_full = self.ring and length > self.capacity
-        if not 0 <= n <= (self.n_spare + 1 if is_full else length):
-            raise ValueError(f"n={n} of {length} tokens; expected 0 to {self.n_spare + 1}, or all.")
+        """Forget the last n tokens, such as rejected drafts; a ring has lost the oldest it held."""
+        length, first = int(self.length), int(self.longest) - (self.capacity or 0)
+        kept = first + self.layer.scores.window - 1 if self.ring and first > 0 else 0
+        if not 0 <= n <= length - kept:
+            raise ValueError(f"n={n} of {length} tokens; expected 0 to {length - kept}.")
         self.length = self.length - n
         if self.capacity is None:
             self.buffers = [A[..., : length - n, :] for A in self.buffers]
@@ -182,10 +182,8 @@ class DecoderCache:
     def check(self, layer, X):
         """Refuse another layer or batch, gradients of reserved rows, and tokens without a row."""
         if self.layer is not layer or self.batch != len(X):
-            raise ValueError(
-                f"a cache of {self.layer} and {self.batch} sequences for {len(X)}; expected one "
-                f"for each layer: DecoderCache(layer, {len(X)})."
-            )
+            text = f"expected one for each layer: DecoderCache(layer, {len(X)})."
+            raise ValueError(f"a cache of {self.batch} sequences, or of another layer; {text}")
         needs_graph = X.requires_grad or layer.qkv_proj.weight.requires_grad
         if self.capacity is not None and torch.is_grad_enabled() and needs_graph:
             raise ValueError("a reserved cache with gradients; expected torch.no_grad().")
@@ -297,7 +295,7 @@ class DecoderAttention(nn.Module):
             Q, K = (norm(A.to(norm.weight.dtype)).to(A.dtype) for norm, A in normed)
         if self.rotation is not None:
             tables = self._rotary_tables(index.clamp(min=0), Q.dtype)
-            Q, K = (apply_rotation(A, tables, self.rotation.half) for A in (Q, K))
+            Q, K = (apply_rotation(A, tables, self.rotation.half).to(Q.dtype) for A in (Q, K))
         return Q, K, V
 
     def _rotary_tables(self, positions, dtype):
@@ -305,6 +303,7 @@ class DecoderAttention(nn.Module):
         wide = torch.float32 if positions.device.type == "mps" else torch.float64
         given = {"dtype": wide, "device": positions.device}
         angles = positions[:, None, :, None] * torch.as_tensor(self.rotation.frequencies, **given)
+        dtype = torch.promote_types(dtype, torch.float32)
         return tuple((self.rotation.stretch * A).to(dtype) for A in (angles.cos(), angles.sin()))
 
     def _attend_fused(self, Q, K, V, mask):

@@ -33,6 +33,7 @@ import numpy as np
 import tutorial_lib
 from coursework.grader import judge
 from coursework.grader.assignment import set_exam
+from tests.chapters import training_records
 from tests.chapters.pages import NAMES, code_cells, printed, written
 from tools.chapters import ROOT
 from tutorial_lib import counting, records
@@ -464,6 +465,7 @@ def read(path):
 
 NAMESPACE = {
     **{name: getattr(tutorial_lib, name) for name in tutorial_lib.__all__},
+    **dict(inspect.getmembers(training_records, inspect.isfunction)),
     "np": np,
     "math": math,
     "re": re,

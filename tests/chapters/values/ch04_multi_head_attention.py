@@ -15,15 +15,6 @@ def _variants(group):
     return [one for one in record("tiny_model")["variants"] if one["group"] == group]
 
 
-def _min_and_max(row):
-    return [min(row), max(row)]
-
-
-def _right_by_width():
-    """Return the accuracy after 800 steps: a row for each d_k, a column for each seed."""
-    return printed_under(f"{PAGE} 04-75", "accuracy after 800 steps")
-
-
 def best_rate_of_one_head_is_the_smallest_tried():
     """The model with one head learned best at the smallest rate that was tried."""
     (one,) = (variant for variant in _variants("heads") if variant["heads"] == 1)
@@ -39,16 +30,6 @@ def sixteen_heads_are_last_at_every_rate():
 def heads_and_d_v_of_every_width():
     """All models with other widths have this number of heads and this d_v."""
     return np.unique([(one["heads"], one["d_v"]) for one in _variants("width")], axis=0)
-
-
-def accuracy_with_d_k_of_1():
-    """With d_k = 1 the five seeds end between these two accuracies."""
-    return _min_and_max(_right_by_width()[0])
-
-
-def accuracy_with_d_k_of_2():
-    """With d_k = 2 the five seeds end between these two accuracies."""
-    return _min_and_max(_right_by_width()[1])
 
 
 def best_rate_of_d_k_of_1_is_the_largest_tried():

@@ -22,16 +22,6 @@ def memory_of_by_broadcasting_over_by_loop():
     return by_broadcasting / by_loop
 
 
-def einsum_is_the_slowest():
-    """Of all forms in the table, that with `einsum` takes the most time."""
-    return _column(0).argmax() == 2
-
-
-def tuned_blocks_take_a_tenth_more_than_torch():
-    """Tuned, in blocks, a layer takes 1.1 times PyTorch's time, rounded to tenths."""
-    return round(10 * _column(1)[4]) == 11
-
-
 def flop_of_a_projection_by_its_formula():
     """Each of the four projections takes so many times B · T · d_model² flop."""
     B, T, d_model, _ = printed_under(PAGE, "four sequences")

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from tests.chapters.named import printed_under
+from tests.chapters.training_records import least_and_most
 from tutorial_lib.records import record
 
 PAGE = "08_gradients"
@@ -26,25 +27,15 @@ def _copied(variant):
     return np.array([run["copy_accuracy"] for run in variant["runs"]])
 
 
-def _least_and_most_at_the_end(variant):
-    final = _copied(variant)[:, -1]
-    return [final.min(), final.max()]
+def accuracies_of_one_layer(heads):
+    """The five seeds of one layer with so many heads end between these two accuracies."""
+    return least_and_most(_copied(_of_one_layer(heads))[:, -1])
 
 
-def _loss_of_weight(key):
-    """Return the weight that *bark* gives a key, again, and how much of it ε takes."""
+def loss_of_weight(key):
+    """The weight that *bark* gives a key, twice, and the 4/7 of it that ε takes."""
     weight = printed_under("06_output_projection", "bark, both heads")[0, key]
     return [weight, weight, weight * Fraction(4, 7)]
-
-
-def weight_of_that_and_what_it_loses():
-    """The weight of *that* loses 4/7 of itself times ε when the score of *dogs* rises by ε."""
-    return _loss_of_weight(1)
-
-
-def weight_of_bark_and_what_it_loses():
-    """The weight of *bark* loses 4/7 of itself times ε when the score of *dogs* rises by ε."""
-    return _loss_of_weight(2)
 
 
 def _errors():
@@ -73,16 +64,6 @@ def steps_of_one_layer():
     """The models of one layer were trained for so many steps."""
     (steps,) = {_of_one_layer(heads)["steps"][-1] for heads in (4, 8)}
     return steps
-
-
-def accuracy_with_8_heads():
-    """The five seeds of one layer with 8 heads end between these two accuracies."""
-    return _least_and_most_at_the_end(_of_one_layer(8))
-
-
-def accuracy_with_4_heads():
-    """The five seeds of one layer with 4 heads end between these two accuracies."""
-    return _least_and_most_at_the_end(_of_one_layer(4))
 
 
 def runs_of_one_layer_that_gained_since_half_time():

@@ -6,29 +6,15 @@ from tests.chapters.named import printed_under
 from tutorial_lib import causal_mask, running_example, trace
 
 
-def _record():
+def running_trace():
+    """The six steps of the running example under a causal mask."""
     example = running_example()
     return trace(example.X, example.params, mask=causal_mask(3))
 
 
-def mix_of_bark():
-    """The output of head 0 for *bark* in chapter 03."""
-    return _record().heads[0, 2]
-
-
 def scores_of_bark():
     """The scores of *bark* in head 0, divided by ln 2."""
-    return _record().scores[0, 2] / np.log(2)
-
-
-def mixed_of_that_and_bark():
-    """The sum of the values of *that* and *bark*, with exponentials relative to *bark*'s."""
-    return 2.0 ** scores_of_bark()[1:] @ _record().V[0, 1:]
-
-
-def mixed_of_all_three():
-    """The sum of all three values, with exponentials relative to *dogs*'s."""
-    return 2.0 ** (scores_of_bark() - 1) @ _record().V[0]
+    return running_trace().scores[0, 2] / np.log(2)
 
 
 def two_orders_end_alike():

@@ -10,22 +10,19 @@ def rank_2_changes_the_output_less_than_rank_4():
     return rank_2 < rank_4
 
 
-def _in_numpy():
+def in_numpy():
+    """The forms of one decoding step that NumPy ran."""
     return record("decode")["forms"]["NumPy"]
 
 
-def _us_per_thousand(form):
-    return _in_numpy()[form]["us_per_thousand"]
-
-
-def gqa_saves_less_than_a_tenth_of_the_time_in_numpy():
-    """The median time of GQA is more than nine tenths of that of MHA."""
-    return _us_per_thousand("GQA")["median"] > 0.9 * _us_per_thousand("MHA")["median"]
+def us_per_thousand(form):
+    """Microseconds for a thousand tokens of the cache, in one form."""
+    return in_numpy()[form]["us_per_thousand"]
 
 
 def gqa_in_pages_saves_more_than_half_of_the_time():
     """In pages, the slowest run of GQA takes less than half of the time of the fastest of MHA."""
-    return 2 * _us_per_thousand("GQA, in pages")["high"] < _us_per_thousand("MHA, in pages")["low"]
+    return 2 * us_per_thousand("GQA, in pages")["high"] < us_per_thousand("MHA, in pages")["low"]
 
 
 def flop_per_byte_at_the_ridge():
@@ -38,24 +35,14 @@ def mqa_and_mla_are_compute_bound():
     """MQA and MLA have more flop per byte than this core at its fastest, while it reads slowest."""
     decode = record("decode")
     ridge = decode["gemm_gflop_per_s"]["high"] / decode["read_gb_per_s"]["low"]
-    forms = [_in_numpy()["MQA"], _in_numpy()["MLA"]]
+    forms = [in_numpy()["MQA"], in_numpy()["MLA"]]
     return all(form["flop_per_token"] / form["bytes_per_token"] > ridge for form in forms)
-
-
-def mla_reads_less_than_a_fifth_of_the_bytes_of_mha():
-    """Per token, MLA reads less than a fifth of the bytes that MHA reads."""
-    return 5 * _in_numpy()["MLA"]["bytes_per_token"] < _in_numpy()["MHA"]["bytes_per_token"]
-
-
-def mla_computes_more_than_four_times_the_flop_of_mha():
-    """Per token, MLA computes more than four times the flop of MHA."""
-    return _in_numpy()["MLA"]["flop_per_token"] > 4 * _in_numpy()["MHA"]["flop_per_token"]
 
 
 def mla_is_slower_than_mha_in_numpy():
     """In one array and in pages, the fastest run of MLA is slower than the slowest of MHA."""
-    array = _us_per_thousand("MLA")["low"] > _us_per_thousand("MHA")["high"]
-    pages = _us_per_thousand("MLA, in pages")["low"] > _us_per_thousand("MHA, in pages")["high"]
+    array = us_per_thousand("MLA")["low"] > us_per_thousand("MHA")["high"]
+    pages = us_per_thousand("MLA, in pages")["low"] > us_per_thousand("MHA, in pages")["high"]
     return array and pages
 
 

@@ -20,19 +20,10 @@ def first_arrow_of_that_a_quarter_turn_ahead():
     return [-b, a]
 
 
-def _clock_product(pair, distance):
+def clock_product(pair, distance):
+    """What a pair of the clock adds to the product at a distance."""
     query, key = clock._hands(distance, 0)
     return (query * key).reshape(-1, 2).sum(axis=-1)[pair]
-
-
-def pair_0_loses_by_distance_6():
-    """The product of pair 0 of the clock is largest at distance 0 and lower by this at 6."""
-    return round(_clock_product(0, 0) - _clock_product(0, 6), 2)
-
-
-def pair_1_gains_by_distance_6():
-    """The product of pair 1 of the clock is higher by this at distance 6 than at 0."""
-    return round(_clock_product(1, 6) - _clock_product(1, 0), 2)
 
 
 def pairs_of_halves_change_head_1_only():
@@ -127,18 +118,9 @@ def steps_until_surnames_are_learned():
     return [without, median(steps["learned"]), median(steps["RoPE, heads of 18"])]
 
 
-def _seeds_that_learn_surnames(name):
+def seeds_that_learn_surnames(name):
+    """With this kind of positions, so many seeds learn surnames."""
     return sum(step < math.inf for step in _first_steps_right("surname")[name])
-
-
-def one_seed_without_positions_learns_surnames():
-    """Without positions, with as many parameters, one seed learns surnames, the others do not."""
-    return _seeds_that_learn_surnames("none, heads of 18") == 1
-
-
-def seeds_with_smaller_heads_that_learn_surnames():
-    """Without positions and with heads of 16, so many seeds learn surnames."""
-    return _seeds_that_learn_surnames("none")
 
 
 def _last_accuracies():

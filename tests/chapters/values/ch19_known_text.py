@@ -5,20 +5,13 @@ from fractions import Fraction
 import numpy as np
 
 from tests.chapters.named import printed_under
+from tests.chapters.training_records import changes_of_loss, longer_training, plateau_seeds
 from tutorial_lib.models.grammar import GIVEN, GRAMMAR, ID, SURNAME, TASKS, WORDS, sample_documents
 from tutorial_lib.records import record
 
 
 def _model(name):
     return record("scored_heads")["models"][name]
-
-
-def _plateau():
-    return record("scored_heads")["plateau"]["two layers"]
-
-
-def _longer(name):
-    return record("scored_heads")["longer"][name]
 
 
 def first_word_is(word):
@@ -58,46 +51,14 @@ def attractor_accuracy_dips_to():
     return [round(min(lowest), 2), round(max(lowest), 2)]
 
 
-def surnames_right_on_the_plateau():
-    """On the plateau, each seed is right on a fraction of the surnames between these two."""
-    right = [seed["right"] for seed in _plateau()]
-    return [round(min(right), 2), round(max(right), 2)]
-
-
-def most_probability_lies_on_new_surnames():
-    """On the plateau, each seed gives more than half of its probability to new names."""
-    return all(seed["expected"]["never_said"] > 0.5 for seed in _plateau())
-
-
-def first_choices_were_said_before():
-    """On the plateau, at least this fraction of the first choices was said before."""
-    return min(1 - seed["guesses"]["never_said"] for seed in _plateau())
-
-
-def hits_beyond_the_chance_of_the_choice():
-    """The mean of a hit, less the chance of the choice in a uniform guess, is between these."""
-    means = [seed["over_chance"]["mean"] for seed in _plateau()]
-    return [round(min(means), 3), round(max(means), 3)]
-
-
 def seeds_whose_choices_beat_their_chance():
     """In so many seeds this mean is more than two standard errors above 0."""
-    beyond = [seed["over_chance"] for seed in _plateau()]
+    beyond = [seed["over_chance"] for seed in plateau_seeds()]
     return sum(one["mean"] > 2 * one["standard_error"] for one in beyond) == 2
 
 
 def right_by_the_most_given_names():
     """How often a rule is right that takes the surname with the most given names so far."""
-    return round(_right_by_the_most_given_names(), 2)
-
-
-def no_seed_is_right_more_often():
-    """On the plateau, no seed is right more often than this rule."""
-    return max(seed["right"] for seed in _plateau()) < _right_by_the_most_given_names()
-
-
-def _right_by_the_most_given_names():
-    """Its mean chance of being right: each given name so far is equally likely to come again."""
     documents, chances = sample_documents(np.random.default_rng(1000), 600), []
     for ids, tasks in zip(documents.ids, documents.task, strict=True):
         for t in np.flatnonzero(tasks == TASKS.index("surname")):
@@ -165,25 +126,15 @@ def best_blocks_above_the_entropy():
     return [round(_model(name)["excess_loss"]["min"], 3) for name in names]
 
 
-def trained_longer_all_blocks_find_the_surnames():
-    """After twice the steps, the least accurate seed of the blocks is right on all surnames."""
-    return _longer("norm and MLP")["accuracy"]["surname"]["min"] == 1
-
-
 def trained_longer_all_blocks_beat_two_layers():
     """After twice the steps, the worst seed of the blocks is below the best of two layers."""
-    worst = _longer("norm and MLP")["excess_loss"]["max"]
-    return worst < _longer("two layers")["excess_loss"]["min"]
-
-
-def loss_of_one_layer_falls_in_every_seed():
-    """With twice the steps, the loss of one layer falls in each seed."""
-    return max(_changes("one layer")) < 0
+    worst = longer_training("norm and MLP")["excess_loss"]["max"]
+    return worst < longer_training("two layers")["excess_loss"]["min"]
 
 
 def loss_of_the_blocks_falls_most_in_two_seeds():
     """It falls in each seed, by over 40 millinats in the two far above the entropy, else by 1."""
-    changes, runs = _changes("norm and MLP"), _longer("norm and MLP")["runs"]
+    changes, runs = changes_of_loss("norm and MLP"), longer_training("norm and MLP")["runs"]
     far = [run["excess_loss"][-3] > 0.04 for run in runs]
     assert sum(far) == 2
     expected = [
@@ -195,14 +146,4 @@ def loss_of_the_blocks_falls_most_in_two_seeds():
 
 def seeds_of_two_layers_that_fall():
     """With twice the steps, the loss of two layers falls by over 1 millinat in these seeds."""
-    return [seed for seed, change in enumerate(_changes("two layers")) if change < -0.001]
-
-
-def _changes(name):
-    """How much the second half of the longer training changed the loss of each seed."""
-    return [run["excess_loss"][-1] - run["excess_loss"][-3] for run in _longer(name)["runs"]]
-
-
-def trained_longer_one_layer_is_right_on():
-    """After twice the steps, the best seed of one layer is right on this fraction of surnames."""
-    return round(_longer("one layer")["accuracy"]["surname"]["max"], 2)
+    return [seed for seed, change in enumerate(changes_of_loss("two layers")) if change < -0.001]

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from tests.chapters.named import printed_under
+from tests.chapters.training_records import least_and_most
 from tutorial_lib import concat_heads
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.grammar import FORMS, TASKS, sample_documents
@@ -95,7 +95,8 @@ def most_that_matter_and_do_not_look_are_in_layer_0():
     return all(pairs[:, :4].sum() > pairs.sum() / 2 for pairs in others)
 
 
-def _names():
+def names():
+    """The names of the eight heads."""
     return record("scored_heads")["heads"]["two layers"]["names"]
 
 
@@ -104,35 +105,20 @@ def _first(task, kind):
     return np.array(_seeds()[0][kind][task])
 
 
-def head_2_of_layer_1():
-    """The name of head 2 of layer 1."""
-    return _names()[4 + 2]
-
-
-def heads_of_layer_1():
-    """The names of the four heads of layer 1."""
-    return _names()[4:]
-
-
 def head_of_attractor():
     """The head with the largest patching effect at verbs away from their subject."""
-    return _carries("attractor", "across clause", "across aside", "inside clause")
+    return head_that_carries("attractor", "across clause", "across aside", "inside clause")
 
 
 def head_of_agreement():
     """The head with the largest patching effect at agreement."""
-    return _carries("agreement")
-
-
-def head_of_himself_and_he():
-    """The head with the largest patching effect at reflexives and at pronouns, of names."""
-    return _carries("reflexive", "pronoun")
+    return head_that_carries("agreement")
 
 
 def heads_of_surname():
     """The heads with a patching effect of more than a tenth at surname, the largest first."""
     effects = _first("surname", "patch")
-    return [_names()[head] for head in np.argsort(-effects) if effects[head] > 0.1]
+    return [names()[head] for head in np.argsort(-effects) if effects[head] > 0.1]
 
 
 def head_of_surname():
@@ -147,17 +133,17 @@ def second_head_of_surname():
 
 def head_that_surname_needs_most():
     """The head whose ablation raises the loss of the form most at surname."""
-    return _names()[int(np.argmax(_first("surname", "form")))]
+    return names()[int(np.argmax(_first("surname", "form")))]
 
 
 def head_of_layer_0_that_attractor_needs():
     """The head of layer 0 whose ablation raises the loss of the form most at attractor."""
-    return _names()[int(np.argmax(_first("attractor", "form")[:4]))]
+    return names()[int(np.argmax(_first("attractor", "form")[:4]))]
 
 
 def head_that_attractor_misses_most():
     """The head whose ablation makes most verbs wrong at attractor."""
-    return _names()[int(np.argmax(_first("attractor", "fall")))]
+    return names()[int(np.argmax(_first("attractor", "fall")))]
 
 
 def heads_of_the_circuit():
@@ -168,14 +154,14 @@ def heads_of_the_circuit():
 def head_that_all_measures_support():
     """The head that is first by weight, loss of the form and patching effect at attractor."""
     [head] = {int(np.argmax(_first("attractor", kind))) for kind in ("weight", "form", "patch")}
-    return _names()[head]
+    return names()[head]
 
 
 def head_that_attends_in_vain():
     """The only head with most of its weight on the opening bracket that no form depends on."""
     needless = _first("bracket", "form") < 0.01
     [head] = np.flatnonzero((_first("bracket", "weight") > 0.5) & needless)
-    return _names()[head]
+    return names()[head]
 
 
 def head_above_the_offset_where_the_subject_is_far():
@@ -183,23 +169,18 @@ def head_above_the_offset_where_the_subject_is_far():
     tasks = ("inside clause", "across clause", "across aside", "attractor")
     above = [_first(task, "weight") > _baseline()[task] + 0.2 for task in tasks]
     [head] = np.flatnonzero(np.all(above, axis=0))
-    return _names()[head]
+    return names()[head]
 
 
 def head_that_only_the_whole_word_needs():
     """The head whose ablation raises the loss of the whole word most at outer bracket."""
-    return _names()[int(np.argmax(_first("outer bracket", "nats")))]
+    return names()[int(np.argmax(_first("outer bracket", "nats")))]
 
 
-def _carries(*tasks):
+def head_that_carries(*tasks):
     """The head with the largest patching effect, the same at all these tasks."""
     [head] = {int(np.argmax(_first(task, "patch"))) for task in tasks}
-    return _names()[head]
-
-
-def no_path_through_two_heads_adds_a_tenth():
-    """No virtual head changes the mean logit difference of a task by a tenth."""
-    return bool(printed_under("20_scoring_heads", "through two heads")[:, 0].max() < 0.1)
+    return names()[head]
 
 
 def most_that_all_paths_change_in_one_case():
@@ -221,7 +202,7 @@ def weight_on_the_previous_word():
     """The head that the surnames need gives the previous word this weight, over all queries."""
     model = TinyModel.of(checkpoint("known_text"))
     ids = sample_documents(np.random.default_rng(2), 200).ids[:, :-1]
-    weights = run(model, ids)[1][0].weights[:, _names().index(head_that_surname_needs_most())]
+    weights = run(model, ids)[1][0].weights[:, names().index(head_that_surname_needs_most())]
     return np.diagonal(weights, offset=-1, axis1=-2, axis2=-1).mean()
 
 
@@ -239,32 +220,14 @@ def attractor_has_one_head_in_four_block_models_bracket_up_to_three():
     return attractor.count(1) == 4 and max(bracket) == 3
 
 
-def least_and_most_cost_at_bracket():
+def costs_at_bracket(model):
     """The largest rise of the loss of the form by one head at bracket, over five seeds."""
-    return _costs_at_bracket(_seeds())
+    seeds = record("scored_heads")["heads"][model]["seeds"]
+    return least_and_most(max(seed["form"]["bracket"]) for seed in seeds)
 
 
-def least_and_most_cost_at_bracket_of_blocks():
-    """The same in the models with norms and MLPs."""
-    return _costs_at_bracket(_blocks())
-
-
-def _costs_at_bracket(seeds):
-    largest = [max(seed["form"]["bracket"]) for seed in seeds]
-    return [min(largest), max(largest)]
-
-
-def block_seeds_that_found_the_surnames():
-    """How many of the five models with norms and MLPs get more than 90 % of the surnames right."""
-    return len(_surnames_found())
-
-
-def least_right_of_those():
-    """The least fraction of surnames that is right in one of these models."""
-    return min(_surnames_found())
-
-
-def _surnames_found():
+def surnames_found():
+    """What of the surnames is right in models with norms and MLPs, where over 90 % are."""
     runs = record("scored_heads")["models"]["norm and MLP"]["runs"]
     right = [run["accuracy"]["surname"][-1] for run in runs]
     return [share for share in right if share > 0.9]

@@ -46,17 +46,7 @@ def second_pairs_of_seeds_0_and_2_share_the_first_head():
     )
 
 
-def weak_second_pairs():
-    """In seeds 1 and 4, the mean score of a name with itself in the other pair that matches six."""
-    return [mean for _, mean in _pairs_with_one_later_head()]
-
-
-def first_pairs_beside_weak_ones():
-    """The same mean in the pair that matches best."""
-    return [mean for mean, _ in _pairs_with_one_later_head()]
-
-
-def _pairs_with_one_later_head():
+def pairs_with_one_later_head():
     """For seeds 1 and 4, the mean scores of the two pairs that match six, the larger one first."""
     found = []
     for seed in (_seeds("two layers")[n] for n in (1, 4)):
@@ -169,17 +159,6 @@ def two_heads_copy_only_in_seeds_0_and_2():
     return [heads.count(12) for heads in copied] == [2, 1, 2, 1, 1]
 
 
-def most_that_matching_heads_score_on_words():
-    """On random words, the head that matches the names scores at most this, in five seeds."""
-    found = [seed["induction"]["words"][4 + seed["pair"][1]] for seed in _seeds("two layers")]
-    return round(max(found), 2)
-
-
-def letters_right_with_one_layer():
-    """Trained on blocks of six only, one layer has at least this accuracy in each seed."""
-    return min(seed["right"] for seed in record("induction")["one_period"]["1 layer"])
-
-
 def head_that_writes_the_name():
     """The head of layer 0 in the pair that matches the given names best, in the first seed."""
     return f"0.{_example()['pair'][0]}"
@@ -262,12 +241,6 @@ def _example():
     return _seeds("two layers")[0]
 
 
-def surnames_right_on_the_plateau():
-    """On the plateau, each seed's accuracy at surnames is between these two."""
-    right = [seed["right"] for seed in record("scored_heads")["plateau"]["two layers"]]
-    return [round(min(right), 2), round(max(right), 2)]
-
-
 def some_seeds_stay_on_the_plateau():
     """From step 1,086 to 3,072, seeds 2 and 4 are at 0.43 to 0.5; seeds 0 and 3 leave at once."""
     model = record("scored_heads")["models"]["two layers"]
@@ -334,25 +307,6 @@ def chance_gives_the_best_pair_as_many():
     """The best of sixteen random pairs matches three names or more in over half of the cases."""
     less = sum(math.comb(6, k) * (1 / 6) ** k * (5 / 6) ** (6 - k) for k in range(3))
     return most_names_matched_on_the_plateau() == 3 and 1 - less**16 > 0.5
-
-
-def first_choices_were_said_before():
-    """On the plateau, more than 99 % of the first choices at surnames are surnames of the text."""
-    guesses = [
-        seed["guesses"]["never_said"] for seed in record("scored_heads")["plateau"]["two layers"]
-    ]
-    return max(guesses) < 0.01 and 0.99
-
-
-def loss_of_one_layer_falls_in_every_seed():
-    """When the steps of one layer double to 12,288, the loss of each seed falls."""
-    runs = record("scored_heads")["longer"]["one layer"]["runs"]
-    return all(run["excess_loss"][-1] < run["excess_loss"][-3] for run in runs)
-
-
-def fall_of_one_layer_when_the_steps_double():
-    """So much does the loss of one layer fall then, in the mean of the seeds, in nats."""
-    return round(-record("scored_heads")["longer"]["one layer"]["change"]["mean"], 4)
 
 
 def _plateau():

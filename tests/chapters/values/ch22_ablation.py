@@ -49,17 +49,8 @@ def backups_at_surname():
     return _most_beyond("surname")[1]
 
 
-def chain_at_surname():
-    """The heads of layer 0 and of layer 1 that raise the loss at surname most by themselves."""
-    return _chain("surname")
-
-
-def chain_at_attractor():
-    """The heads of layer 0 and of layer 1 that raise the loss at attractor most by themselves."""
-    return _chain("attractor")
-
-
-def _chain(task, seed=0):
+def chain(task, seed=0):
+    """The heads of layer 0 and of layer 1 that raise the loss at a task most by themselves."""
     single, sets = _increases(task, seed)
     pair = [_strongest(single, "0"), _strongest(single, "1")]
     assert sets[" ".join(pair)] < sum(single[head] for head in pair) - 0.4
@@ -127,27 +118,13 @@ def least_lost_by_the_one_head_of_layer_1():
     return min(single[_strongest(single, "1")] for single in singles)
 
 
-def most_beyond_the_sum_of_whole_words():
-    """The pair of a seed exceeds its sum at outer bracket most by this, least and most of seeds."""
-    return _beyond_at_outer_bracket("nats")
-
-
-def most_beyond_the_sum_of_forms():
-    """The pair of a seed exceeds its sum of forms at outer bracket by this, least and most."""
-    return _beyond_at_outer_bracket("form")
-
-
-def most_beyond_the_sum_of_forms_here():
-    """No pair of the example exceeds its sum of forms at outer bracket by more, as printed."""
-    return np.max(printed_under("22_ablation", "outer bracket, form"))
-
-
 def lost_by_one_head_at_outer_bracket_in_three_seeds():
     """The third largest of five seeds of what one head loses in the form at outer bracket."""
     return sorted(max(_increases("outer bracket", seed)[0].values()) for seed in range(5))[-3]
 
 
-def _beyond_at_outer_bracket(part):
+def most_beyond_at_outer_bracket(part):
+    """The pair of a seed exceeds its sum at outer bracket most by this, least and most."""
     beyond = [_most_beyond("outer bracket", seed, part)[0] for seed in range(5)]
     return [round(min(beyond), 2), round(max(beyond), 2)]
 
@@ -159,31 +136,16 @@ def closing_brackets_after_one():
     return closing[:, 1:][closing[:, :-1]].mean()
 
 
-def _gates(row, is_open):
+def gates(row, is_open):
     """The heads whose gates are open, or closed, in a row of the table that the chapter prints."""
     table = printed_under("22_ablation", "gates")
     gates = table[["keep surname", "ruin surname", "keep attractor", "ruin attractor"].index(row)]
     return [n for n, gate in zip(NAMES, gates, strict=True) if (gate > 0.5) == is_open]
 
 
-def left_open_to_keep_surname():
-    """The heads whose gates stay open above a half to keep surname."""
-    return _gates("keep surname", True)
-
-
-def left_open_to_keep_attractor():
-    """The heads whose gates stay open above a half to keep attractor."""
-    return _gates("keep attractor", True)
-
-
 def closed_to_ruin_attractor():
     """The heads whose gates close to ruin attractor."""
-    return _gates("ruin attractor", False)
-
-
-def first_removed():
-    """The heads in the order in which greedy pruning removes them."""
-    return _seeds()[0]["greedy"]["order"]
+    return gates("ruin attractor", False)
 
 
 @cache
@@ -473,13 +435,14 @@ def _runs(*, second=True):
     return [(run["excess_loss"][-1], run["accuracy"]["surname"][-1]) for run in runs]
 
 
-def _surnames_of_runs_that_do_not_know(**given):
+def surnames_of_runs_that_do_not_know(**given):
+    """The fractions of surnames right in the runs that do not know them all."""
     return sorted(right for _, right in _runs(**given) if right <= 0.99)
 
 
 def runs_that_do_not_know():
     """How many do not know the surnames: all, on the plateau, just off it, and the others."""
-    right = np.array(_surnames_of_runs_that_do_not_know())
+    right = np.array(surnames_of_runs_that_do_not_know())
     on, far = right <= 0.5, right >= 0.8
     return [len(right), sum(on), sum(~on & ~far), sum(far)]
 
@@ -487,18 +450,13 @@ def runs_that_do_not_know():
 def known_by_those_that_have_just_left():
     """The least and the largest fraction of surnames right of those just off the plateau."""
     _, on, off, _ = runs_that_do_not_know()
-    right = _surnames_of_runs_that_do_not_know()[on : on + off]
+    right = surnames_of_runs_that_do_not_know()[on : on + off]
     return [right[0], right[-1]]
-
-
-def least_known_by_the_others():
-    """The least fraction of surnames right of those that are farther from the plateau."""
-    return min(right for right in _surnames_of_runs_that_do_not_know() if right >= 0.8)
 
 
 def six_of_eleven_are_on_the_plateau_at_the_chosen_rates():
     """At the chosen rates eleven seeds do not know the surnames, six of them at most half."""
-    right = _surnames_of_runs_that_do_not_know(second=False)
+    right = surnames_of_runs_that_do_not_know(second=False)
     return (len(right), sum(known <= 0.5 for known in right)) == (11, 6)
 
 

@@ -9,32 +9,14 @@ from tutorial_lib.records import record
 AFTER_384_STEPS = 3  # the point of each curve
 
 
-def surnames_right_with_a_window_of_16():
-    """With a window of 16 keys, each seed is right on a fraction of the surnames between these."""
-    return _surnames_right("window of 16")
-
-
-def surnames_right_with_plain_layers():
-    """With plain layers, each seed is right on a fraction of the surnames between these two."""
-    return _surnames_right("plain")
-
-
-def plain_layers_are_above_the_entropy_by():
-    """After 384 steps, each plain model is this many nats, between the two, above the entropy."""
-    return _above_the_entropy("plain")
-
-
-def rotated_layers_are_above_the_entropy_by():
-    """After 384 steps, each rotated model is this many nats, between the two, above the entropy."""
-    return _above_the_entropy("rotated")
-
-
-def _surnames_right(kind):
+def surnames_right(kind):
+    """With such layers, each seed is right on a fraction of the surnames between these two."""
     right = [run["accuracy"]["surname"] for run in _runs(kind)]
     return [round(min(right), 2), round(max(right), 2)]
 
 
-def _above_the_entropy(kind):
+def above_the_entropy(kind):
+    """After 384 steps, each such model is this many nats, between the two, above the entropy."""
     above = [run["excess_loss"][AFTER_384_STEPS] for run in _runs(kind)]
     return [min(above), max(above)]
 

@@ -52,7 +52,7 @@ def previous_head_below():
     return found
 
 
-def _best_matchers():
+def best_matchers():
     """The four heads with the highest induction scores."""
     return _best(measured("induction", "scores", "induction", "mean"), 4)
 
@@ -119,8 +119,9 @@ def carrier():
     return min(_name_heads(), key=lambda n: sum(abs(found[n][key]["mean"]) for key in keys))
 
 
-def _movers():
-    """The four name _movers whose weights the chain follows."""
+def movers():
+    """The heads that move the name, the strongest first."""
+    """The four name movers whose weights the chain follows."""
     return list(measured("name", "chain", "movers", "none"))
 
 
@@ -133,37 +134,7 @@ def weight_of_the_matcher():
 
 def best_matcher():
     """The head with the highest induction score."""
-    return _best_matchers()[0]
-
-
-def second_matcher():
-    """The one with the second highest."""
-    return _best_matchers()[1]
-
-
-def fourth_matcher():
-    """The one with the fourth highest."""
-    return _best_matchers()[3]
-
-
-def second_number_head():
-    """The head with the second largest effect on the verb."""
-    return number_heads()[1]
-
-
-def third_number_head():
-    """The head with the third largest."""
-    return number_heads()[2]
-
-
-def second_mover():
-    """The second of the four name _movers."""
-    return _movers()[1]
-
-
-def fourth_mover():
-    """The last of them."""
-    return _movers()[3]
+    return best_matchers()[0]
 
 
 def smaller_one():
@@ -193,7 +164,7 @@ def scores_of_the_matchers():
 def matchers_of_one_group():
     """Those of the four that share one KV head, which three heads of a layer do."""
     groups = defaultdict(list)
-    for name in _best_matchers():
+    for name in best_matchers():
         layer, head = map(int, name.split("."))
         groups[layer, head // 3].append(name)
     return max(groups.values(), key=len)
@@ -212,11 +183,6 @@ def finder_of_the_first():
     found = max(links, key=lambda name: links[name]["first mention"]["mean"])
     assert links[found]["first mention"]["mean"] > 1 / 2
     return found
-
-
-def weight_on_the_subject():
-    """The mean weight of the head of the number on the subject."""
-    return round(measured("number", "attends", number_head(), "subject", "mean"), 2)
 
 
 LABELS = {

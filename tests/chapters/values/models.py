@@ -7,65 +7,36 @@ def _cards():
     return facts("models")["models"] + facts("models")["further"]
 
 
-def _since(year):
+def cards_since(year):
     """Return the cards of a year and later."""
     return [card for card in _cards() if card["year"] >= year]
 
 
-def _with(variant):
+def cards_with(variant):
+    """Return the cards of the models that have a variant."""
     return [card for card in _cards() if variant in card.get("variants", ())]
-
-
-def cards_of_2023_and_later_with_a_pattern():
-    """So many models of 2023 and later say which layers look how far."""
-    return len([card for card in _since(2023) if "pattern" in card])
 
 
 def only_llama_2_7b_changes_nothing_in_the_cache():
     """Of 2023 and later, only this model has as many KV heads as heads and full layers alone."""
-    full = [card for card in _since(2023) if set(card.get("pattern", ())) == {"full"}]
+    full = [card for card in cards_since(2023) if set(card.get("pattern", ())) == {"full"}]
     names = [card["name"] for card in full if card["heads"] == card["kv_heads"]]
     return names == ["Llama 2 7B"]
-
-
-def cards_of_2025_and_later():
-    """So many models are of 2025 and later."""
-    return len(_since(2025))
 
 
 def cards_of_2025_that_rotate_only_a_part():
     """So many of them rotate less than a whole key in their full layers."""
     parts = [
         card
-        for card in _since(2025)
+        for card in cards_since(2025)
         if card["positions"].get("rotated", 0) < card.get("full", card)["d_k"]
     ]
     return len(parts)
 
 
-def cards_with_a_sink():
-    """So many models have a sink in the denominator of the softmax."""
-    return len(_with("Sink"))
-
-
-def cards_with_a_gate():
-    """So many models have a gate after the mix, of a softmax or of a state."""
-    return len(_with("Gate"))
-
-
-def no_card_before_2025_has_a_sink():
-    """Sinks first appear on the cards of 2025."""
-    return min(card["year"] for card in _with("Sink")) == 2025
-
-
-def cards_of_2025_and_later_with_a_gate():
-    """So many of the models with a gate are of 2025 and later."""
-    return len([card for card in _with("Gate") if card["year"] >= 2025])
-
-
 def only_mamba_2_has_a_gate_before_2025():
     """The only older model with a gate is Mamba-2, of 2024."""
-    older = [(card["name"], card["year"]) for card in _with("Gate") if card["year"] < 2025]
+    older = [(card["name"], card["year"]) for card in cards_with("Gate") if card["year"] < 2025]
     return older == [("Mamba-2 2.7B", 2024)]
 
 

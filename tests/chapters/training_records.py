@@ -1,0 +1,31 @@
+"""What several pages quote of the records of training: expressions name these functions."""
+
+from tutorial_lib.records import record
+
+
+def least_and_most(values):
+    """Return the range of some values, such as one for each seed."""
+    values = list(values)
+    return [min(values), max(values)]
+
+
+def plateau_seeds():
+    """Return what was measured in two layers on their plateau, a dict for each seed."""
+    return record("scored_heads")["plateau"]["two layers"]
+
+
+def longer_training(name):
+    """Return what a model of chapter 19 reached after twice the steps."""
+    return record("scored_heads")["longer"][name]
+
+
+def changes_of_loss(name):
+    """Return how much the second half of the longer training changed the loss of each seed."""
+    runs = longer_training(name)["runs"]
+    return [run["excess_loss"][-1] - run["excess_loss"][-3] for run in runs]
+
+
+def induction_of_matching_heads():
+    """Return the induction score, on random words, of the head that matches names, by seed."""
+    seeds = record("induction")["models"]["two layers"]
+    return [seed["induction"]["words"][4 + seed["pair"][1]] for seed in seeds]

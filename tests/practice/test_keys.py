@@ -6,6 +6,7 @@ that room in `answers/` and returns one of
 - a value, such as a number, a shape or the beginning of an option; one option alone may say it;
 - a list: of each option, in the order of the bank, whether a computation found it true.
 It takes no arguments, or the texts of the options, where these are code that it runs.
+What a cell of the chapter prints is named as in the text, the cell first: `02-10 'key of bark'[3]`.
 """
 
 import ast
@@ -21,7 +22,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.chapters.pages import listed
+from tests.chapters.named import PRINTED, Missing, value_of
+from tests.chapters.pages import code_cells, listed, printed, written
 from tests.chapters.prose_numbers import TUPLE, bare, numbers, settings
 from tests.elements.sample_bank import sample_bank
 from tests.practice.rooms import NAMES
@@ -141,6 +143,8 @@ def complaints(question, answers):
                 f"{question.where} has numbers, shapes or code to choose from and no `computed`: "
                 f"write a function in {file} that computes the answer, and name it there."
             )
+    elif PRINTED.fullmatch(name):
+        yield from (f"{question.where}: {fault}." for fault in faults_of_printed(question))
     elif name not in functions(answers):
         yield (
             f"{question.where} says `computed` {name!r}, which is no function of {file}: write "
@@ -149,8 +153,20 @@ def complaints(question, answers):
     else:
         function = functions(answers)[name]
         faults = list(constants(function)) or disagreements(question, answer_of(function, question))
-        faults = [*faults, *unused(question, answers)]
+        faults = [*faults, *unused(question, source_of(name, answers))]
         yield from (f"{question.where}: {name} in {file} {fault}." for fault in faults)
+
+
+def faults_of_printed(question):
+    """What is wrong with a key that a cell of the chapter prints, as sentences."""
+    cells = code_cells(written(page_of_room(question.room)))
+    try:
+        answer = value_of(question.computed, cells)
+    except Missing as missing:
+        return [str(missing)]
+    [cell] = [cell for cell in cells if question.computed.startswith(f"{cell.id} ")]
+    faults = [*disagreements(question, answer), *unused(question, cell.source, printed(cell))]
+    return [f"{question.computed} {fault}" for fault in faults]
 
 
 def functions(answers):
@@ -184,17 +200,18 @@ def constants(function):
                 yield f"has a constant, {ast.unparse(verdict)}, in its list: compute it"
 
 
-def unused(question, answers):
-    """Which numbers of a question its function does not compute with."""
+def source_of(computed, answers):
+    """The source of a module of answers, of its functions only the one that is named."""
     source = inspect.getsource(answers)
     for name, function in functions(answers).items():
-        source = (
-            source if name == question.computed else source.replace(inspect.getsource(function), "")
-        )
-    known = {
-        abs(n.value) for n in numbers(source + " ".join(re.findall("<!--(.*?)-->", question.stem)))
-    }
-    known |= settings(source)
+        source = source if name == computed else source.replace(inspect.getsource(function), "")
+    return source
+
+
+def unused(question, source, output=""):
+    """Which numbers of a question the code that answers it does without, and its output."""
+    texts = source, output, *re.findall("<!--(.*?)-->", question.stem)
+    known = {abs(n.value) for n in numbers(" ".join(texts))} | settings(source)
     unproved = re.sub(r"(?:[-−]?\d[\d./,]*(?:, | and )?)+[)`$]*(?=<!--)", "", question.stem)
     found = [
         n.text
@@ -439,6 +456,24 @@ BREAKS = {
     "no function for a number": (write("predictions", 1, "computed", None), "no `computed`: write"),
     "none for shapes": (write("predictions", 0, "computed", None), "no `computed`: write"),
     "none for words": (write("quiz", 0, "computed", None), None),
+    "a number that a cell prints": (
+        write("predictions", 1, "computed", "03-24 'weights'[0, 2, 0]"),
+        None,
+    ),
+    "another number than it prints": (
+        write("predictions", 1, "computed", "03-24 'weights'[0, 2, 1]"),
+        "which makes [] right",
+    ),
+    "a label that no cell prints": (
+        write("predictions", 1, "computed", "03-24 'weight'[0, 2, 0]"),
+        "no cell above prints",
+    ),
+    "a printed shape of a question": (
+        lambda bank: bank["predictions"][1].update(
+            question="Of (9, 9), which?", computed="03-24 'weights'[0, 2, 0]"
+        ),
+        "does without ['9', '9', '(9, 9)']",
+    ),
 }
 
 

@@ -24,7 +24,7 @@ def check_bank(bank, chapter):
 
     A page without a Parsons problem has `"parsons": null`. A question of a quiz names in `"read"`
     the heading to read again, on the page that it is from. A question may say `"computed": "name"`,
-    the function that proves its key; a test runs it, no page shows it.
+    the function that proves its key, or what a cell prints; a test reads it, no page shows it.
 
     Raises
     ------

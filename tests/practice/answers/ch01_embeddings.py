@@ -10,11 +10,6 @@ E, P = RNG.standard_normal((6, 8)), RNG.standard_normal((4, 8))
 BATCH = np.array([[1, 2, 3], [4, 2, 5]])  # dogs that bark, cats that sleep
 
 
-def ids_of_another_sentence():
-    """Look the three words up."""
-    return EXAMPLE.vocabulary.ids(("cats", "that", "sleep"))
-
-
 def shape_of_a_batch():
     """Index a table of 6 rows of 8 with six ids."""
     assert E.shape == (6, 8)

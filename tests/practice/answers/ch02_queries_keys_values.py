@@ -8,13 +8,6 @@ EXAMPLE = tl.running_example()
 RNG = np.random.default_rng(2)
 
 
-def key_of_bark():
-    """Multiply a row with features 0, 1 and 6 by the key matrix of head 0."""
-    row = np.zeros(8)
-    row[[0, 1, 6]] = 1
-    return row @ EXAMPLE.params.W_K[0]
-
-
 def shape_of_the_product():
     """Give five sentences a head axis and multiply."""
     X, W_Q = np.ones((5, 3, 8)), np.ones((2, 8, 4))

@@ -30,12 +30,6 @@ def exponentials_of_large_scores():
     ]
 
 
-def weight_of_dogs():
-    """Take the softmax of scores of 0 and −2 times ln 2, with the third hidden."""
-    scores = np.log(2) * np.array([[0.0, -2.0, -1.0]])
-    return tl.attention_weights(scores, mask=np.array([[True, True, False]]))[0, 0]
-
-
 def axis_of_the_softmax():
     """Sum weights of shape (B, H, T, S) along each axis."""
     weights = tl.attention_weights(RNG.standard_normal((2, 3, 4, 5)))

@@ -16,12 +16,6 @@ def age_of_an_uneven_query():
     return tl.scaled_dot_product_attention(query, KEYS, AGES).item()
 
 
-def second_row_of_a_block():
-    """Reshape the entries whose digits are token and column."""
-    product = 10 * np.arange(3)[:, None] + np.arange(8)
-    return product.reshape(4, 3, 2)[0, 1]
-
-
 def position_zero_of_the_previous_token_head():
     """Run the head whose key at position s has its 1 in column s + 1."""
     Q, K, V = 40 * np.eye(6), np.eye(6, k=1), np.eye(6)

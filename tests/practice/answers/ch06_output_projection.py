@@ -19,11 +19,6 @@ def _run_the_example():
     return trace(example.X, example.params, mask=example.mask)
 
 
-def feature_of_a_row():
-    """Feature 1 of the row of *that* in Y."""
-    return _run_the_example().Y[1, 1]
-
-
 def rows_that_depend_on_a_word():
     """Which rows of Y change, under the causal mask, when *cats* takes the place of *that*."""
     example = running_example()

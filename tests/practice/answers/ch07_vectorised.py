@@ -3,7 +3,6 @@
 import math
 import subprocess
 import sys
-from unittest.mock import patch
 
 import numpy as np
 
@@ -12,13 +11,11 @@ from tests.memory import peak_bytes
 from tools.chapters import ROOT
 from tutorial_lib import (
     attend_block,
-    attend_in_blocks,
     attention_scores,
     causal_mask,
     concat_heads,
     init_params,
     softmax,
-    tiled,
 )
 
 
@@ -48,15 +45,6 @@ def letter_missing_in_the_result():
         _equal(result, heads.sum(axis=0)),
         _equal(result, heads),
     ]
-
-
-def fraction_of_the_pairs():
-    """The fraction of 1024² pairs in the tiles that attend_in_blocks scores, causal, in 128s."""
-    arrays = np.ones((1, 1024, 1)), np.ones((1, 1, 1024)), np.ones((1, 1024, 1))
-    with patch.object(tiled, "attend_block", wraps=attend_block) as spy:
-        attend_in_blocks(*arrays, causal=True, block=128)
-    tiles = [call.args[:2] for call in spy.call_args_list]
-    return sum(Q.shape[-2] * K_T.shape[-1] for Q, K_T in tiles) / 1024**2
 
 
 def letters_that_are_summed():

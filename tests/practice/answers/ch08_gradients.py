@@ -24,12 +24,6 @@ def _head_0_of_the_example():
     return [array[0] for array in (record.Q, record.K, record.V, record.weights)]
 
 
-def derivative_by_the_score_of_that():
-    """The derivative of L by the score of *that*, in the row of *bark* in head 0."""
-    *_, weights = _head_0_of_the_example()
-    return softmax_backward(weights[2], np.array([2.0, 1.0, -1.0]))[1]
-
-
 def keys_with_a_gradient():
     """Which keys of head 0 get one when (2, 1, −1) comes back to the weights of *bark* only."""
     Q, K, V, weights = _head_0_of_the_example()

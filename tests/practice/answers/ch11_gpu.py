@@ -9,17 +9,7 @@ from tutorial_lib import (
     scaled_dot_product_attention,
 )
 from tutorial_lib.counting import attention_bytes, attention_flop
-from tutorial_lib.practice.ch11_gpu.checks import _SimulatedGPU
 from tutorial_lib.tiled import attend_in_blocks
-
-
-def what_the_stopwatch_says():
-    """Launch work of 40 units three times, and read the GPU's clock without waiting."""
-    gpu = _SimulatedGPU(first=[40, 40, 40])
-    start = gpu.clock
-    for _ in range(3):
-        gpu.launch()
-    return gpu.clock - start
 
 
 def _intensity(T, S, *, fused, d=64):

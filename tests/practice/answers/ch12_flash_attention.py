@@ -1,7 +1,7 @@
 """The answers of chapter 12, computed."""
 
 import math
-from unittest.mock import MagicMock, patch
+from unittest.mock import patch
 
 import numpy as np
 
@@ -23,14 +23,6 @@ def _sampled(*shape):
     return np.random.default_rng(0).standard_normal(shape)
 
 
-def total_of_two_keys():
-    """Fold in *dogs* with score ln 2 and *that* with score −ln 2."""
-    state = EMPTY
-    for score in (1, -1):
-        state = fold_block(state, np.array([[score * math.log(2)]]), np.ones((1, 1)))
-    return state[1].item()
-
-
 def blocks_that_agree():
     """Run 100 tokens in each size of block, and compare with attention that holds all scores."""
     Q, K, V = _sampled(3, 2, 100, 64)
@@ -43,20 +35,6 @@ def blocks_that_agree():
         if np.allclose(flash_forward(Q, K, V, block=block).heads, exact, **close)
     ]
     return [agree == [1, 100], agree == [100, 1000], agree == sizes, agree == sizes[1:]]
-
-
-def programs_of_the_grid():
-    """Let the library launch its kernel, and count the programs that it asks for."""
-    import torch
-
-    from tutorial_lib.pytorch import flash
-
-    Q = torch.ones(1, 2, 100, 64)
-    division = MagicMock(cdiv=lambda length, block: -(-length // block))  # with or without Triton
-    with patch.object(flash, "triton", division), patch.object(flash, "flash_kernel") as kernel:
-        flash._flash_forward_kernel(Q, Q, Q, False, (32, 32))
-    (grid,) = kernel.__getitem__.call_args.args
-    return math.prod(grid)
 
 
 def _fold(scores, V, blocks):

@@ -20,15 +20,6 @@ def _sampled(*shape):
     return np.random.default_rng(0).standard_normal(shape)
 
 
-def projections_without_a_cache():
-    """Run a layer on 1, 2, … 64 tokens, and count the rows that are projected to keys."""
-    params = init_params(np.random.default_rng(0), d_model=4, n_heads=1)
-    X, rows = _sampled(64, 4), 0
-    for t in range(1, 65):
-        rows += trace(X[:t], params, mask=causal_mask(t)).K.shape[-2]
-    return rows
-
-
 def rows_without_a_mask():
     """Read the running example with its mask and without one."""
     example = running_example()

@@ -12,15 +12,7 @@ from tutorial_lib import (
     sinusoidal_positions,
     trace,
 )
-from tutorial_lib.variants.positions import alibi_bias, alibi_scores, rope_frequencies, rotate
-
-
-def weight_of_dogs_with_a_slope():
-    """The weight of *dogs* in the row of *bark* in head 1, with slope ln 2 in both heads."""
-    example = running_example()
-    layer = trace(example.X, example.params, mask=example.mask)
-    scores = alibi_scores(layer.Q, layer.K, np.full(2, np.log(2)))
-    return attention_weights(scores, mask=example.mask)[1, 2, 0]
+from tutorial_lib.variants.positions import alibi_bias, rope_frequencies, rotate
 
 
 def _without_positions():
@@ -29,15 +21,6 @@ def _without_positions():
     X = embed(example.ids, example.E)
     params = example.params
     return project_heads(X, params.W_Q)[0], project_heads(X, params.W_K)[0]
-
-
-def scores_after_quarter_turns():
-    """The scores of *bark* in head 0, each word rotated by a quarter turn per position."""
-    Q, K = _without_positions()
-    assert np.allclose(attention_scores(Q, K)[2], np.log(2) * np.array([4, -3, 3]))
-    positions, quarter = np.arange(3), np.full(2, np.pi / 2)
-    rotated = attention_scores(rotate(Q, positions, quarter), rotate(K, positions, quarter))
-    return rotated[2] / np.log(2)
 
 
 def what_a_swap_changes():

@@ -6,7 +6,6 @@ from tutorial_lib import (
     attention_weights,
     causal_mask,
     embed,
-    running_example,
     scaled_dot_product_attention,
     trace,
 )
@@ -21,20 +20,6 @@ from tutorial_lib.variants.patterns import (
     top_k_mask,
     window_mask,
 )
-
-
-def tokens_in_the_last_rows_field():
-    """On how many tokens the last row of 64 depends through six windows of 8."""
-    return receptive_field(window_mask(64, 64, 8), 6)[-1].sum()
-
-
-def weight_of_dogs_beside_a_sink():
-    """The weight of *dogs* for itself in head 0, with a sink of -ln 2."""
-    example = running_example()
-    layer = trace(example.X, example.params, mask=example.mask)
-    assert np.isclose(layer.scores[0, 0, 0], 2 * np.log(2))
-    return attention_with_sink(layer.scores, np.full(2, -np.log(2)), mask=example.mask)[0, 0, 0]
-
 
 SELECTIONS = (  # the last 8; the first and the last 7; the best 8
     lambda scores: window_mask(64, 64, 8),

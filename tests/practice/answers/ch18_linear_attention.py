@@ -9,14 +9,6 @@ from tutorial_lib.variants.state import delta_step, linear_attention
 UNIT = np.eye(4)
 
 
-def tokens_as_large_as_a_state():
-    """The cache of how many tokens holds as many numbers as a state of 128 times 128."""
-    k, v = np.zeros(128), np.zeros(128)
-    state = k[:, None] * v
-    [tokens] = [n for n in range(1, 1000) if n * (k.size + v.size) == state.size]
-    return tokens
-
-
 def what_a_key_written_twice_reads():
     """What the key of token 0 reads after five tokens, of which the last has the same key."""
     K = UNIT[[0, 1, 2, 3, 0]]
@@ -28,14 +20,6 @@ def what_a_key_written_twice_reads():
         read == (V[0] + V[4]).tolist(),
         read == V.sum(axis=0).tolist(),
     ]
-
-
-def fraction_of_the_first_of_three():
-    """What the key of the first token reads, of a value of 1, after the third."""
-    state = np.zeros((4, 1))
-    for k in UNIT[:3]:
-        state = delta_step(state, k, np.ones(1), decay=0.5)
-    return (UNIT[0] @ state)[0]
 
 
 def what_a_long_key_reads():

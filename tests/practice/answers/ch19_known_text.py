@@ -4,7 +4,6 @@ import numpy as np
 
 from tutorial_lib import init_params, softmax
 from tutorial_lib.gradients import multi_head_attention_backward
-from tutorial_lib.models.block import rms_norm
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.entropy import excess_loss, expected_surprisal
 from tutorial_lib.models.grammar import sample_documents, sentence
@@ -31,13 +30,6 @@ def words_with_a_surprisal():
     words = ("the", "dogs", "bark", ".")
     free = tuple(np.array(words)[_chances(words, _sentences()) < 1].tolist())
     return [free == ("dogs",), free == ("dogs", "bark"), free == words[:3], free == words]
-
-
-def norm_of_ten_times_a_row():
-    """The norm of (10, 70), where that of (1, 7) is known."""
-    row = (1, 7)
-    assert np.allclose(rms_norm(np.array(row)), (1 / 5, 7 / 5))
-    return rms_norm(np.array((10, 70))).round(4)
 
 
 def how_a_loss_can_be_below_the_entropy():

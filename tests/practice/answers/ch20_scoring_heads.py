@@ -10,7 +10,6 @@ from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.entropy import accuracy
 from tutorial_lib.models.grammar import sample_documents
 from tutorial_lib.models.head_scores import (
-    fixed_offset_score,
     logit_terms,
     run_with,
     score_head,
@@ -22,11 +21,6 @@ from tutorial_lib.records import checkpoint
 def asked():
     """The example, and documents that the chapter does not sample."""
     return TinyModel.of(checkpoint("known_text")), sample_documents(np.random.default_rng(7), 60)
-
-
-def one_back_at_brackets():
-    """How often the opening bracket is one position before the query."""
-    return fixed_offset_score(asked()[1].target_of("bracket"), 1)
 
 
 def how_near_the_terms_come():

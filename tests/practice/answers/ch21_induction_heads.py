@@ -2,21 +2,12 @@
 
 import numpy as np
 
-from tutorial_lib import init_params
 from tutorial_lib.models.circuits import composition, match_scores, ov_circuit, qk_circuit
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import CLASSES
 from tutorial_lib.models.language import encode
 from tutorial_lib.projection import Params
 from tutorial_lib.records import checkpoint
-
-
-def rank_of_a_qk_circuit():
-    """The rank of a head's matrix, of four heads in a width of 64."""
-    params = init_params(np.random.default_rng(0), d_model=64, n_heads=4)
-    assert params.W_Q.shape[1:] == params.W_K.shape[1:] == (64, 16)
-    assert qk_circuit(params, 0).shape == (64, 64)
-    return int(np.linalg.matrix_rank(qk_circuit(params, 0)))
 
 
 def directions_of_the_names():

@@ -106,7 +106,7 @@ def rotations(change):
 
 
 def masks_of_positions(change):
-    """17: each function beside its call in NumPy; heads with a sink; and queries behind a cache."""
+    """17: each function beside its call in NumPy; a sink; queries behind a cache; single steps."""
     (Q, K, V), S = draw(3, B, H, T, D), T + 4
     sink = draw(H, seed=3)
     names = vars(patterns) | {"rng": np.random.default_rng(0), "T": T, "n": 3, "k": 4}
@@ -125,6 +125,9 @@ def masks_of_positions(change):
     cached = create_mask(bound["after_cache"], B, H, T, S, device="cpu")
     behind = torch.from_numpy(patterns.window_mask(T, S, bound["w"]))
     assert torch.equal(cached, behind.expand(B, H, T, S))
+    for t in range(T):
+        step = bound["step"](Q[:, :, t : t + 1], K, V, torch.tensor(t))
+        assert_same(step, bound["heads"][:, :, t : t + 1].numpy())
 
 
 def uncompiled(code):

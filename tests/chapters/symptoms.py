@@ -593,6 +593,12 @@ def is_causal_top_left():
     mask = torch.ones(2, 6, dtype=torch.bool).tril(6 - 2)  # of two new tokens
     steps = F.scaled_dot_product_attention(Q[:, :, -2:], K, V, attn_mask=mask)
     assert torch.allclose(steps, expected[:, :, -2:], atol=1e-6)
+    padded, seen = F.pad(K, (0, 0, 0, 3)), torch.arange(9) <= torch.tensor([4, 5])[:, None]
+    values = F.pad(V, (0, 0, 0, 3))
+    flag = torch.ones(2, 9, dtype=torch.bool).tril(9 - 2)  # at the bottom right of the buffer
+    for mask, right in ((flag, False), (seen, True)):
+        steps = F.scaled_dot_product_attention(Q[:, :, -2:], padded, values, attn_mask=mask)
+        assert torch.allclose(steps, expected[:, :, -2:], atol=1e-6) == right
 
 
 def wrong_beyond_training_length():
@@ -605,6 +611,10 @@ def wrong_beyond_training_length():
     F.scaled_dot_product_attention(X, X, X, is_causal=True).pow(2).sum().backward()
     assert table.grad[:16].abs().sum(-1).all()
     assert not table.grad[16:].any(), "these positions are never learned"
+    t = torch.arange(8.0)
+    for frequency, same in ((1.0, True), (0.5, False)):  # of the queries; that of cached keys is 1
+        scores = (frequency * t[:, None] - t).cos()  # of the pair (1, 0) with itself, rotated
+        assert torch.allclose(scores.diagonal(), scores[0, 0]) == same
 
 
 def wrong_beyond_window():
@@ -622,6 +632,15 @@ def wrong_beyond_window():
             steps.append(torch.softmax(Q[t] @ keys.T, -1) @ values)
         same = torch.isclose(torch.stack(steps), expected, atol=1e-5).all(-1)
         assert same.tolist() == [t < window or right for t in range(T)]
+
+    def rotated(K, positions):  # rows of pairs, as complex numbers
+        angle = positions[:, None] * 10000.0 ** (-torch.arange(4) / 4)
+        return torch.view_as_complex(K.view(-1, 4, 2)) * torch.polar(torch.ones(()), angle)
+
+    s, evicted = torch.arange(3.0, 7.0), 2
+    moved = torch.view_as_real(rotated(K[3:], s)).flatten(1)
+    expected = rotated(K[3:], s - evicted)
+    assert torch.allclose(rotated(moved, torch.full((4,), -evicted)), expected, atol=1e-5)
 
 
 def slower_with_every_token():
@@ -883,6 +902,8 @@ def rope_interleaved_or_half():
     order, expected = neighbours.flatten(), scores(Q, K, neighbours)
     assert not torch.allclose(scores(Q, K, halves), expected, atol=0.1)
     assert torch.allclose(scores(Q[:, order], K[:, order], halves), expected, atol=1e-5)
+    angle[:, 2:] = 0.0  # partial RoPE: the last two pairs are not rotated
+    assert not torch.allclose(scores(Q, K, neighbours), expected, atol=0.1)
 
 
 def heads_scrambled_by_reshape():

@@ -125,9 +125,27 @@ def masks_of_positions(change):
     cached = create_mask(bound["after_cache"], B, H, T, S, device="cpu")
     behind = torch.from_numpy(patterns.window_mask(T, S, bound["w"]))
     assert torch.equal(cached, behind.expand(B, H, T, S))
-    for t in range(T):
-        step = bound["step"](Q[:, :, t : t + 1], K, V, torch.tensor(t))
-        assert_same(step, bound["heads"][:, :, t : t + 1].numpy())
+    single_steps(change)
+
+
+def single_steps(change):
+    """17: each step gives its row of the whole pass, and lists the blocks of all keys that it sees.
+
+    The blocks are compared by themselves, since an uncompiled call ignores them.
+    """
+    (Q, K, V), T = draw(3, 1, 1, 140, D), 140  # more than one block of 128
+    brought = {"Q": Q, "K": K, "V": V, "T": T, "S": T, "sink": draw(1, seed=3)}
+    bound = run("17_sparse_attention", brought, lambda code: change(uncompiled(code)))
+    visible = patterns.window_mask(T, T, bound["w"])
+    attend = bound["fast"]
+    for t in (0, 5, 127, 128, 139):
+        given = Q[:, :, t : t + 1], K, V, torch.tensor([t])
+        bound["fast"] = attend
+        assert_same(bound["step"](*given), bound["heads"][:, :, t : t + 1])
+        bound["fast"] = lambda q, K, V, block_mask: block_mask
+        row = bound["step"](*given)
+        blocks = row.to_dense()[0, 0, 0].nonzero().flatten()
+        assert set(visible[t].nonzero()[0] // row.BLOCK_SIZE[1]) <= set(blocks.tolist()), t
 
 
 def uncompiled(code):

@@ -58,8 +58,8 @@ class ScoreOptions:
     norm_eps: float | None = None
 
     def __post_init__(self):
-        if not all(limit is None or limit > 0 for limit in (self.window, self.soft_cap)):
-            raise ValueError(f"{self}; expected a window of 1 or more and a soft_cap above 0.")
+        if not all(A is None or 0 < A < math.inf for A in (self.window, self.soft_cap)):
+            raise ValueError(f"{self}; expected a window and a soft_cap above 0, finite or None.")
 
 
 def rotary_frequencies(width, base=10_000.0):

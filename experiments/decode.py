@@ -414,7 +414,7 @@ def measure_steps(plan, X):
         steps, token = [make(layer) for layer in layers[kind]], token_of(library, X)
         calls |= {(library, form, T): taking_turns(steps, token, T) for T in plan.lengths}
     limits = {"read": read_call(plan), "gemm": measuring.gemm()}
-    times_ms = measuring.interleave(calls | limits, rounds=plan.rounds, title="steps")
+    times_ms = measuring.time_in_rounds(calls | limits, rounds=plan.rounds, title="steps")
     rate = plan.read_mib * MIB / times_ms["read"]  # bytes a ms
     rows = {"NumPy": {}, "torch": {}}
     for library, form, kind, make in forms(layers):
@@ -481,7 +481,7 @@ def measure_without(plan):
     for T in plan.lengths:
         calls["NumPy", T] = partial(tiled_multi_head_attention, X[:, :T], params, causal=True)
         calls["torch", T] = partial(module, torch.from_numpy(X[:, :T]), is_causal=True)
-    times_ms = measuring.interleave(calls, rounds=plan.few, title="without a cache")
+    times_ms = measuring.time_in_rounds(calls, rounds=plan.few, title="without a cache")
     return {
         library: {str(T): measuring.summary(times_ms[library, T]) for T in plan.lengths}
         for library in ("NumPy", "torch")
@@ -503,7 +503,7 @@ def measure_memory(plan, X):
     for library, form, kind, make in forms(layers):
         tokens = np.repeat(X[None], batches[kind], axis=0)
         calls[library, form] = partial(make(layers[kind][0]), token_of(library, tokens), T)
-    times_ms = measuring.interleave(calls, rounds=plan.few, title="batches")
+    times_ms = measuring.time_in_rounds(calls, rounds=plan.few, title="batches")
     rows = {"NumPy": {}, "torch": {}}
     for library, form, kind, _ in forms(layers):
         ms = times_ms[library, form]
@@ -529,7 +529,7 @@ def measure_groups(plan):
         Q, kept = torch.from_numpy(normal(rng, H, 1, d_k)), torch.from_numpy(buffers)
         ways = {"rows": by_rows, "products": by_products, "enable_gqa": by_option}
         calls = {way: attending(attend, Q, kept) for way, attend in ways.items()}
-        times_ms = measuring.interleave(calls, rounds=plan.rounds, title=f"groups: {name}")
+        times_ms = measuring.time_in_rounds(calls, rounds=plan.rounds, title=f"groups: {name}")
         option = times_ms["enable_gqa"]
         found[name] = {"heads": H, "kv_heads": G, "d_k": d_k}
         found[name] |= {f"{way}_ms": measuring.summary(ms) for way, ms in times_ms.items()}

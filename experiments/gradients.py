@@ -20,7 +20,7 @@ import torch.nn.functional as F
 
 import tutorial_lib as tl
 from experiments import measuring
-from experiments.measuring import interleave, ratio, summary
+from experiments.measuring import ratio, summary, time_in_rounds
 
 SEED = [0, 1]  # of the layer that is timed, of the one whose entries are nudged
 SIZE = {"B": 8, "T": 128, "d_model": 256, "H": 8}
@@ -162,7 +162,7 @@ def measure_speed(rounds):
         "chapter, forward only": lambda: tl.trace(X, params, mask=mask),
         "chapter, backward only": lambda: tl.multi_head_attention_backward(record, dY),
     }
-    times_ms = interleave(calls, rounds=rounds, title="gradients")
+    times_ms = time_in_rounds(calls, rounds=rounds, title="gradients")
     expected = layer.gradients()
     differences = {name: largest_differences(calls[name](), expected) for name in list(calls)[1:3]}
     return {

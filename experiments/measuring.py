@@ -160,7 +160,7 @@ def prepare():
         libc.mallopt(M_TRIM_THRESHOLD, -1)
 
 
-def interleave(calls, *, rounds, title=""):
+def time_in_rounds(calls, *, rounds, title=""):
     """Time every call once a round on the CPU, and show on a terminal how far the run is.
 
     Parameters
@@ -171,9 +171,9 @@ def interleave(calls, *, rounds, title=""):
 
     Returns
     -------
-    times_ms : dict of name -> (rounds,), as `tutorial_lib.pytorch.interleave`
+    times_ms : dict of name -> (rounds,), as `tutorial_lib.pytorch.time_in_rounds`
     """
-    times_ms = timing.interleave(
+    times_ms = timing.time_in_rounds(
         calls, device="cpu", rounds=rounds, say=lambda line: progress(f"{title}: {line}")
     )
     progress("")
@@ -183,8 +183,8 @@ def interleave(calls, *, rounds, title=""):
 def gemm(dtype=np.float32):
     """Return a call that multiplies two square matrices: GEMM_FLOP at the best rate there is.
 
-    In one `interleave` with other calls its times tell, round by round, how long work of a known
-    number of flop must take: `limit_ms`.
+    In one `time_in_rounds` with other calls its times tell, round by round, how long work of a
+    known number of flop must take: `limit_ms`.
     """
     rng = np.random.default_rng(0)
     A, B = rng.standard_normal((2, GEMM_SIDE, GEMM_SIDE)).astype(dtype)

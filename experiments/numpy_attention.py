@@ -214,7 +214,9 @@ def measure_size(name, size, rounds):
     X, params = inputs(size)
     forms = calls(X.astype(np.float32), single(params), timed_at(name))
     found = errors(forms, expected_of(name, X, params))
-    times_ms = measuring.interleave(forms | {"gemm": measuring.gemm()}, rounds=rounds, title=name)
+    times_ms = measuring.time_in_rounds(
+        forms | {"gemm": measuring.gemm()}, rounds=rounds, title=name
+    )
     limit = measuring.limit_ms(size.flop, times_ms["gemm"])
     table = {
         form: {
@@ -320,7 +322,7 @@ def measure_pieces(size, rounds):
         runs[name].append(watch.ms)
 
     forms = {name: partial(run, name) for name in WATCHED}
-    measuring.interleave(forms, rounds=rounds, title="piece by piece")
+    measuring.time_in_rounds(forms, rounds=rounds, title="piece by piece")
     return {name: medians(run[1::2]) for name, run in runs.items()}  # every other one is untimed
 
 
@@ -344,7 +346,7 @@ def measure_products(size, rounds):
         "3 wide products": lambda: [X @ W for W in three],
         f"{len(heads)} small products": lambda: [X @ W for W in heads],
     }
-    return medians_of(measuring.interleave(forms, rounds=rounds, title="products"))
+    return medians_of(measuring.time_in_rounds(forms, rounds=rounds, title="products"))
 
 
 def measure_layouts(size, rounds):
@@ -363,7 +365,7 @@ def measure_layouts(size, rounds):
         "(H, T, d)": partial(attend, *stored),
         "(H, T, d), with the copying": lambda: attend(*map(np.ascontiguousarray, views)),
     }
-    return medians_of(measuring.interleave(forms, rounds=rounds, title="layouts"))
+    return medians_of(measuring.time_in_rounds(forms, rounds=rounds, title="layouts"))
 
 
 def medians_of(times_ms):

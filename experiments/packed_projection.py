@@ -74,7 +74,7 @@ def measure_size(name, size, rounds):
         expected = torch.cat(exact[part][ONE](), dim=-1)
         for call in calls[part].values():
             require_same(call, expected)
-        times_ms = measuring.interleave(calls[part], rounds=rounds, title=f"{name}, {part}")
+        times_ms = measuring.time_in_rounds(calls[part], rounds=rounds, title=f"{name}, {part}")
         found[part] = {
             way: {
                 "ms": measuring.summary(times_ms[way]),

@@ -25,7 +25,7 @@ from tutorial_lib.models.real.gguf import read_gguf
 from tutorial_lib.models.real.heads import fold_gain, head_logits, run_real_with
 from tutorial_lib.models.real.model import (
     SHA256,
-    model_of,
+    model_from_gguf,
     real_file,
     real_model,
     rms_norm_with_gain,
@@ -536,7 +536,7 @@ def doubt():
     ids = random_tokens(SEED + 1)
     for draw in range(4):  # the first one as it is
         progress(f"doubt {draw}")
-        model = model_of(NoisyFile(file, rng) if draw else file)
+        model = model_from_gguf(NoisyFile(file, rng) if draw else file)
         whole, without = copies(model, ids), copies(model, ids, PREVIOUS[:1])
         verbs = Pairs(model, agreement(OTHER_NOUNS, FRAMES[1], VERBS[0]))
         names = Pairs(model, giving(OTHER_NAMES, GIVING, OTHER_PLACES))

@@ -21,7 +21,7 @@ from tutorial_lib.models.real.gguf import FORMATS, Q4_1, read_gguf
 from tutorial_lib.models.real.model import (
     FEED,
     SHA256,
-    model_of,
+    model_from_gguf,
     real_file,
     real_model,
     run_real,
@@ -240,7 +240,7 @@ def doubt(texts):
     plain = weight_of(run_real(real_model(), texts[0]), 0)
     for draw in range(DRAWS + 1):  # the first one as it is
         progress(f"doubt {draw}")
-        model = model_of(NoisyFile(file, rng) if draw else file)
+        model = model_from_gguf(NoisyFile(file, rng) if draw else file)
         trace = run_real(model, texts[0])
         sinks = weight_of(trace, 0)
         gone = run_real(model, texts[0], **CHANGES["token 0 replaced"])

@@ -110,7 +110,7 @@ def measure_width(plan, width):
     for name, step in {"linear": read_linear, "delta": read_delta}.items():
         states = [np.zeros((plan.heads, width, width), np.float32) for _ in range(plan.layers)]
         calls[name] = taking_turns(step, token, states)
-    times_ms = measuring.interleave(calls, rounds=plan.rounds, title=f"width {width}")
+    times_ms = measuring.time_in_rounds(calls, rounds=plan.rounds, title=f"width {width}")
     a_token, state_bytes = 2 * plan.heads * width * 4, plan.heads * width * width * 4
     found = {"cache_bytes_per_token": a_token, "state_bytes": state_bytes}
     found |= {"state_is_tokens": state_bytes // a_token, "cache": {}}
@@ -146,7 +146,7 @@ def measure_prompt(plan):
     calls = {size: partial(chunked, Q, K, V, size=size) for size in plan.chunks}
     errors = {size: np.abs(call() - exact).max() / most for size, call in calls.items()}
     calls["softmax"] = partial(scaled_dot_product_attention, Q, K, V, mask=causal_mask(T))
-    times_ms = measuring.interleave(calls, rounds=plan.few, title="prompt")
+    times_ms = measuring.time_in_rounds(calls, rounds=plan.few, title="prompt")
     chunks = {
         str(size): {
             "ms": measuring.summary(times_ms[size]),

@@ -192,7 +192,7 @@ def measure_way(calls, expected, rounds, title):
     if lost := {name: reasons[name] for name in (OURS, BARE) if name in reasons}:
         raise ValueError(f"nothing to compare with: {lost}")
     calls = {name: calls[name] for name in errors}
-    times_ms = measuring.interleave(calls, rounds=rounds, title=title)
+    times_ms = measuring.time_in_rounds(calls, rounds=rounds, title=title)
     rows = {
         name: {
             "ms": measuring.summary(times_ms[name]),

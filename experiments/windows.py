@@ -170,7 +170,7 @@ def measure(plan, T):
     inputs = measuring.normal(np.random.default_rng(SEED), 3, plan.heads, T, plan.d_k)
     calls = calls_of(plan, *inputs)
     rounds = plan.few if plan.lengths[-1] == T else plan.rounds
-    times_ms = measuring.interleave(calls, rounds=rounds, title=f"{T} tokens")
+    times_ms = measuring.time_in_rounds(calls, rounds=rounds, title=f"{T} tokens")
     return shares(T, plan.windows) | {"forms": rows_of(plan, calls, times_ms, inputs)}
 
 

@@ -14,7 +14,7 @@ from tutorial_lib import practice
 PREFIX = "check_"
 
 
-def _check_modules():
+def _import_modules_of_checks():
     """Import the checks of one room after the other."""
     for folder in pkgutil.iter_modules(practice.__path__):
         if folder.ispkg:
@@ -24,7 +24,7 @@ def _check_modules():
 def __getattr__(name):
     if name.startswith("_"):  # Python asks for some of its own
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    for room_checks in _check_modules() if name.startswith(PREFIX) else ():
+    for room_checks in _import_modules_of_checks() if name.startswith(PREFIX) else ():
         if hasattr(room_checks, name):
             return getattr(room_checks, name)
     check_names = [check.removeprefix(PREFIX) for check in __dir__()]
@@ -34,5 +34,5 @@ def __getattr__(name):
 
 
 def __dir__():
-    names = (name for module in _check_modules() for name in vars(module))
+    names = (name for module in _import_modules_of_checks() for name in vars(module))
     return sorted(name for name in names if name.startswith(PREFIX))

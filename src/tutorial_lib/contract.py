@@ -39,7 +39,7 @@ from tutorial_lib.errors import (
     require_mask,
     require_positive_whole,
     require_whole_number,
-    require_wide_finite,
+    require_wide_dtype_and_finite,
 )
 
 MADE_BY = {  # class -> what is expected, and how to make one
@@ -57,8 +57,8 @@ MADE_BY = {  # class -> what is expected, and how to make one
 NUMPY_CLASSES = {bool: bool | np.bool_, float: Real}  # class -> what will do
 PROPERTIES = {"H": "n_heads", "G": "n_kv_heads"}  # the axes of a record whose property differs
 ENTRY_CHECKS = {  # word before the axes -> what is required of the entries
-    "": require_wide_finite,
-    "any": lambda name, array: require_wide_finite(name, array, finite=False),
+    "": require_wide_dtype_and_finite,
+    "any": lambda name, array: require_wide_dtype_and_finite(name, array, finite=False),
     "raw": lambda name, array: None,
     "int": lambda name, array: require(
         array.dtype.kind in "iu",
@@ -96,13 +96,13 @@ def require_instance(name, value, kind):
         raise TypeError(f"{name} is a {type(value).__name__}; expected {recipe}")
 
 
-def require_by_annotation(name, value, annotation, **sizes):
+def require_value_fits_annotation(name, value, annotation, **sizes):
     """Require what an annotation asks for; `sizes` are the lengths of some of its axes."""
     if annotation in CHECKS:
         CHECKS[annotation](name, value)
     elif isinstance(annotation, str):
         axes = ArraySpec(annotation)
-        axes.match_axes(name, value, sizes)
+        axes.checked_batch(name, value, sizes)
         axes.require_entries(name, value)
     elif not isinstance(annotation, GenericAlias):
         require_instance(name, value, annotation)
@@ -115,7 +115,7 @@ def require_by_annotation(name, value, annotation, **sizes):
         raise ValueError(f"{name} is empty; expected one entry at least. Give a list of some.")
     else:
         for index, entry in enumerate(value):
-            require_by_annotation(f"{name}[{index}]", entry, *annotation.__args__)
+            require_value_fits_annotation(f"{name}[{index}]", entry, *annotation.__args__)
 
 
 class ArraySpec:
@@ -133,8 +133,8 @@ class ArraySpec:
         self.before = len(self.text.partition("...")[0].split())  # the batch axes
         self.require_entries = (self.kinds | self.last)[self.kind]
 
-    def match_axes(self, name, array, sizes):
-        """Require these axes of an array; add their lengths to `sizes`, and return its batch."""
+    def checked_batch(self, name, array, sizes):
+        """Return the batch axes of an array that has these axes; add their lengths to `sizes`."""
         self.require_array(name, array)
         for axis, factors in self.factors.items():
             sizes[axis] = math.prod(int(f) if f.isdigit() else sizes[f] for f in factors)
@@ -180,7 +180,7 @@ class Contract:
         self.arrays = [(name, a) for name, a in self.axes.items() if a.kind not in a.last]
         self.last = [(name, a) for name, a in self.axes.items() if a.kind in a.last]
 
-    def check(self, arguments, options):
+    def check_arguments(self, arguments, options):
         """Check the arguments of a call and return them; that one is missing is left to Python."""
         inputs = dict(zip(self.names, arguments, strict=False), **options)
         for name in self.optional & inputs.keys():
@@ -189,10 +189,10 @@ class Contract:
         sizes = {}
         for name, annotation in self.values.items():
             if name in inputs:
-                require_by_annotation(name, inputs[name], annotation)
+                require_value_fits_annotation(name, inputs[name], annotation)
                 sizes |= getattr(inputs[name], "sizes", {})
         arrays = [(name, inputs[name], axes) for name, axes in self.arrays if name in inputs]
-        batch_axes = {name: axes.match_axes(name, array, sizes) for name, array, axes in arrays}
+        batch_axes = {name: axes.checked_batch(name, array, sizes) for name, array, axes in arrays}
         for name in self.lists & inputs.keys():
             for index, entry in enumerate(inputs[name]):
                 require_record_axes(f"{name}[{index}]", entry, dict(sizes))
@@ -218,7 +218,7 @@ def checked(function):
     def checked_call(*arguments, **options):
         if _call.checked:
             return function(*arguments, **options)
-        contract.check(arguments, options)
+        contract.check_arguments(arguments, options)
         _call.checked = not contract.calls_back
         try:
             return function(*arguments, **options)
@@ -230,12 +230,12 @@ def checked(function):
     return checked_call
 
 
-def record(made_by):
+def checked_record(made_by):
     """Make a class a frozen record whose fields are checked as the arguments of a function are.
 
     Each axis of its arrays is a property, under its own name or that of PROPERTIES, and `sizes`
     holds them all, with those of the records in it. What is mathematics beside the shapes, a class
-    asks in a method `check`.
+    asks in a method `require_consistent_fields`.
 
     Parameters
     ----------
@@ -258,9 +258,9 @@ def record(made_by):
 
 
 def _check_record_fields(self):
-    self.contract.check((), vars(self))
-    if hasattr(self, "check"):
-        self.check()
+    self.contract.check_arguments((), vars(self))
+    if hasattr(self, "require_consistent_fields"):
+        self.require_consistent_fields()
 
 
 def require_record_axes(name, instance, sizes):
@@ -268,7 +268,7 @@ def require_record_axes(name, instance, sizes):
     for field, annotation in type(instance).__annotations__.items():
         array = getattr(instance, field)
         if isinstance(annotation, str) and annotation not in CHECKS and array is not None:
-            ArraySpec(annotation).match_axes(f"{name}.{field}", array, sizes)
+            ArraySpec(annotation).checked_batch(f"{name}.{field}", array, sizes)
 
 
 def _record_axis_lengths(self):

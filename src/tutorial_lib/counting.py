@@ -144,11 +144,11 @@ def cache_entries(model: dict):
     (66, 0, 0)
     """
     cached_kinds = layer_kinds(model)[: model["layers"] - model.get("shared", 0)]
-    layer_entries = [_layer_cache_entries(model, kind) for kind in cached_kinds]
+    layer_entries = [_count_layer_cache_entries(model, kind) for kind in cached_kinds]
     return tuple(map(sum, zip(*layer_entries, strict=True)))
 
 
-def _layer_cache_entries(model, kind):
+def _count_layer_cache_entries(model, kind):
     """Return the same of one layer."""
     indexer_entries = model.get("chosen", {}).get("d_k", 0) if "chosen" in kind else 0
     if kind in ("full", "window", "pool", "chosen pool"):
@@ -180,7 +180,7 @@ def layer_kinds(model: dict) -> list:
     >>> layer_kinds(model | {"kv_heads": 3, "d_k": 4, "d_v": 7})
     ['window', 'full', 'window', 'full']
     """
-    require_model_fields(model)
+    require_cache_fields_of_model(model)
     first_kinds, last_kinds = model.get("first", []), model.get("last", [])
     n_between = model["layers"] - len(first_kinds) - len(last_kinds)
     return [*first_kinds, *islice(cycle(model["pattern"]), n_between), *last_kinds]
@@ -249,7 +249,7 @@ def require_fitting_qkv(Q, K, V):
         )
 
 
-def require_model_fields(model):
+def require_cache_fields_of_model(model):
     """Require the fields that give the cache of each layer of a model."""
     name, pattern = model.get("name", "the model"), model.get("pattern")
     kinds = [*(pattern or []), *model.get("first", []), *model.get("last", [])]

@@ -120,7 +120,7 @@ def describe_attention(weights, tokens, *, query, head=0):
     row = weights[head, query]
     shown = [round_unless_near_tie(weight, 3) for weight in row.tolist()]  # equal texts in order
     key_order = [s for s in np.argsort([-weight for weight in shown], kind="stable") if row[s] > 0]
-    key_texts = [f"{tokens[s]} {_trimmed_decimals(shown[s], 3)}" for s in key_order]
+    key_texts = [f"{tokens[s]} {_trimmed_decimal_text(shown[s], 3)}" for s in key_order]
     key_list = ", ".join(key_texts) if key_texts else "nothing"
     return f"Head {head}: {tokens[query]} looks at {key_list}."
 
@@ -149,7 +149,7 @@ def escaped_name(name):
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in str(name))
 
 
-def _is_exact_tie(value, decimals):
+def _is_rounding_tie(value, decimals):
     scaled_value = value * 2.0 ** (decimals + 1)
     return scaled_value == round(scaled_value) and abs(value) * 10.0**decimals % 1 == 0.5
 
@@ -162,19 +162,21 @@ def entry_formatter(array, decimals):
         return lambda entry: "✓·"[not entry] if isinstance(entry, bool) else str(entry)
     finite_entries = [entry for entry in array.ravel().tolist() if np.isfinite(entry)]
     is_single = array.dtype == np.float32 and decimals <= FEW_DECIMALS
-    while not is_single and any(_is_exact_tie(entry, decimals) for entry in finite_entries):
+    while not is_single and any(_is_rounding_tie(entry, decimals) for entry in finite_entries):
         decimals += 1  # an exact short decimal such as 1/32 prints in full
 
     def round_entry(value):
         margin = FLOAT32_MARGIN * max(1, abs(value) / 10) if is_single else FLOAT64_MARGIN
         return round_unless_near_tie(value, decimals, margin)
 
-    texts = (_trimmed_decimals(round_entry(entry), max(decimals, 0)) for entry in finite_entries)
+    texts = (
+        _trimmed_decimal_text(round_entry(entry), max(decimals, 0)) for entry in finite_entries
+    )
     n_decimals = max(map(_count_decimals, texts), default=0)
     return lambda entry: f"{round_entry(entry):.{n_decimals}f}"
 
 
-def _trimmed_decimals(value, decimals):
+def _trimmed_decimal_text(value, decimals):
     text = f"{round_unless_near_tie(value, decimals):.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.contract import checked, require, require_by_annotation
+from tutorial_lib.contract import checked, require, require_value_fits_annotation
 from tutorial_lib.errors import ShapeError, require_ids
 
 
@@ -36,7 +36,7 @@ def require_position_table(P, T, d_model):
     """Require None, or a finite table of at least T rows of width d_model."""
     if P is None:
         return
-    require_by_annotation("P", P, "positions d_model", d_model=d_model)
+    require_value_fits_annotation("P", P, "positions d_model", d_model=d_model)
     require(
         len(P) >= T,
         ShapeError,

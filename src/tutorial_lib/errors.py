@@ -95,7 +95,7 @@ def require_finite(name, array):
         )
 
 
-def require_wide_finite(name, array, *, finite=True):
+def require_wide_dtype_and_finite(name, array, *, finite=True):
     """Require numbers of a dtype that is wide enough for their products and sums.
 
     NumPy adds and multiplies small integers in their own width, and drops what does not fit

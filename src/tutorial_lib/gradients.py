@@ -164,7 +164,7 @@ def require_backward_inputs(trace, dY):
     """Require a trace of finite floats, and a gradient of its output."""
     require_gradient("dY", dY, trace.Y.shape)
     layer_input = {"X": trace.X, "params": trace.params, "context": trace.context}
-    multi_head_attention.contract.check((), layer_input)
+    multi_head_attention.contract.check_arguments((), layer_input)
     key_input = trace.X if trace.context is None else trace.context
     require_record_axes("trace", trace, trace.params.sizes | {"S": key_input.shape[-2]})
     require_finite("trace.Y", trace.Y)  # what overflows anywhere in the layer ends up here

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.contract import checked, record
+from tutorial_lib.contract import checked, checked_record
 from tutorial_lib.errors import require_divisible
 
 
@@ -20,7 +20,7 @@ def project_heads(X: "... T d_model", W: "any H d_model d") -> "... H T d":
     return X[..., None, :, :] @ W  # (..., 1, T, d_model) @ (H, d_model, d) = (..., H, T, d)
 
 
-@record(made_by="Make them with Params(W_Q, W_K, W_V, W_O) or init_params(rng, ...).")
+@checked_record(made_by="Make them with Params(W_Q, W_K, W_V, W_O) or init_params(rng, ...).")
 class Params:
     """The four learned arrays of one multi-head attention layer; there are no biases.
 

@@ -53,7 +53,7 @@ def faults(source, tags=("keeper",)):
 def test_a_twin_may_differ_in_docstring_annotations_and_checks_at_the_door():
     annotated = SPLIT.replace("X, n_heads", "X: object, n_heads: int = 1").replace(" = 1)", ")")
     assert faults(SPLIT) == []
-    assert faults(f"@require_end_or_restore\n{SPLIT}") == []
+    assert faults(f"@require_cache_restored_on_error\n{SPLIT}") == []
     assert faults(f"@cached\n{SPLIT}") != []
     assert (
         faults(annotated.replace("):\n", ") -> object:\n    'Cut.'\n    require_mask(X)\n")) == []

@@ -17,7 +17,7 @@ from tutorial_lib.elements.exhibits import ask_model
 from tutorial_lib.models.copying import TinyModel, init_model, run
 from tutorial_lib.models.grammar import ID, WORDS
 from tutorial_lib.models.head_scores import logit_terms
-from tutorial_lib.models.language import eight_bits, in_eight_bits
+from tutorial_lib.models.language import in_eight_bits, quantise_rows
 from tutorial_lib.records import checkpoint
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEF"
@@ -68,7 +68,7 @@ def test_weights_are_the_codes_of_eight_bits_and_stay_light():
     steps = np.frombuffer(b64decode(packed["steps"]), "<f4")
     for shape, array in zip(packed["shapes"], MODEL.arrays, strict=True):
         assert tuple(shape) == array.shape
-        right, step = eight_bits(array)
+        right, step = quantise_rows(array)
         (mine, codes), (my_step, steps) = (
             (flat[:n], flat[n:]) for flat, n in ((codes, array.size), (steps, step.size))
         )

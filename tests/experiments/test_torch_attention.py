@@ -105,7 +105,7 @@ def test_ratios_are_taken_within_rounds_over_the_bare_module_and_over_ours(monke
         benchmark.OURS: np.array([2.0, 30.0, 400.0]),
         benchmark.BARE: np.array([1.0, 10.0, 100.0]),
     }
-    monkeypatch.setattr(measuring, "interleave", lambda calls, **options: times_ms)
+    monkeypatch.setattr(measuring, "time_in_rounds", lambda calls, **options: times_ms)
     ones = torch.ones(3)
     rows, reasons = benchmark.measure_way(
         dict.fromkeys(times_ms, lambda: ones), ones.numpy(), 3, ""

@@ -268,7 +268,7 @@ def test_what_the_annotations_allow_is_computed_and_has_the_shape_that_they_name
     output = function(**arguments(function))
     return_annotation = inspect.signature(function).return_annotation
     if isinstance(return_annotation, str):
-        ArraySpec(return_annotation).match_axes(
+        ArraySpec(return_annotation).checked_batch(
             name, output + 0, {} if function.__name__ in ARGUMENTS else dict(LENGTHS)
         )
     elif isinstance(return_annotation, type) and return_annotation is not inspect.Signature.empty:

@@ -11,7 +11,7 @@ from tutorial_lib.pytorch.device import (
     available_devices,
     best_device,
     best_dtype,
-    capability,
+    cuda_compute_capability,
     describe_device,
     find_device,
     to_float64,
@@ -81,7 +81,7 @@ def test_an_absent_device_is_an_error_that_says_what_exists(
     message = f"is '{requested}'; expected a device of this machine: {names}. Name one of these"
     with pytest.raises(ValueError, match=f"{VARIABLE} {message}"):
         best_device()
-    for call in (find_device, capability, best_dtype, describe_device):
+    for call in (find_device, cuda_compute_capability, best_dtype, describe_device):
         with pytest.raises(ValueError, match=f"device {message}"):
             call(requested)
 
@@ -99,10 +99,10 @@ DTYPES |= {H200: "bfloat16", (12, 0): "bfloat16"}
 def test_the_dtype_is_the_one_with_matrix_units(fake_gpus):
     fake_gpus(*DTYPES, mps=True)
     for n, (version, dtype) in enumerate(DTYPES.items()):
-        assert capability(f"cuda:{n}") == version
+        assert cuda_compute_capability(f"cuda:{n}") == version
         assert best_dtype(f"cuda:{n}") == getattr(torch, dtype)
     for device in ("cpu", "mps"):
-        assert (capability(device), best_dtype(device)) == (None, torch.float32)
+        assert (cuda_compute_capability(device), best_dtype(device)) == (None, torch.float32)
 
 
 def test_the_description_is_one_line_that_tells_device_precision_and_choice(fake_gpus, monkeypatch):
@@ -141,7 +141,7 @@ def test_a_comparison_never_puts_a_float64_on_the_device():
 def test_a_real_gpu_is_chosen_and_described():
     device = best_device()
     assert device == torch.ones(1, device="cuda").device
-    assert capability(device) == torch.cuda.get_device_capability()
+    assert cuda_compute_capability(device) == torch.cuda.get_device_capability()
     assert torch.cuda.get_device_name() in describe_device(device)
     A = torch.ones(64, 64, device=device, dtype=best_dtype(device))
     assert to_float64(A @ A).eq(64).all()

@@ -82,7 +82,7 @@ def test_the_kernel_is_attention(device, dtype, is_causal, d, T, S, blocks):
 
 
 @pytest.mark.parametrize(
-    ("capability", "dtype", "d", "launch_options"),
+    ("cuda_compute_capability", "dtype", "d", "launch_options"),
     [
         ((7, 5), torch.float16, 64, (32, 32, 8, 1)),
         ((8, 0), torch.float16, 64, (128, 64, 4, 2)),
@@ -92,10 +92,10 @@ def test_the_kernel_is_attention(device, dtype, is_causal, d, T, S, blocks):
     ],
 )
 def test_blocks_are_those_that_a_device_has_matrix_units_and_memory_for(
-    monkeypatch, capability, dtype, d, launch_options
+    monkeypatch, cuda_compute_capability, dtype, d, launch_options
 ):
     monkeypatch.setattr(flash, "COMPILED", True)  # a stand-in for a GPU
-    monkeypatch.setattr(flash, "capability", lambda device: capability)
+    monkeypatch.setattr(flash, "cuda_compute_capability", lambda device: cuda_compute_capability)
     assert flash._kernel_launch_options(torch.ones(1, 1, 1, d, dtype=dtype)) == launch_options
 
 
@@ -360,7 +360,7 @@ def compiled(version, dtype, d, is_causal):
     gpu, kernels = Absent(), []
     gpu.version = version
     driver.set_active(gpu)
-    flash.capability = lambda device: divmod(version, 10)
+    flash.cuda_compute_capability = lambda device: divmod(version, 10)
     run = type(flash.flash_kernel).run
     flash.flash_kernel.run = lambda *arguments, warmup, **options: kernels.append(
         run(flash.flash_kernel, *arguments, warmup=True, **options)

@@ -98,7 +98,7 @@ def test_of_several_errors_the_first_is_raised(tmp_path):
     for rank, raised_at in enumerate((20, 10)):
         error = processes._pickled_error(ValueError(f"of rank {rank}"), rank, 2)
         (tmp_path / f"error{rank}").write_bytes(pickle.dumps((raised_at, error)))
-    assert str(processes._worker_error(tmp_path, [0, 1], [1, 1])) == "of rank 1"
+    assert str(processes._error_of_failed_workers(tmp_path, [0, 1], [1, 1])) == "of rank 1"
 
 
 def test_a_run_that_takes_too_long_is_ended(tmp_path):

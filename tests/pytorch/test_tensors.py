@@ -27,7 +27,7 @@ PROCESS_CALLS |= {"ring_attention"}
 ARGUMENTS = {  # what mathematics asks beside the signature
     "MultiHeadAttention": SIZES,
     "attention_trace": {"module": LAYER},
-    "project_packed": {"module": LAYER},
+    "project_packed_qkv": {"module": LAYER},
     "flash_attention": FLASH_QKV | {"blocks": None},
     "params_from_module": {"module": LAYER},
     "params_from_torch_mha": {"layer": nn.MultiheadAttention(12, 3)},
@@ -36,7 +36,7 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "torch_mha_from_params": {"params": PARAMS},
     "decoder_from_params": {"params": PARAMS, "rotation": None},
     **{name: {"device": "cpu"} for name in ("time_ms", "measure", "peak_mib")},
-    "interleave": {"device": "cpu", "calls": {"nothing": list}, "say": None},
+    "time_in_rounds": {"device": "cpu", "calls": {"nothing": list}, "say": None},
     "shard_params": {"params": PARAMS, "rank": 0, "world_size": 3},
     **{name: {"mesh": DeviceMesh.__new__(DeviceMesh)} for name in PROCESS_CALLS},
 }
@@ -124,7 +124,7 @@ def test_what_the_annotations_allow_is_computed_and_has_the_shape_that_they_name
     annotation = inspect.signature(function).return_annotation
     if isinstance(annotation, str) and "mask" not in annotation:
         sizes = dict(LENGTHS) if name not in ARGUMENTS else {}
-        TensorSpec(annotation).match_axes(name, output, sizes)
+        TensorSpec(annotation).checked_batch(name, output, sizes)
     elif isinstance(annotation, type) and annotation is not inspect.Signature.empty:
         assert isinstance(output, annotation)
 

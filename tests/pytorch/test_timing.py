@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tutorial_lib.pytorch import device as devices
-from tutorial_lib.pytorch.timing import MIB, Measurement, interleave, measure, peak_mib, time_ms
+from tutorial_lib.pytorch.timing import MIB, Measurement, measure, peak_mib, time_in_rounds, time_ms
 
 
 class SimulatedGPU:
@@ -57,7 +57,7 @@ def test_the_stopwatch_waits_for_the_device(gpu):
     assert (measurement.low_ms, measurement.median_ms, measurement.high_ms) == pytest.approx(
         [30] * 3
     )
-    times_ms = interleave({"a": lambda: gpu.work(0.02)}, device="cuda:0", rounds=2)["a"]
+    times_ms = time_in_rounds({"a": lambda: gpu.work(0.02)}, device="cuda:0", rounds=2)["a"]
     assert times_ms == pytest.approx([20, 20])
 
 
@@ -108,7 +108,7 @@ def test_calls_of_a_round_belong_together_and_each_runs_once_untimed(gpu):
     call_log, said_lines = [], []
     call_seconds = {"a": 0.01, "b": 0.02, "c": 0.03}
     calls = {n: lambda n=n, s=s: call_log.append(n) or gpu.work(s) for n, s in call_seconds.items()}
-    times_ms = interleave(calls, device="cuda:0", rounds=6, say=said_lines.append)
+    times_ms = time_in_rounds(calls, device="cuda:0", rounds=6, say=said_lines.append)
     for name, seconds in call_seconds.items():
         assert times_ms[name] == pytest.approx([1e3 * seconds] * 6)
     assert call_log[::2] == call_log[1::2], "untimed, then timed"
@@ -164,7 +164,7 @@ def test_a_bad_call_or_device_is_refused_before_the_first_call():
     with pytest.raises(ValueError, match="device is 'cuda:9'; expected a device of this"):
         measure(bad_calls["good"], device="cuda:9")
     with pytest.raises(TypeError, match=r"calls\['bad'\] is a int; expected a function"):
-        interleave(bad_calls, device="cpu", rounds=1)
+        time_in_rounds(bad_calls, device="cpu", rounds=1)
 
 
 @pytest.mark.gpu

@@ -5,7 +5,7 @@ from fractions import Fraction
 from html import escape
 from typing import NamedTuple
 
-from tutorial_lib.contract import require, require_by_annotation
+from tutorial_lib.contract import require, require_value_fits_annotation
 from tutorial_lib.describe import escaped_name, round_unless_near_tie
 from tutorial_lib.errors import ShapeError, first_true_index, require_finite, require_mask
 
@@ -113,7 +113,7 @@ def read_weights(weights, tokens, keys, mask):
     ------
     TypeError, ShapeError, ValueError : see `inspector`
     """
-    require_by_annotation("weights", weights, "raw H T S")
+    require_value_fits_annotation("weights", weights, "raw H T S")
     _require_lengths(weights.shape, {"T": tokens, "S": keys})
     require_finite("weights", weights)
     require_mask(mask, weights.shape)
@@ -151,7 +151,7 @@ def read_targets(target, looks):
     ShapeError : other than a position for each query
     ValueError : a position that is not there, or that no head may attend to
     """
-    require_by_annotation("target", target, "raw T")
+    require_value_fits_annotation("target", target, "raw T")
     if target.dtype.kind not in "iu":
         raise TypeError(
             f"target is an array of {target.dtype}; expected whole numbers, the positions of keys. "

@@ -9,7 +9,13 @@ from matplotlib.path import Path
 
 from tutorial_lib.contract import require
 from tutorial_lib.describe import escaped_name
-from tutorial_lib.figures.figure import Figure, Table, on_two_lines, require_entries, short_label
+from tutorial_lib.figures.figure import (
+    Figure,
+    Table,
+    on_two_lines,
+    require_nonempty_dict,
+    short_label,
+)
 from tutorial_lib.figures.ink import HEAD_INKS, INK
 from tutorial_lib.figures.svg import LINE, draw_svg, side_by_side, text_width
 
@@ -48,7 +54,7 @@ def arcs(tokens, kinds, *, caption):
         to itself
     """
     words = [escaped_name(token) for token in tokens]
-    require_entries("kinds", kinds)
+    require_nonempty_dict("kinds", kinds)
     require(words, ValueError, "tokens is empty; expected at least one word. Give the sentence.")
     require(
         any(map(len, kinds.values())),

@@ -8,12 +8,12 @@ from tutorial_lib.figures.figure import (
     Figure,
     Table,
     require_plottable,
-    round_with_text,
+    rounded_numbers_and_texts,
     short_label,
 )
 from tutorial_lib.figures.ink import HEAD_INKS, INK
-from tutorial_lib.figures.lines import legend_columns
-from tutorial_lib.figures.svg import RULE, TickFormat, draw_svg_within, side_by_side
+from tutorial_lib.figures.lines import legend_column_count
+from tutorial_lib.figures.svg import RULE, TickFormat, draw_svg_within_width, side_by_side
 
 _BAR_HEIGHT = 13  # of a bar, in pixels
 _GROUP_GAP = 0.9  # bars that would fit between two groups
@@ -44,12 +44,14 @@ def bar_chart(values, rows, columns, *, label, caption):
     rows, columns = ([escaped_name(name) for name in names] for names in (rows, columns))
     value_rules = {"limits": (0, np.inf), "rows": rows, "columns": columns}
     require_plottable("values", values, "rows columns", **value_rules)
-    numbers, texts = round_with_text(values)
+    numbers, texts = rounded_numbers_and_texts(values)
     chart_height = _BAR_HEIGHT * len(rows) * (len(columns) + _GROUP_GAP)
 
     def svg_for_width(room):
-        return draw_svg_within(
-            lambda axes: _draw_bars(axes, numbers, rows, columns, label), room, chart_height
+        return draw_svg_within_width(
+            lambda axes: _draw_horizontal_bars(axes, numbers, rows, columns, label),
+            room,
+            chart_height,
         )
 
     alt = f"Bar chart of {label}. " + " ".join(
@@ -61,7 +63,7 @@ def bar_chart(values, rows, columns, *, label, caption):
     )
 
 
-def _draw_bars(axes, numbers, rows, columns, label):
+def _draw_horizontal_bars(axes, numbers, rows, columns, label):
     group_tops = np.arange(len(rows)) * (len(columns) + _GROUP_GAP)
     for column_index, name in enumerate(columns):
         colour = HEAD_INKS[column_index % len(HEAD_INKS)]
@@ -83,4 +85,4 @@ def _draw_bars(axes, numbers, rows, columns, label):
     axes.xaxis.set_major_formatter(TickFormat())
     if len(columns) > 1:
         legend_place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
-        axes.legend(ncols=legend_columns(axes, columns), frameon=False, **legend_place)
+        axes.legend(ncols=legend_column_count(axes, columns), frameon=False, **legend_place)

@@ -11,7 +11,12 @@ from matplotlib.path import Path
 from tutorial_lib.contract import MADE_BY, require, require_instance
 from tutorial_lib.describe import escaped_name
 from tutorial_lib.errors import ShapeError
-from tutorial_lib.figures.figure import Figure, Table, require_entries, round_with_text
+from tutorial_lib.figures.figure import (
+    Figure,
+    Table,
+    require_nonempty_dict,
+    rounded_numbers_and_texts,
+)
 from tutorial_lib.figures.ink import HEAD_INKS, HEADS, INK, SEQUENTIAL, title_colour
 from tutorial_lib.figures.maps import to_colour_levels
 from tutorial_lib.figures.svg import LINE, RULE, draw_svg, side_by_side, text_width
@@ -139,7 +144,7 @@ def block_diagram(panels, *, unit=(84, 40), caption, alt):
         finite, a shade outside 0 to 1, blocks on top of each other, an arrow without two blocks or
         room, a text without room
     """
-    require_entries("panels", panels)
+    require_nonempty_dict("panels", panels)
     require(
         isinstance(alt, str) and alt.strip(),
         ValueError,
@@ -155,11 +160,11 @@ def block_diagram(panels, *, unit=(84, 40), caption, alt):
     full_width = _max_diagram_width(_diagram_layouts(panels, unit))
 
     @cache
-    def layouts(room):
+    def layouts_within(room):
         return _narrowed_layouts(panels, unit, room)
 
-    draws = [lambda room, t=t: _diagram_svg(t, panels[t], layouts(room)[t]) for t in panels]
-    tables = [_block_table(title, diagram) for title, diagram in panels.items()]
+    draws = [lambda room, t=t: _diagram_svg(t, panels[t], layouts_within(room)[t]) for t in panels]
+    tables = [_table_of_diagram_blocks(title, diagram) for title, diagram in panels.items()]
     return Figure(side_by_side(draws, least=full_width), tuple(tables), caption, alt)
 
 
@@ -173,7 +178,7 @@ def _max_diagram_width(layouts):
 
 def _diagram_layout(title, diagram, unit):
     require_instance(repr(title), diagram, Diagram)
-    require_entries(f"blocks of {title!r}", diagram.blocks)
+    require_nonempty_dict(f"blocks of {title!r}", diagram.blocks)
     for name, block in diagram.blocks.items():
         _require_block(f"block {name!r} of {title!r}", block)
     boxes = _block_pixel_boxes(title, diagram.blocks, unit)
@@ -389,7 +394,7 @@ def _narrowed_layouts(panels, unit, available_width):
 
 
 def _draw_block(axes, block, box):
-    face_colour, edge_colour, text_colour = _block_colours(block)
+    face_colour, edge_colour, text_colour = _fill_frame_and_text_colours(block)
     frame_patch = Rectangle(
         (box.left + _BLOCK_INSET, box.top + _BLOCK_INSET),
         box.right - box.left - 2 * _BLOCK_INSET,
@@ -408,7 +413,7 @@ def _draw_block(axes, block, box):
         axes.text(*line_place, line, color=text_colour, ha="center", va="center_baseline")
 
 
-def _block_colours(block):
+def _fill_frame_and_text_colours(block):
     """Return the colours of a block's inside, of its frame and of its text."""
     frame_colour = INK if block.head is None else HEAD_INKS[block.head % len(HEAD_INKS)]
     if block.dashed:
@@ -439,7 +444,7 @@ def _draw_arrow(axes, arrow):
         axes.text(*label_box.centre, arrow.label, ha="center", va="center_baseline")
 
 
-def _block_table(title, diagram):
+def _table_of_diagram_blocks(title, diagram):
     """Write down each block's text; where blocks have tints or arrows, these too."""
     blocks = diagram.blocks
     columns = {"text": [" ".join(_block_text_lines(block)) for block in blocks.values()]}
@@ -455,7 +460,7 @@ def _rounded_shade_and_text(block):
     """Return a block's shade rounded, and as it is written; 0 and nothing where it has none."""
     if block.shade is None:
         return 0.0, ""
-    rounded_shades, texts = round_with_text(np.array([block.shade], dtype=float))
+    rounded_shades, texts = rounded_numbers_and_texts(np.array([block.shade], dtype=float))
     return rounded_shades[0], texts[0]
 
 

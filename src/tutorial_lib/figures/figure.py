@@ -5,7 +5,7 @@ from html import escape
 
 import numpy as np
 
-from tutorial_lib.contract import require_by_annotation
+from tutorial_lib.contract import require_value_fits_annotation
 from tutorial_lib.describe import entry_formatter, format_array
 from tutorial_lib.errors import ShapeError, require_finite
 
@@ -105,7 +105,7 @@ class Figure:
         return {"text/plain": self.text(), "text/html": self.html()}
 
 
-def round_with_text(array, *, fine=False):
+def rounded_numbers_and_texts(array, *, fine=False):
     """Round an array as `show` prints it, to 4 decimals.
 
     Parameters
@@ -127,7 +127,7 @@ def round_with_text(array, *, fine=False):
     return texts.astype(float), texts
 
 
-def require_entries(name, panels):
+def require_nonempty_dict(name, panels):
     """Require a dict with at least one entry."""
     if not isinstance(panels, dict) or not panels:
         raise ValueError(
@@ -154,7 +154,7 @@ def require_plottable(name, array, axes, *, limits=(-np.inf, np.inf), log=False,
     ShapeError : other axes, or another number of entries
     ValueError : NaN, infinity, or a number that is outside of the limits or has no logarithm
     """
-    require_by_annotation(name, array, f"raw {axes}")
+    require_value_fits_annotation(name, array, f"raw {axes}")
     require_finite(name, array)
     for axis, length in zip(axes.split(), array.shape, strict=True):
         labels = entries.get(axis)

@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from tutorial_lib.contract import require_by_annotation
+from tutorial_lib.contract import require_value_fits_annotation
 from tutorial_lib.figures.ink import HEAD_INKS
 from tutorial_lib.figures.lines import line_chart
 
@@ -37,18 +37,18 @@ def watch(training, start, steps):
     ------
     TypeError : steps is no whole number
     """
-    require_by_annotation("steps", steps, "integer")
+    require_value_fits_annotation("steps", steps, "integer")
     previous_model, model, losses, screen = start, start, [], _CellOutput()
     outcome = ""
     with np.errstate(all="ignore"):  # what overflows is told once, at the end
         try:
-            screen.replace_picture(_CurveSketch(losses, steps))
+            screen.replace_picture(_UnfinishedLossCurve(losses, steps))
             for _, loss, new_model in training:
                 if not np.isfinite(loss):
                     raise FloatingPointError(f"The loss of step {len(losses) + 1} is {loss}.")
                 losses.append(float(loss))
                 previous_model, model = model, new_model
-                screen.replace_stale_picture(_CurveSketch(losses, steps))
+                screen.replace_picture_after_pause(_UnfinishedLossCurve(losses, steps))
         except KeyboardInterrupt:
             outcome = " Stopped; the model is kept."
         except FloatingPointError as error:
@@ -56,12 +56,12 @@ def watch(training, start, steps):
             model, outcome = previous_model, f" {error}{model_message}"
     with contextlib.suppress(KeyboardInterrupt):  # Stop was pressed as the last step ended
         screen.replace_picture(
-            _final_loss_chart(losses, _training_progress(losses, steps) + outcome)
+            _final_loss_chart(losses, _training_progress_text(losses, steps) + outcome)
         )
     return model
 
 
-def _training_progress(losses, steps):
+def _training_progress_text(losses, steps):
     if not losses:
         return f"No step of {steps} is done: the model is as it was."
     return f"Step {len(losses)} of {steps}: the loss is {losses[-1]:.3f}."
@@ -81,16 +81,16 @@ class _CellOutput:
             self.display_handle.update(picture)
         elif display is not None:
             self.display_handle = display(picture, display_id=True)
-        elif not isinstance(picture, _CurveSketch):
+        elif not isinstance(picture, _UnfinishedLossCurve):
             print(picture.caption)
 
-    def replace_stale_picture(self, picture):
+    def replace_picture_after_pause(self, picture):
         """Do so where the last has stood for a while."""
         if time.monotonic() - self.drawn_at > PAUSE_S:
             self.replace_picture(picture)
 
 
-def _binned_losses(losses, steps):
+def _binned_steps_and_losses(losses, steps):
     """Return the places and heights of at most MOST points, and how many steps each one is of."""
     span_steps = -(-max(steps, len(losses), 1) // MAX_POINTS)
     point_losses = [np.mean(losses[i : i + span_steps]) for i in range(0, len(losses), span_steps)]
@@ -99,15 +99,15 @@ def _binned_losses(losses, steps):
 
 
 @dataclass(frozen=True)
-class _CurveSketch:
+class _UnfinishedLossCurve:
     """The curve so far, drawn in no time, without its table."""
 
     losses: list
     steps: int
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        text = _training_progress(self.losses, self.steps)
-        ends, losses, _ = _binned_losses(self.losses, self.steps)
+        text = _training_progress_text(self.losses, self.steps)
+        ends, losses, _ = _binned_steps_and_losses(self.losses, self.steps)
         top = max(losses, default=1.0) or 1.0
         x_pixels, y_pixels = 10 + 380 * ends / max(self.steps, *ends, 1), 180 - 160 * losses / top
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(x_pixels, y_pixels, strict=True))
@@ -123,7 +123,7 @@ class _CurveSketch:
 
 
 @dataclass(frozen=True)
-class _TextOutput:
+class _SentenceOutput:
     """A sentence where there is no curve."""
 
     caption: str
@@ -135,7 +135,7 @@ class _TextOutput:
 def _final_loss_chart(losses, caption):
     """Return the figure that stays, with its table."""
     if not losses:
-        return _TextOutput(caption)
-    last_steps, point_losses, steps_per_point = _binned_losses(losses, len(losses))
+        return _SentenceOutput(caption)
+    last_steps, point_losses, steps_per_point = _binned_steps_and_losses(losses, len(losses))
     name = "loss" if steps_per_point == 1 else f"loss, mean of {steps_per_point} steps"
     return line_chart(last_steps, {"loss": point_losses}, labels=("step", name), caption=caption)

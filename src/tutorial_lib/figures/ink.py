@@ -22,19 +22,19 @@ class ColourScale(NamedTuple):
     texts: tuple
 
 
-def _css_colour_stand_in(*css_colours):
+def _register_css_stand_in(*css_colours):
     hex_code = f"#{0x010100 + len(CSS_COLOURS):06x}"
     CSS_COLOURS[hex_code] = css_colours
     return hex_code
 
 
-def _light_dark_colour(light, dark):
-    return _css_colour_stand_in(
+def _light_dark_stand_in(light, dark):
+    return _register_css_stand_in(
         *([light] if light == dark else [light, f"light-dark({light},{dark})"])
     )
 
 
-def _luminance(colour):
+def _relative_luminance(colour):
     rgb = np.array(to_rgb(colour))
     linear_rgb = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return linear_rgb @ [0.2126, 0.7152, 0.0722]
@@ -42,7 +42,7 @@ def _luminance(colour):
 
 def _is_light(colour):
     """Tell whether black text has more contrast on a colour than white text (WCAG 2)."""
-    return (_luminance(colour) + 0.05) ** 2 > 0.05 * 1.05
+    return (_relative_luminance(colour) + 0.05) ** 2 > 0.05 * 1.05
 
 
 def _colour_ramp(*stops):
@@ -53,33 +53,33 @@ def _colour_ramp(*stops):
     return [to_hex(rgb) for rgb in np.stack(channel_ramps, axis=1)]
 
 
-def _light_dark_scale(light, dark):
+def _light_dark_colour_scale(light, dark):
     inks = list(zip(_colour_ramp(*light), _colour_ramp(*dark), strict=True))
     text_inks = [_TEXT_INKS[_is_light(on_light), _is_light(on_dark)] for on_light, on_dark in inks]
     return ColourScale(
-        tuple(_light_dark_colour(*colour_pair) for colour_pair in inks), tuple(text_inks)
+        tuple(_light_dark_stand_in(*colour_pair) for colour_pair in inks), tuple(text_inks)
     )
 
 
 _TEXT_COLOURS = {True: "#000", False: "#fff"}
 _TEXT_INKS = {
-    (on_light, on_dark): _light_dark_colour(_TEXT_COLOURS[on_light], _TEXT_COLOURS[on_dark])
+    (on_light, on_dark): _light_dark_stand_in(_TEXT_COLOURS[on_light], _TEXT_COLOURS[on_dark])
     for on_light in (True, False)
     for on_dark in (True, False)
 }
 
-INK = _css_colour_stand_in("currentColor")
+INK = _register_css_stand_in("currentColor")
 PAPER = _TEXT_INKS[False, True]  # what INK is not: white on light pages, black on dark ones
 HEAD_INKS = tuple(  # mixed with the text colour, so legible as text on either page
-    _css_colour_stand_in(colour, f"color-mix(in srgb,{colour} 65%,currentColor)")
+    _register_css_stand_in(colour, f"color-mix(in srgb,{colour} 65%,currentColor)")
     for colour in HEAD_COLOURS
 )
 # Both end far from the page's colour; blue against orange survives every colour blindness.
-SEQUENTIAL = _light_dark_scale(
+SEQUENTIAL = _light_dark_colour_scale(
     light=("#edf2f8", "#b7d0ea", "#72a6d6", "#2b6cb0", "#123c6e"),
     dark=("#1f2833", "#25466d", "#2f6cab", "#6aa6e0", "#cfe6ff"),
 )
-DIVERGING = _light_dark_scale(
+DIVERGING = _light_dark_colour_scale(
     light=("#7f3603", "#d9822b", "#f1f1ef", "#6aa3d8", "#124a86"),
     dark=("#f2ac66", "#a85b18", "#262c33", "#2f6cab", "#93c6f6"),
 )

@@ -10,14 +10,14 @@ from tutorial_lib.describe import escaped_name
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
-    require_entries,
+    require_nonempty_dict,
     require_plottable,
-    round_with_text,
+    rounded_numbers_and_texts,
 )
 from tutorial_lib.figures.ink import HEAD_INKS, INK, head_number_in_title
 from tutorial_lib.figures.svg import (
     TickFormat,
-    draw_svg_within,
+    draw_svg_within_width,
     number_text,
     side_by_side,
     text_width,
@@ -57,18 +57,18 @@ def line_chart(x, series, *, labels, caption, log=()):
     ShapeError : a curve with another number of points than x
     ValueError : no curve, NaN, or a number on a logarithmic axis that is not positive
     """
-    require_entries("series", series)
+    require_nonempty_dict("series", series)
     require_plottable("x", x, "points", log="x" in log)
     for name, y in series.items():
         require_plottable(name, y, "x", x=x, log="y" in log)
-    x_values = NamedCurve("x", *round_with_text(x, fine="x" in log))
-    rounded = {name: round_with_text(y, fine="y" in log) for name, y in series.items()}
+    x_values = NamedCurve("x", *rounded_numbers_and_texts(x, fine="x" in log))
+    rounded = {name: rounded_numbers_and_texts(y, fine="y" in log) for name, y in series.items()}
     curves = [NamedCurve(escaped_name(name), *values) for name, values in rounded.items()]
 
     def svg_for_width(room):
         chart_height = 130 + 0.25 * room
-        return draw_svg_within(
-            lambda axes: _draw_chart(axes, x_values, curves, labels, log), room, chart_height
+        return draw_svg_within_width(
+            lambda axes: _draw_line_chart(axes, x_values, curves, labels, log), room, chart_height
         )
 
     cells = np.stack([curve.texts for curve in curves], axis=1)
@@ -82,7 +82,7 @@ def line_chart(x, series, *, labels, caption, log=()):
     return Figure(side_by_side([svg_for_width]), (table,), caption, alt)
 
 
-def _draw_chart(axes, x_values, curves, labels, log):
+def _draw_line_chart(axes, x_values, curves, labels, log):
     marker_step = -(-len(x_values.values) // 12)  # markers tell curves apart; more would hide them
     for curve_index, curve in enumerate(curves):
         head_number = head_number_in_title(curve.name)
@@ -99,22 +99,22 @@ def _draw_chart(axes, x_values, curves, labels, log):
     axes.set(xlabel=labels[0], ylabel=labels[1])
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color=INK, alpha=0.15, linewidth=0.8)
-    _set_axis_scale(axes, "x", x_values.values, "x" in log)
-    _set_axis_scale(axes, "y", np.concatenate([curve.values for curve in curves]), "y" in log)
+    _set_scale_and_ticks(axes, "x", x_values.values, "x" in log)
+    _set_scale_and_ticks(axes, "y", np.concatenate([curve.values for curve in curves]), "y" in log)
     if len(curves) > 1:
         legend_place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
-        ncols = legend_columns(axes, [curve.name for curve in curves])
+        ncols = legend_column_count(axes, [curve.name for curve in curves])
         axes.legend(ncols=ncols, frameon=False, handlelength=3, **legend_place)
 
 
-def legend_columns(axes, names):
+def legend_column_count(axes, names):
     """Return in how many columns the names of a key stand above the axes, as even as they can."""
     entry_width = 70 + max(map(text_width, names))
     n_rows = -(-len(names) // max(1, int(axes.bbox.width // entry_width)))
     return -(-len(names) // n_rows)
 
 
-def _set_axis_scale(axes, name, values, is_log):
+def _set_scale_and_ticks(axes, name, values, is_log):
     """Mark the points themselves where there is room for their names, round numbers otherwise."""
     axis = {"x": axes.xaxis, "y": axes.yaxis}[name]
     scale_positions = np.unique(np.log(values) if is_log else values)

@@ -13,9 +13,9 @@ from tutorial_lib.describe import escaped_name, fraction_text
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
-    require_entries,
+    require_nonempty_dict,
     require_plottable,
-    round_with_text,
+    rounded_numbers_and_texts,
     short_label,
 )
 from tutorial_lib.figures.ink import DIVERGING, INK, PAPER, SEQUENTIAL, title_colour
@@ -71,20 +71,20 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     ShapeError : another number of axes, or of tokens
     ValueError : NaN, weights outside 0 to 1, or no such fraction
     """
-    axis, tokens = _axis_and_names(tokens, "query")
+    axis, tokens = _axis_and_entry_names(tokens, "query")
     key_names = tokens if key_tokens is None else key_tokens
     words = "tokens key_tokens" if np.ndim(weights) == 2 else "heads tokens key_tokens"
     require_plottable("weights", weights, words, limits=(0, 1), tokens=tokens, key_tokens=key_names)
-    rows, columns = _axis_names(axis, tokens), _axis_names("key", key_names)
+    rows, columns = _escaped_axis_names(axis, tokens), _escaped_axis_names("key", key_names)
     heads = weights.reshape(-1, *weights.shape[-2:])  # (H, T, S)
     titles = ["weights"] if weights.ndim == 2 else [f"head {head}" for head in range(len(heads))]
-    head_matrices = zip(titles, *_numbers_and_texts(heads, fractions), strict=True)
+    head_matrices = zip(titles, *_rounded_numbers_and_texts(heads, fractions), strict=True)
     grids = [LabelledGrid(*matrix, rows, columns) for matrix in head_matrices]
     colour_levels = [to_colour_levels(grid.numbers, 0, 1) for grid in grids]
-    colour_key = colour_bar("weight", SEQUENTIAL, (0, 0.5, 1))
+    colour_key = colour_bar_svg("weight", SEQUENTIAL, (0, 0.5, 1))
     has_numbers = max(heads.shape[1:]) <= 8
-    svg = draw_grids(grids, colour_levels, SEQUENTIAL, written=has_numbers, key=colour_key)
-    alt = "Heat map of attention weights. " + " ".join(map(_strongest_weight, grids))
+    svg = grids_svg(grids, colour_levels, SEQUENTIAL, written=has_numbers, key=colour_key)
+    alt = "Heat map of attention weights. " + " ".join(map(_strongest_weight_text, grids))
     return Figure(svg, tuple(map(grid_table, grids)), caption, alt)
 
 
@@ -113,24 +113,24 @@ def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption):
     ShapeError : not two axes, or as many names as entries are expected
     ValueError : no array, NaN, or no such fraction
     """
-    require_entries("arrays", arrays)
+    require_nonempty_dict("arrays", arrays)
     grids = []
     for title, array in arrays.items():
         names = {"rows": _names_for_title(rows, title), "columns": _names_for_title(columns, title)}
         grids.append(labelled_grid(title, array, **names, fractions=fractions))
-    colours, lowest, highest = _shared_colour_scale(grids)
+    colours, lowest, highest = _shared_colour_scale_and_limits(grids)
     steps = [to_colour_levels(grid.numbers, lowest, highest) for grid in grids]
     if all(array.dtype == bool for array in arrays.values()):
-        colour_key, grid_summaries = _mask_legend(), " ".join(map(_visibility_summary, grids))
+        colour_key, grid_summaries = _mask_legend_svg(), " ".join(map(_visible_cells_text, grids))
     else:
-        colour_key = colour_bar("value", colours, (lowest, (lowest + highest) / 2, highest))
-        grid_summaries = " ".join(map(_extremes_summary, grids))
+        colour_key = colour_bar_svg("value", colours, (lowest, (lowest + highest) / 2, highest))
+        grid_summaries = " ".join(map(_extreme_numbers_text, grids))
     alt = f"Grid of {'signed numbers' if lowest else 'cells'}. {grid_summaries}"
-    svg = draw_grids(grids, steps, colours, written=all(map(_numbers_fit, grids)), key=colour_key)
+    svg = grids_svg(grids, steps, colours, written=all(map(_numbers_fit, grids)), key=colour_key)
     return Figure(svg, tuple(map(grid_table, grids)), caption, alt)
 
 
-def _shared_colour_scale(grids):
+def _shared_colour_scale_and_limits(grids):
     """Return one colour scale for all grids, its lowest number and its highest."""
     max_abs = max(np.abs(grid.numbers).max() for grid in grids) or 1.0
     is_signed = any((grid.numbers < 0).any() for grid in grids)
@@ -148,32 +148,32 @@ def labelled_grid(title, array, *, rows, columns, fractions=False):
     """
     is_bool = isinstance(array, np.ndarray) and array.dtype == bool
     numbers = array.astype(int) if is_bool else array
-    (axis_0, rows), (axis_1, columns) = _axis_and_names(rows), _axis_and_names(columns)
+    (axis_0, rows), (axis_1, columns) = _axis_and_entry_names(rows), _axis_and_entry_names(columns)
     require_plottable(title, numbers, "rows columns", rows=rows, columns=columns)
-    numbers, texts = _numbers_and_texts(numbers, fractions)
+    numbers, texts = _rounded_numbers_and_texts(numbers, fractions)
     texts = np.where(array, "✓", "·") if is_bool else texts
-    row_names = _axis_names(axis_0, rows or range(len(array)))
-    column_names = _axis_names(axis_1, columns or range(len(array.T)))
+    row_names = _escaped_axis_names(axis_0, rows or range(len(array)))
+    column_names = _escaped_axis_names(axis_1, columns or range(len(array.T)))
     return LabelledGrid(title, numbers, texts, row_names, column_names)
 
 
-def _numbers_and_texts(array, fractions):
+def _rounded_numbers_and_texts(array, fractions):
     """Return what is drawn and what is written: decimals, or the fractions that the numbers are."""
     if not fractions:
-        return round_with_text(array)
+        return rounded_numbers_and_texts(array)
     texts = np.array([fraction_text(entry) for entry in array.ravel().tolist()])
     numbers = np.array([float(Fraction(text)) for text in texts.tolist()])
     return numbers.reshape(array.shape), texts.reshape(array.shape)
 
 
-def _axis_and_names(names, axis=""):
+def _axis_and_entry_names(names, axis=""):
     """Return the name of an axis and those of its entries, either of which may be left out."""
     is_pair = isinstance(names, tuple) and len(names) == 2 and not isinstance(names[1], str)
     axis, entries = names if is_pair else (axis, names)
     return axis, entries if entries is None else list(entries)
 
 
-def _axis_names(axis, entries):
+def _escaped_axis_names(axis, entries):
     return AxisNames(axis, [escaped_name(entry) for entry in entries])
 
 
@@ -184,27 +184,29 @@ def to_colour_levels(numbers, low, high):
 
 
 def _numbers_fit(grid):
-    return len(grid.rows.entries) <= 12 and _number_px(grid) * len(grid.columns.entries) <= 480
+    return (
+        len(grid.rows.entries) <= 12 and _number_width_px(grid) * len(grid.columns.entries) <= 480
+    )
 
 
-def _number_px(grid):
+def _number_width_px(grid):
     """Return the pixels that the longest number of a grid needs."""
     return max(26, 8.5 + max(map(text_width, grid.texts.ravel().tolist())))
 
 
-def draw_grids(grids, levels, scale, *, written, key):
+def grids_svg(grids, levels, scale, *, written, key):
     """Return the pictures of grids, with or without their numbers, and the key to their colours."""
     draw_grid = _numbered_grid_svg if written else _unnumbered_grid_svg
-    px = [_number_px(grid) if written else 12 for grid in grids]
+    px = [_number_width_px(grid) if written else 12 for grid in grids]
     least = max(
-        _row_names_px(g) + len(g.columns.entries) * c for g, c in zip(grids, px, strict=True)
+        _row_names_width_px(g) + len(g.columns.entries) * c for g, c in zip(grids, px, strict=True)
     )
     panels = zip(grids, levels, strict=True)
     panel_draws = [lambda room, panel=panel: draw_grid(*panel, scale, room) for panel in panels]
     return side_by_side(panel_draws, least=least, key=key)
 
 
-def _row_names_px(grid):
+def _row_names_width_px(grid):
     """Return the pixels left of a grid: the names of its rows, and of their axis."""
     names_width = max(text_width(short_label(entry)) for entry in grid.rows.entries)
     return names_width + 12 + (LINE + 4 if grid.rows.axis else 0)
@@ -213,8 +215,8 @@ def _row_names_px(grid):
 def _numbered_grid_svg(grid, colour_levels, colour_scale, room):
     """Return the SVG of a grid with its numbers, in cells as wide as the room allows."""
     n_rows, n_columns = colour_levels.shape
-    cell_width = (room - _row_names_px(grid)) / n_columns
-    cell_width = max(_number_px(grid), min(_MAX_WIDTH, cell_width))
+    cell_width = (room - _row_names_width_px(grid)) / n_columns
+    cell_width = max(_number_width_px(grid), min(_MAX_WIDTH, cell_width))
     cell_height = max(_LOW, min(_HIGH, 0.7 * cell_width))
 
     def draw_numbered_grid(axes):
@@ -227,7 +229,7 @@ def _numbered_grid_svg(grid, colour_levels, colour_scale, room):
 def _unnumbered_grid_svg(grid, steps, colour_scale, room):
     """Return the SVG of a grid of squares, too many for numbers."""
     n_rows, n_columns = steps.shape
-    side_limits = min(room - _row_names_px(grid), _MAX_SIDE) / n_columns, _MAX_SIDE / n_rows
+    side_limits = min(room - _row_names_width_px(grid), _MAX_SIDE) / n_columns, _MAX_SIDE / n_rows
     square_side = max(4, min(_MAX_SQUARE_SIDE, *map(int, side_limits)))
     return draw_svg(
         lambda axes: _draw_grid(axes, grid, steps, colour_scale, (square_side, square_side)),
@@ -309,7 +311,7 @@ def _draw_names_along_axis(axis, names, room):
     axis.set_label_text(names.axis, style="italic")
 
 
-def colour_bar(label, scale, ticks):
+def colour_bar_svg(label, scale, ticks):
     """Return the SVG of the key to a colour scale, as eleven of its colours."""
 
     def draw_colour_bar(axes):
@@ -322,7 +324,7 @@ def colour_bar(label, scale, ticks):
     return draw_svg(draw_colour_bar, 220, 14)
 
 
-def _mask_legend():
+def _mask_legend_svg():
     """Return the SVG of the key to booleans: the colours of False and of True."""
 
     def draw_mask_legend(axes):
@@ -339,19 +341,19 @@ def grid_table(grid):
     return Table(grid.title, grid.texts, grid.rows.entries, grid.columns.entries, corner_text)
 
 
-def _strongest_weight(grid):
+def _strongest_weight_text(grid):
     row, column = np.unravel_index(grid.numbers.argmax(), grid.numbers.shape)
     query_name, key = grid.rows.entries[row], grid.columns.entries[column]
     return f"{grid.title}: largest weight {grid.texts[row, column]}, from {query_name} to {key}."
 
 
-def _visibility_summary(grid):
+def _visible_cells_text(grid):
     n_rows, n_columns = grid.numbers.shape
     count = int(grid.numbers.sum())
     return f"{grid.title}: {n_rows} rows, {n_columns} columns, {count} of {grid.numbers.size} seen."
 
 
-def _extremes_summary(grid):
+def _extreme_numbers_text(grid):
     entry_order = grid.numbers.argsort(axis=None)
     least, highest_text = grid.texts.ravel()[entry_order[[0, -1]]]
     n_rows, n_columns = grid.numbers.shape

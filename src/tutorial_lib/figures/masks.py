@@ -4,9 +4,9 @@ from itertools import groupby
 
 import numpy as np
 
-from tutorial_lib.contract import require, require_by_annotation
+from tutorial_lib.contract import require, require_value_fits_annotation
 from tutorial_lib.describe import escaped_name
-from tutorial_lib.figures.figure import Figure, Table, require_entries
+from tutorial_lib.figures.figure import Figure, Table, require_nonempty_dict
 from tutorial_lib.figures.ink import CSS_COLOURS, SEQUENTIAL
 from tutorial_lib.figures.svg import LINE, side_by_side, text_width
 
@@ -35,7 +35,7 @@ def mask_panels(masks, *, caption, alt=None):
     ShapeError : other than two axes
     ValueError : no mask
     """
-    require_entries("masks", masks)
+    require_nonempty_dict("masks", masks)
     for title, mask in masks.items():
         require(
             isinstance(mask, np.ndarray) and mask.dtype == bool,
@@ -43,10 +43,10 @@ def mask_panels(masks, *, caption, alt=None):
             f"{title!r} is no array of booleans; expected True where a query may look. "
             f"Compare first, for example weights > 0.",
         )
-        require_by_annotation(repr(title), mask.astype(int), "T S")
+        require_value_fits_annotation(repr(title), mask.astype(int), "T S")
     printed_masks = {escaped_name(title): mask for title, mask in masks.items()}
     panel_draws = [lambda room, t=t, m=m: _titled_mask_svg(t, m) for t, m in printed_masks.items()]
-    min_width = max(_mask_panel_px(title, mask) for title, mask in printed_masks.items())
+    min_width = max(_mask_panel_width_px(title, mask) for title, mask in printed_masks.items())
     counts = " ".join(f"{title}: {pair_count_text(mask)}." for title, mask in printed_masks.items())
     tables = tuple(_seen_keys_table(title, mask) for title, mask in printed_masks.items())
     svg = side_by_side(panel_draws, least=min_width)
@@ -66,9 +66,9 @@ def mask_svg(mask, *, through=None):
     svg : str
     """
     T, S = mask.shape
-    path_elements = f'<path d="{_mask_path(mask)}" style="{_stroke_css(1)}"/>' if mask.any() else ""
+    path_elements = f'<path d="{_path_data(mask)}" style="{_stroke_css(1)}"/>' if mask.any() else ""
     if through is not None and (indirect := through & ~mask).any():
-        path_elements += f'<path d="{_mask_path(indirect)}" style="{_stroke_css(1)};opacity:.45"/>'
+        path_elements += f'<path d="{_path_data(indirect)}" style="{_stroke_css(1)};opacity:.45"/>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {S} {T}">'
         f'<rect width="{S}" height="{T}" style="{_HIDDEN_FILL}"/>{path_elements}</svg>'
@@ -80,7 +80,7 @@ def pair_count_text(mask):
     return f"{int(mask.sum()):,} of {mask.size:,} pairs"
 
 
-def _mask_path(mask, *, cell=1, top_margin=0):
+def _path_data(mask, *, cell=1, top_margin=0):
     """Return one path: a line for each run of keys in a row, whose dashes are its cells."""
     segments = []
     for row, row_flags in enumerate(mask.tolist()):
@@ -103,13 +103,13 @@ def _mask_cell_px(mask):
     return min(_MAX_CELL, _DRAWING_SIDE // max(mask.shape)) or _DRAWING_SIDE / max(mask.shape)
 
 
-def _mask_panel_px(title, mask):
+def _mask_panel_width_px(title, mask):
     return round(max(LINE + mask.shape[1] * _mask_cell_px(mask), text_width(title) * 1.1))
 
 
 def _titled_mask_svg(title, mask):
     """Draw a mask below its title, with the names of both axes."""
-    cell, width = _mask_cell_px(mask), _mask_panel_px(title, mask)
+    cell, width = _mask_cell_px(mask), _mask_panel_width_px(title, mask)
     grid_h, grid_w = (axis_length * cell for axis_length in mask.shape)
     grid_top, bottom = LINE + 6, 2 * LINE + 8 + grid_h
     key_label = f'<text x="{LINE + grid_w:g}" y="{bottom - 4:g}" text-anchor="end">key</text>'
@@ -121,7 +121,7 @@ def _titled_mask_svg(title, mask):
         f'<text x="0" y="14" style="font-weight:bold">{_escape_xml(title)}</text>'
         f'<text transform="{query_transform}">query</text>'
         f'<g transform="translate({LINE} {grid_top})"><rect width="{grid_w:g}" height="{grid_h:g}" '
-        f'style="{_HIDDEN_FILL}"/><path d="{_mask_path(mask, cell=cell)}" '
+        f'style="{_HIDDEN_FILL}"/><path d="{_path_data(mask, cell=cell)}" '
         f'style="{_stroke_css(cell)}"/></g>'
         f"{key_label}</svg>"
     )
@@ -133,13 +133,13 @@ def _escape_xml(text):
 
 def _seen_keys_table(title, mask):
     """Say of each query how many keys it may look at, and which."""
-    cells = [[str(int(row.sum())), _key_ranges(row)] for row in mask]
+    cells = [[str(int(row.sum())), _key_ranges_text(row)] for row in mask]
     queries = [str(query) for query in range(len(mask))]
     title = f"{title}, {pair_count_text(mask)}"
     return Table(title, np.array(cells), queries, ["keys", "which"], "query")
 
 
-def _key_ranges(row_flags):
+def _key_ranges_text(row_flags):
     """Write the places of the keys of a row, those in a run as 2–5."""
     ranges = []
     for is_seen, run_keys in groupby(range(len(row_flags)), key=row_flags.tolist().__getitem__):

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.patches import FancyBboxPatch
 
 from tutorial_lib.describe import escaped_name
-from tutorial_lib.figures.figure import Figure, Table, require_entries
+from tutorial_lib.figures.figure import Figure, Table, require_nonempty_dict
 from tutorial_lib.figures.ink import INK
 from tutorial_lib.figures.svg import RULE, draw_svg, side_by_side, text_width
 
@@ -71,7 +71,7 @@ def tensor_network(chains, *, between="", caption, alt=None):
     ValueError : no chain, other subscripts than letters with an arrow, an index of the result that
         no operand has, or another number of names than of operands
     """
-    require_entries("chains", chains)
+    require_nonempty_dict("chains", chains)
     parsed_chains = [_parse_einsum(title, *chain) for title, chain in chains.items()]
     max_boxes = max(len(chain.names) for chain in parsed_chains)
     x_max = max_boxes * _BOX[0] + (max_boxes - 1) * _GAP + 2 * _MARGIN
@@ -143,13 +143,13 @@ def _draw_chains(axes, chains, operation, full_size):
     chain_top = 0
     for chain_number, chain in enumerate(chains):
         if chain_number:
-            _draw_operation_between(axes, operation, full_size[0], chain_top)
+            _draw_operation_between_chains(axes, operation, full_size[0], chain_top)
             chain_top += _OPERATION_HEIGHT
         _draw_chain(axes, chain, chain_top)
         chain_top += chain.height
 
 
-def _draw_operation_between(axes, text, width, top):
+def _draw_operation_between_chains(axes, text, width, top):
     middle_x = width / 2
     half_width = (text_width(text) / 2 + 20) * width / axes.bbox.width
     if text:

@@ -10,9 +10,9 @@ from tutorial_lib.describe import escaped_name, fraction_text
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
-    require_entries,
+    require_nonempty_dict,
     require_plottable,
-    round_with_text,
+    rounded_numbers_and_texts,
     short_label,
 )
 from tutorial_lib.figures.ink import INK, title_colour
@@ -54,11 +54,11 @@ def bar_panels(panels, names, *, fractions=False, caption, alt=None):
     ShapeError : other than one axis, or another number of entries than of names
     ValueError : no array, NaN, infinity, or no such fraction
     """
-    require_entries("panels", panels)
+    require_nonempty_dict("panels", panels)
     names = [escaped_name(name) for name in names]
     rounded_panels = [_rounded_bar_panel(t, array, names, fractions) for t, array in panels.items()]
     min_width = len(names) * _min_bar_pitch(rounded_panels, names)
-    draws = [lambda room, p=p: _bars_svg(p, names, max(min_width, room)) for p in rounded_panels]
+    draws = [lambda room, p=p: _panel_svg(p, names, max(min_width, room)) for p in rounded_panels]
     cells = np.stack([panel.texts for panel in rounded_panels], axis=1)
     table = Table("bars", cells, names, [panel.title for panel in rounded_panels])
     alt = alt or "Bars. " + " ".join(_bars_alt_text(panel, names) for panel in rounded_panels)
@@ -68,7 +68,7 @@ def bar_panels(panels, names, *, fractions=False, caption, alt=None):
 def _rounded_bar_panel(title, array, names, fractions):
     require_plottable(title, array, "names", names=names)
     if not fractions:
-        return BarPanel(escaped_name(title), *round_with_text(array))
+        return BarPanel(escaped_name(title), *rounded_numbers_and_texts(array))
     texts = [fraction_text(entry) for entry in array.tolist()]
     return BarPanel(escaped_name(title), np.array([float(Fraction(text)) for text in texts]), texts)
 
@@ -80,13 +80,13 @@ def _min_bar_pitch(panels, names):
     return max(_PITCH_LIMITS[0], number_width, name_width if name_width <= _PITCH_LIMITS[1] else 0)
 
 
-def _bars_svg(panel, names, room):
+def _panel_svg(panel, names, room):
     pitch = min(_PITCH_LIMITS[1], (room - 8) / len(names))
     width = pitch * len(names)
-    return draw_svg(lambda axes: _draw_bars(axes, panel, names, pitch), width, _AXES_HEIGHT)
+    return draw_svg(lambda axes: _draw_upright_bars(axes, panel, names, pitch), width, _AXES_HEIGHT)
 
 
-def _draw_bars(axes, panel, names, bar_pitch):
+def _draw_upright_bars(axes, panel, names, bar_pitch):
     colour = title_colour(panel.title)
     bar_positions = np.arange(len(names)) + 0.5
     axes.bar(
@@ -98,7 +98,7 @@ def _draw_bars(axes, panel, names, bar_pitch):
         linewidth=RULE,
     )
     axes.axhline(0, color=INK, linewidth=RULE)
-    axes.set(xlim=(0, len(names)), ylim=_y_limits(panel.numbers), yticks=[])
+    axes.set(xlim=(0, len(names)), ylim=_bar_y_limits(panel.numbers), yticks=[])
     for bar_x, number, text in zip(bar_positions, panel.numbers, panel.texts, strict=True):
         _write_bar_number(axes, (bar_x, number), text)
     axes.set_xticks(bar_positions, [short_label(name) for name in names])
@@ -110,7 +110,7 @@ def _draw_bars(axes, panel, names, bar_pitch):
     axes.set_title(panel.title, color=colour)
 
 
-def _y_limits(numbers):
+def _bar_y_limits(numbers):
     """Return y limits that hold 0, every bar, and a number beyond the highest and the lowest."""
     lowest_end, highest_end = min(0.0, numbers.min()), max(0.0, numbers.max())
     room_below = _NUMBER_ROOM if lowest_end < 0 else 3

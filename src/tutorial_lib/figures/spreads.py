@@ -3,19 +3,25 @@
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from tutorial_lib.contract import require_by_annotation
+from tutorial_lib.contract import require_value_fits_annotation
 from tutorial_lib.describe import escaped_name
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
     on_two_lines,
-    require_entries,
+    require_nonempty_dict,
     require_plottable,
-    round_with_text,
+    rounded_numbers_and_texts,
     short_label,
 )
 from tutorial_lib.figures.ink import HEAD_INKS, INK
-from tutorial_lib.figures.svg import RULE, TickFormat, draw_svg_within, side_by_side, text_width
+from tutorial_lib.figures.svg import (
+    RULE,
+    TickFormat,
+    draw_svg_within_width,
+    side_by_side,
+    text_width,
+)
 
 _ROW_HEIGHT, _TALL_ROW = 34, 42  # pixels from row to row, and where a name takes two lines
 _MAX_LINE_LENGTH = 20  # signs of a name on one line
@@ -44,14 +50,14 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
     ValueError : no row, NaN, infinity, or a number on a logarithmic axis that is not positive,
         in runs or as at
     """
-    require_entries("runs", runs)
+    require_nonempty_dict("runs", runs)
     for name, values in runs.items():
         require_plottable(name, values, "runs", log=log)
-        require_by_annotation(name, values, "raw runs", runs=len(next(iter(runs.values()))))
+        require_value_fits_annotation(name, values, "raw runs", runs=len(next(iter(runs.values()))))
     if at is not None:
         require_plottable("at", np.array([at]), "line", log=log)
     names = [escaped_name(name) for name in runs]
-    numbers, texts = round_with_text(np.stack([*runs.values()]), fine=log)
+    numbers, texts = rounded_numbers_and_texts(np.stack([*runs.values()]), fine=log)
 
     def draw_spreads_and_line(axes):
         _draw_spreads(axes, numbers, names, label, log)
@@ -60,7 +66,7 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
 
     def svg_for_width(room):
         row_height = _TALL_ROW if any("\n" in _two_lines(name) for name in names) else _ROW_HEIGHT
-        return draw_svg_within(draw_spreads_and_line, room, row_height * len(names))
+        return draw_svg_within_width(draw_spreads_and_line, room, row_height * len(names))
 
     extreme_runs = zip(names, numbers.argmin(axis=1), numbers.argmax(axis=1), texts, strict=True)
     alt = f"Points of {label}, a row for each. " + " ".join(

@@ -4,9 +4,9 @@ import numpy as np
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.path import Path
 
-from tutorial_lib.contract import require, require_by_annotation
+from tutorial_lib.contract import require, require_value_fits_annotation
 from tutorial_lib.describe import escaped_name
-from tutorial_lib.figures.figure import Figure, Table, require_entries
+from tutorial_lib.figures.figure import Figure, Table, require_nonempty_dict
 from tutorial_lib.figures.ink import INK, title_colour
 from tutorial_lib.figures.svg import RULE, draw_svg, side_by_side, text_width
 
@@ -56,7 +56,7 @@ def block_map(models, *, layers="L", caption):
     TypeError : layers that are no whole number
     ValueError : no model, no tuple or list of parts of the three, fewer layers than one
     """
-    require_entries("models", models)
+    require_nonempty_dict("models", models)
     for title, missing in models.items():
         require(
             isinstance(missing, tuple | list) and set(missing) <= set(PARTS),
@@ -65,7 +65,7 @@ def block_map(models, *, layers="L", caption):
             f"Give () for a whole block, or for example ('norm', 'MLP').",
         )
     if not isinstance(layers, str):
-        require_by_annotation("layers", layers, "length")
+        require_value_fits_annotation("layers", layers, "length")
     named_models = [(escaped_name(title), frozenset(missing)) for title, missing in models.items()]
     svgs = [_residual_stream_svg(*model, layers) for model in named_models]  # they fit every room
     panel_draws = [lambda room, picture=picture: picture for picture in svgs]
@@ -157,8 +157,8 @@ def _residual_stream_svg(title, missing_parts, n_blocks):
         _draw_embed_unembed(pen, end, is_absent="norm" in missing_parts)
         pen.box(_PANEL_WIDTH / 2, _BLOCK_TOP, "", size=(_PANEL_WIDTH - 4, end - _BLOCK_TOP))
         pen.text(_PANEL_WIDTH - 12, end - 14, _block_count_text(n_blocks), ha="right")
-        _draw_branch(pen, "attend", attend_y, missing_parts)
-        _draw_branch(pen, "MLP", mlp_y, missing_parts)
+        _draw_block_branch(pen, "attend", attend_y, missing_parts)
+        _draw_block_branch(pen, "MLP", mlp_y, missing_parts)
         add_y = {"attend": mlp_y - _GAP, "MLP": end - _GAP}
         _draw_stream(pen, [y for part, y in add_y.items() if part not in missing_parts], end + _GAP)
 
@@ -190,7 +190,7 @@ def _draw_embed_unembed(pen, block_bottom, *, is_absent):
     pen.text(_STREAM_X + 14, unembed_top + _BOX_PX + _GAP / 2, "(T, vocabulary)", ha="left")
 
 
-def _draw_branch(pen, part, norm_y, missing_parts):
+def _draw_block_branch(pen, part, norm_y, missing_parts):
     """Draw a branch that leaves the stream at y, from its norm to its add."""
     is_absent, box_height = part in missing_parts, _BRANCH_BOX_HEIGHTS[part]
     norm_left = _BRANCH_X - text_width("norm") / 2 - 8

@@ -82,7 +82,7 @@ def text_width(text):
     return sum(5.25 if character in _NARROW_CHARACTERS else 8.75 for character in text)
 
 
-def draw_svg_within(draw, room, height):
+def draw_svg_within_width(draw, room, height):
     """Draw on axes as wide as the labels around them leave of a room."""
     label_width = _picture_width(draw_svg(draw, room, height)) - room
     return draw_svg(draw, room - label_width, height)
@@ -182,25 +182,25 @@ class TickFormat(Formatter):
         has_exponent = [text.endswith(_SUPERSCRIPT_DIGITS) for text in visible_texts]
         if all(has_exponent) or not any(has_exponent):
             texts = list(map(number_text, values))
-            return list(map(_thousands, texts)) if self.is_log else texts
-        return [_power_of_ten(tick) if self.is_log else _decimal_text(tick) for tick in values]
+            return list(map(_separate_thousands, texts)) if self.is_log else texts
+        return [_power_of_ten_text(tick) if self.is_log else _decimal_text(tick) for tick in values]
 
 
 def number_text(number, digits=8):
     """Write a number as one does by hand, in the picture alone: −0.5, 10⁻⁶, 2·10⁻⁶."""
     text = f"{number:.{digits}g}"
     if 0 < abs(number) < 0.001 and "e" not in text:
-        return _power_of_ten(number, digits)
-    return _as_superscript(text)
+        return _power_of_ten_text(number, digits)
+    return _with_superscript(text)
 
 
-def _thousands(text):
+def _separate_thousands(text):
     """Set the thousands of a whole number apart: 1,000,000."""
     return f"{int(text):,}" if text.isdecimal() else text
 
 
-def _power_of_ten(number, digits=8):
-    return _as_superscript(np.format_float_scientific(number, precision=digits - 1, trim="-"))
+def _power_of_ten_text(number, digits=8):
+    return _with_superscript(np.format_float_scientific(number, precision=digits - 1, trim="-"))
 
 
 def _decimal_text(number, digits=8):
@@ -208,7 +208,7 @@ def _decimal_text(number, digits=8):
     return text.replace("-", "−")
 
 
-def _as_superscript(text):
+def _with_superscript(text):
     """Write 2e-06 as 2·10⁻⁶, and other texts as they are."""
     mantissa, _, exponent = text.replace("-", "−").partition("e")
     if not exponent:

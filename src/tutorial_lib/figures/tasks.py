@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from tutorial_lib.figures.figure import Figure, require_entries, require_plottable
+from tutorial_lib.figures.figure import Figure, require_nonempty_dict, require_plottable
 from tutorial_lib.figures.ink import SEQUENTIAL
 from tutorial_lib.figures.maps import (
     FIXED,
-    colour_bar,
-    draw_grids,
+    colour_bar_svg,
     grid_table,
+    grids_svg,
     labelled_grid,
     to_colour_levels,
 )
@@ -37,15 +37,15 @@ def task_maps(scores, baseline, *, heads, tasks, caption):
     ShapeError : other axes, other than one name or one baseline for each
     ValueError : no map, NaN, a score outside 0 to 1
     """
-    require_entries("scores", scores)
+    require_nonempty_dict("scores", scores)
     grids = []
     for title, array in scores.items():
         names = _value_for_map("heads", heads, title), tasks
         grids.append(_score_grid(title, array, _value_for_map("baseline", baseline, title), names))
     colour_levels = [to_colour_levels(grid.numbers, 0, 1) for grid in grids]
-    colour_key = colour_bar("score", SEQUENTIAL, (0, 0.5, 1))
+    colour_key = colour_bar_svg("score", SEQUENTIAL, (0, 0.5, 1))
     has_numbers = len(grids) <= _MAX_NUMBERED_MAPS
-    svg = draw_grids(grids, colour_levels, SEQUENTIAL, written=has_numbers, key=colour_key)
+    svg = grids_svg(grids, colour_levels, SEQUENTIAL, written=has_numbers, key=colour_key)
     summaries = " ".join(map(_best_heads_text, grids))
     alt = f"Heat map of scores, framed above the fixed offset. {summaries}"
     return Figure(svg, tuple(map(grid_table, grids)), caption, alt)

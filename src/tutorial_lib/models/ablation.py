@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from tutorial_lib.attention import causal_mask, softmax
-from tutorial_lib.contract import checked, require, require_by_annotation, require_instance
+from tutorial_lib.contract import checked, require, require_instance, require_value_fits_annotation
 from tutorial_lib.embedding import embed
 from tutorial_lib.gradients import multi_head_attention_backward
 from tutorial_lib.heads import concat_heads
@@ -175,7 +175,7 @@ def gate_gradients(
     for layer in reversed(range(len(model.layers))):
         for head in [head for head in gates if head[0] == layer]:
             difference = records[layer].heads[:, head[1]] - outputs[head]
-            gradients[head] = float((difference @ _head_output_weights(model, head) * dX).sum())
+            gradients[head] = float((difference @ _output_weight_rows(model, head) * dX).sum())
         dX = dX + multi_head_attention_backward(records[layer], dX).dX
     return form_loss(logits, documents)[task], gradients
 
@@ -190,11 +190,11 @@ def _gated_logits_and_traces(model, ids, gates, outputs):
         X = X + records[-1].Y
         for head, gate in gates.items():
             if head[0] == layer:
-                X = X + (1 - gate) * outputs[head] @ _head_output_weights(model, head)
+                X = X + (1 - gate) * outputs[head] @ _output_weight_rows(model, head)
     return X @ model.U, records
 
 
-def _head_output_weights(model, head):
+def _output_weight_rows(model, head):
     """Return the rows of W_O that belong to a head, (d_v, d_model)."""
     layer_params = model.layers[head[0]]
     return layer_params.W_O[head[1] * layer_params.d_v : (head[1] + 1) * layer_params.d_v]
@@ -249,7 +249,7 @@ def interval(values: object) -> tuple:
         f"values has {np.size(values)} entries; expected one for each of two seeds or more, since "
         f"one seed does not show how far others are from it. Train again with another seed.",
     )
-    require_by_annotation("values", np.asarray(values), "seeds")
+    require_value_fits_annotation("values", np.asarray(values), "seeds")
     return min(values), max(values), 1 - 2 / 2 ** len(values)
 
 

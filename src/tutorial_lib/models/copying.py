@@ -7,7 +7,7 @@ period, is to find an earlier copy of the present one and to look one position f
 import numpy as np
 
 from tutorial_lib.attention import causal_mask, softmax
-from tutorial_lib.contract import checked, record, require
+from tutorial_lib.contract import checked, checked_record, require
 from tutorial_lib.embedding import embed
 from tutorial_lib.gradients import linear_backward, multi_head_attention_backward
 from tutorial_lib.models.layers import split_arrays_into_layers
@@ -18,7 +18,7 @@ VOCABULARY = LENGTH = 32
 PERIODS, BATCH = (4, 12), 32  # shortest and longest period; sequences in a step
 
 
-@record(made_by="Make one with TinyModel.of(checkpoint(name)).")
+@checked_record(made_by="Make one with TinyModel.of(checkpoint(name)).")
 class TinyModel:
     """X = E[ids] + P; each layer adds its output to X; X @ U scores the next token.
 

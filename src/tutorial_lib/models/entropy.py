@@ -28,7 +28,7 @@ def expected_surprisal(*, length: "length" = LENGTH, grammar: Grammar = GRAMMAR)
     entropy = -(chances * np.log(np.where(chances > 0, chances, 1))).sum(axis=1)
     transitions = np.zeros((len(chances), len(chances)))  # from state to state, by any word
     np.add.at(transitions, (np.arange(len(chances))[:, None], grammar.follows), chances)
-    is_surname, new = _new_name_chances(grammar, length)
+    is_surname, new = _surname_states_and_new_name_chances(grammar, length)
     distribution, nats = np.zeros((len(chances), length)), []  # over states and names so far
     distribution[0, 0] = 1
     for _ in range(length):
@@ -38,7 +38,7 @@ def expected_surprisal(*, length: "length" = LENGTH, grammar: Grammar = GRAMMAR)
     return np.array(nats)
 
 
-def _new_name_chances(grammar, length):
+def _surname_states_and_new_name_chances(grammar, length):
     """Return which states are surnames, and how likely one is new, by the number of names so far.
 
     Given names have to be equally likely wherever one is possible, and surnames only after them.
@@ -80,7 +80,7 @@ def accuracy(logits: "any n length 100", documents: Documents) -> dict:
     """
     return {
         task: float((logits.argmax(axis=-1) == targets).mean())
-        for task, logits, targets in _task_form_cases(logits, documents)
+        for task, logits, targets in _form_logits_and_targets_by_task(logits, documents)
     }
 
 
@@ -102,11 +102,11 @@ def form_loss(logits: "any n length 100", documents: Documents) -> dict:
     """
     return {
         task: float(-_target_log_probabilities(logits, targets).mean())
-        for task, logits, targets in _task_form_cases(logits, documents)
+        for task, logits, targets in _form_logits_and_targets_by_task(logits, documents)
     }
 
 
-def _task_form_cases(logits, documents):
+def _form_logits_and_targets_by_task(logits, documents):
     """Yield each task that occurs, the logits of its cases, and the right form of each.
 
     The logits, (cases, words), are -inf outside the set of forms that the right one belongs to.

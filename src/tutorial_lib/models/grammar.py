@@ -6,7 +6,7 @@ surname when it first appears, and keeps it to the end of the document.
 
 import numpy as np
 
-from tutorial_lib.contract import checked, record, require
+from tutorial_lib.contract import checked, checked_record, require
 from tutorial_lib.errors import require_ids
 from tutorial_lib.models.rules import Grammar, compile_rules
 from tutorial_lib.models.words import CLASSES, WORDS
@@ -18,16 +18,16 @@ TASKS = ("agreement", "inside clause", "across clause", "across aside", "attract
 TASKS += ("pronoun", "bracket", "outer bracket", "surname")
 
 
-def _word_is(*classes):
+def _word_mask(*classes):
     """Return for each word whether it is one of these words, or of these classes."""
     return np.isin(WORDS, " ".join(CLASSES.get(name, name) for name in classes).split())
 
 
-VERB, GIVEN = _word_is("rest:s", "rest:p", "act:s", "act:p"), _word_is("given:f", "given:m")
-CLOSING, SURNAME = _word_is(")", "]"), _word_is("surname")
+VERB, GIVEN = _word_mask("rest:s", "rest:p", "act:s", "act:p"), _word_mask("given:f", "given:m")
+CLOSING, SURNAME = _word_mask(")", "]"), _word_mask("surname")
 FORMS = np.arange(len(WORDS))  # words of one number are forms of one set: a single one is right
-FORMS[_word_is("rest:p", "act:p")] = FORMS[_word_is("rest:s", "act:s")]
-for _form_set in (CLOSING, SURNAME, _word_is("pronoun"), _word_is("reflexive")):
+FORMS[_word_mask("rest:p", "act:p")] = FORMS[_word_mask("rest:s", "act:s")]
+for _form_set in (CLOSING, SURNAME, _word_mask("pronoun"), _word_mask("reflexive")):
     FORMS[_form_set] = FORMS[_form_set][0]
 
 
@@ -82,7 +82,7 @@ def rules():
 GRAMMAR = compile_rules(rules(), WORDS)
 
 
-@record(made_by="Sample some with sample_documents(rng, n).")
+@checked_record(made_by="Sample some with sample_documents(rng, n).")
 class Documents:
     """Documents with surprisals and targets; position t of these is about the word ids[:, t + 1].
 
@@ -116,7 +116,7 @@ class Documents:
         return np.where(self.task == TASKS.index(task), self.decided_by, -1)
 
 
-def _documents_word_by_word(next_word, n, length, grammar):
+def _build_documents_word_by_word(next_word, n, length, grammar):
     """Make documents word by word; `next_word` gets t and the chances (n, words)."""
     batch, state = np.arange(n), np.zeros(n, dtype=int)
     ids, surprisal = np.zeros((n, length + 1), dtype=int), np.zeros((n, length))
@@ -140,20 +140,21 @@ def _documents_word_by_word(next_word, n, length, grammar):
 def _task_of_each_word(ids, decided_by):
     """Return which of TASKS each word is, from the words between it and its target."""
     documents, word = np.arange(len(ids))[:, None], ids[:, 1:]
-    verb, closing, is_that = VERB[word], CLOSING[word], _word_is("that")
+    verb, closing, is_that = VERB[word], CLOSING[word], _word_mask("that")
 
     def count_since(word_flags):
         running_count = np.pad(np.cumsum(word_flags[ids], axis=1), ((0, 0), (1, 0)))
         return running_count[:, 1:-1] - running_count[documents, decided_by + 1]
 
-    plural = _word_is("noun:p", "they")[ids[documents, decided_by]]
-    nested, n_singular = count_since(CLOSING) > 0, count_since(_word_is("noun:s") | GIVEN)
-    n_attractors = np.where(plural, n_singular, count_since(_word_is("noun:p")))
+    plural = _word_mask("noun:p", "they")[ids[documents, decided_by]]
+    nested, n_singular = count_since(CLOSING) > 0, count_since(_word_mask("noun:s") | GIVEN)
+    n_attractors = np.where(plural, n_singular, count_since(_word_mask("noun:p")))
     is_next = decided_by == np.arange(ids.shape[1] - 1)
     lagged = np.pad(ids, ((0, 0), (2, 0)))[:, :-3]  # the word before the last
+    # Of several cases the first wins.
     cases = [verb & (is_that[ids[:, :-1]] | is_that[lagged] & is_next), verb & (n_attractors > 0)]
     cases += [verb & (count_since(is_that) > 0), verb & nested, verb, closing & nested, closing]
-    cases += [SURNAME[word], _word_is("reflexive")[word], _word_is("pronoun")[word]]  # first wins
+    cases += [SURNAME[word], _word_mask("reflexive")[word], _word_mask("pronoun")[word]]
     return np.where(decided_by >= 0, np.select(cases, [1, 4, 2, 3, 0, 8, 7, 9, 5, 6]), -1)
 
 
@@ -171,7 +172,7 @@ def sample_documents(
         cumulative = np.cumsum(chances, axis=1)
         return (cumulative <= draws[t] * cumulative[:, -1:]).sum(axis=1)
 
-    return _documents_word_by_word(sample_next_word, n, length, grammar)
+    return _build_documents_word_by_word(sample_next_word, n, length, grammar)
 
 
 @checked
@@ -202,4 +203,4 @@ def read_documents(ids: "int n tokens", *, grammar: Grammar = GRAMMAR) -> Docume
             )
         return word_ids
 
-    return _documents_word_by_word(checked_given_word, len(ids), ids.shape[1] - 1, grammar)
+    return _build_documents_word_by_word(checked_given_word, len(ids), ids.shape[1] - 1, grammar)

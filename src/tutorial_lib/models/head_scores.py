@@ -10,7 +10,7 @@ from tutorial_lib.errors import (
     broadcasts_to,
     require_array,
     require_ids,
-    require_wide_finite,
+    require_wide_dtype_and_finite,
 )
 from tutorial_lib.gradients import multi_head_attention_backward
 from tutorial_lib.heads import concat_heads
@@ -236,4 +236,4 @@ def require_head_outputs(layers, ids, outputs):
             f"output has shape {output.shape}; expected what broadcasts to {shape}, (..., T, d_v). "
             f"A mean over documents and positions has shape ({shape[-1]},).",
         )
-        require_wide_finite("output", output)
+        require_wide_dtype_and_finite("output", output)

@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.contract import checked, record, require
+from tutorial_lib.contract import checked, checked_record, require
 from tutorial_lib.embedding import embed
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.models.block import mlp, rms_norm
@@ -22,7 +22,7 @@ WORDS_HINT = (
 MAX_SHOWN_LENGTH = 20  # letters of a word that is refused
 
 
-@record(made_by="Make one with BlockModel.of(checkpoint(name)).")
+@checked_record(made_by="Make one with BlockModel.of(checkpoint(name)).")
 class BlockModel:
     """X = E[ids] + P; each block adds attention, then an MLP, of the normed X; norm(X) @ U.
 
@@ -39,7 +39,7 @@ class BlockModel:
     feeds: list[tuple]
     U: "d_model vocabulary"
 
-    def check(self):
+    def require_consistent_fields(self):
         """Require feeds that fit the layers."""
         feed_lengths = [len(mlp_weights) for mlp_weights in self.feeds]
         require(
@@ -49,7 +49,7 @@ class BlockModel:
             f"{len(self.layers)} layers. Give as many pairs.",
         )
         for mlp_weights in self.feeds:
-            mlp.contract.check((self.E, *mlp_weights), {})
+            mlp.contract.check_arguments((self.E, *mlp_weights), {})
 
     @property
     def arrays(self):
@@ -105,12 +105,12 @@ def encode(sentence: str, *, length: "length" = LENGTH) -> "positions":
         f"Give the number of positions that the model has, such as {LENGTH}.",
     )
     words = sentence.split()
-    fault = _sentence_fault(words, length)
+    fault = _sentence_fault_message(words, length)
     require(not fault, ValueError, fault)
     return np.array([0, *(ID[word] for word in words)])
 
 
-def _sentence_fault(words, length):
+def _sentence_fault_message(words, length):
     """Say what keeps the words of a sentence from being ids; nothing where all can be."""
     limit = length - 1
     if not words:
@@ -160,13 +160,13 @@ def _edit_distance(source, target):
 
 
 @checked
-def eight_bits(W: "... d") -> tuple:
+def quantise_rows(W: "... d") -> tuple:
     """Round a matrix to whole numbers from -127 to 127, a step for each row.
 
     Introduced in chapter 20. Returns codes, (..., d) in int8, and steps, (...): W is near
     codes * steps[..., None], off by at most half a step of its row. A row of zeros stays one.
 
-    >>> codes, steps = eight_bits(np.array([[127.0, -63.6], [0.0, 0.0]]))
+    >>> codes, steps = quantise_rows(np.array([[127.0, -63.6], [0.0, 0.0]]))
     >>> codes.tolist(), steps.tolist()
     ([[127, -64], [0, 0]], [1.0, 0.0])
     """
@@ -176,9 +176,9 @@ def eight_bits(W: "... d") -> tuple:
 
 @checked
 def in_eight_bits(model: TinyModel) -> TinyModel:
-    """Return the TinyModel whose arrays are rounded by `eight_bits`, in float64.
+    """Return the TinyModel whose arrays are rounded by `quantise_rows`, in float64.
 
     Introduced in chapter 20.
     """
-    rounded_arrays = (eight_bits(array) for array in model.arrays)
+    rounded_arrays = (quantise_rows(array) for array in model.arrays)
     return TinyModel.of([codes * steps[..., None] for codes, steps in rounded_arrays])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.contract import require, require_by_annotation
+from tutorial_lib.contract import require, require_value_fits_annotation
 from tutorial_lib.errors import ShapeError, require_whole_number
 
 AXES = {"TinyModel": (3, 3, 3, 2), "BlockModel": (3, 3, 3, 2, 2, 2)}  # of the arrays of a layer
@@ -10,7 +10,7 @@ AXES = {"TinyModel": (3, 3, 3, 2), "BlockModel": (3, 3, 3, 2, 2, 2)}  # of the a
 
 def split_arrays_into_layers(arrays, kind):
     """Return E, P, the arrays of each layer, and U, of what checkpoint(name) returns."""
-    require_by_annotation("arrays", arrays, list[object])
+    require_value_fits_annotation("arrays", arrays, list[object])
     n_arrays, axes = len(AXES[kind]), tuple(map(np.ndim, arrays[2:-1]))
     fits = [name for name, layer in AXES.items() if axes == layer * max(1, len(axes) // len(layer))]
     require(

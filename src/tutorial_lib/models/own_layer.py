@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tutorial_lib.attention import attention_scores, softmax
-from tutorial_lib.contract import MADE_BY, checked, record, require
+from tutorial_lib.contract import MADE_BY, checked, checked_record, require
 from tutorial_lib.embedding import embed
 from tutorial_lib.errors import require_float_array, require_gradient
 from tutorial_lib.gradients import attention_backward, linear_backward, project_heads_backward
@@ -27,7 +27,7 @@ D_MODEL, HEADS = 64, 4
 BATCH, WARM_UP, TABLE_RATE, AVERAGE_LAG = 16, 200, 2.5, 4  # as experiments/known_text.py trains
 
 
-@record(made_by="Make it with OwnLayer(params, frequencies, window, sink).")
+@checked_record(made_by="Make it with OwnLayer(params, frequencies, window, sink).")
 class OwnLayer:
     """What the layer of chapter 23 is given: its arrays and its options.
 
@@ -49,7 +49,7 @@ class OwnLayer:
     window: "length" = None
     sink: "any H" = None
 
-    def check(self):
+    def require_consistent_fields(self):
         """Require scores of sinks."""
         if self.sink is not None:
             require_sink_scores(self.sink)
@@ -152,7 +152,7 @@ def _sink_gradient(record, dheads):
     return dscores.sum(axis=-1).reshape(-1, dscores.shape[-2]).sum(axis=0)
 
 
-@record(made_by="Make one with init_own_model(rng).")
+@checked_record(made_by="Make one with init_own_model(rng).")
 class OwnModel:
     """X = E[ids] + P; each layer adds its output to X; X @ U scores the next word.
 
@@ -170,10 +170,10 @@ class OwnModel:
     def arrays(self):
         """All parameters, in one list; the first and the last are E, P and U."""
         layer_arrays = [array for layer in self.layers for array in layer.arrays]
-        return [self.E, *([self.P] if self.learns_positions else []), *layer_arrays, self.U]
+        return [self.E, *([self.P] if self.has_learned_positions else []), *layer_arrays, self.U]
 
     @property
-    def learns_positions(self):
+    def has_learned_positions(self):
         """Whether it learns position embeddings."""
         return self.layers[0].frequencies is None
 
@@ -185,7 +185,7 @@ class OwnModel:
     def with_arrays(self, arrays):
         """Return the model with other arrays, in the order of `arrays`."""
         E, *layer_arrays, U = arrays
-        P = layer_arrays.pop(0) if self.learns_positions else self.P
+        P = layer_arrays.pop(0) if self.has_learned_positions else self.P
         size = len(layer_arrays) // len(self.layers)
         parts = (layer_arrays[n * size :][:size] for n in range(len(self.layers)))
         layers = (layer.with_arrays(part) for layer, part in zip(self.layers, parts, strict=True))
@@ -252,7 +252,7 @@ def loss_and_gradients(model: OwnModel, ids: "int n tokens") -> tuple:
     _, dE = linear_backward(one_hot[:, :-1], model.E, dX)
     dP = np.zeros(model.P.shape)
     dP[: dX.shape[1]] = dX.sum(axis=0)
-    return loss, [dE, *([dP] if model.learns_positions else []), *gradients]
+    return loss, [dE, *([dP] if model.has_learned_positions else []), *gradients]
 
 
 @checked
@@ -288,7 +288,7 @@ def train_own(
 
 def _adam_update(model, arrays, gradients, memories, rate):
     """One step of Adam, at a larger rate for E, P and U; return arrays and both memories."""
-    n_tables = 2 if model.learns_positions else 1  # of E and P
+    n_tables = 2 if model.has_learned_positions else 1  # of E and P
     table_arrays = ([*array_list[:n_tables], array_list[-1]] for array_list in (arrays, gradients))
     tables, table_memory = adam_step(*table_arrays, memories[0], rate * TABLE_RATE)
     middle, layer_memory = adam_step(arrays[n_tables:-1], gradients[n_tables:-1], memories[1], rate)

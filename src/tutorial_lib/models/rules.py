@@ -10,10 +10,10 @@ import re
 
 import numpy as np
 
-from tutorial_lib.contract import checked, record, require
+from tutorial_lib.contract import checked, checked_record, require
 
 
-@record(made_by="Make one with compile_rules(rules, words).")
+@checked_record(made_by="Make one with compile_rules(rules, words).")
 class Grammar:
     """Where a text can be, and how it goes on: a state is all that is still to come of a sentence.
 
@@ -52,7 +52,7 @@ def parse_alternatives(rule: str) -> list:
     return [(rule_weight / weight_sum, parts) for rule_weight, parts in choices]
 
 
-def _split_rule_part(part):
+def _split_symbol_and_marks(part):
     """Return a part's symbol or word, and its marks."""
     return re.fullmatch(r"(.[^<>]*)(.*)", part).groups()
 
@@ -60,7 +60,7 @@ def _split_rule_part(part):
 def _checked_rule(symbol, rule, vocabulary):
     """Return the alternatives of a rule, of known symbols and words."""
     choices = parse_alternatives(rule)
-    names = {name for _, parts in choices for name, _ in map(_split_rule_part, parts)}
+    names = {name for _, parts in choices for name, _ in map(_split_symbol_and_marks, parts)}
     unknown = names - vocabulary
     require(
         not unknown,
@@ -71,12 +71,12 @@ def _checked_rule(symbol, rule, vocabulary):
     return choices
 
 
-def _continuations(rules_of, parts, within=()):
+def _next_word_choices(rules_of, parts, within=()):
     """Yield each continuation: chance, the word, its marks, and the parts after it.
 
     `rules_of` are the alternatives of each symbol. `within` are the symbols that these parts begin.
     """
-    symbol, marks = _split_rule_part(parts[0])
+    symbol, marks = _split_symbol_and_marks(parts[0])
     if symbol not in rules_of:
         yield 1.0, symbol, marks, parts[1:]
         return
@@ -88,7 +88,7 @@ def _continuations(rules_of, parts, within=()):
     )
     first_words = set()
     for chance, (first_part, *other_parts) in rules_of[symbol]:
-        inner = _continuations(rules_of, (first_part + marks, *other_parts), (*within, symbol))
+        inner = _next_word_choices(rules_of, (first_part + marks, *other_parts), (*within, symbol))
         for inner_chance, word, word_marks, next_parts in inner:
             require(
                 word not in first_words,
@@ -125,7 +125,7 @@ def compile_rules(rules: dict, words: list[str], *, start: str = "text") -> Gram
     for parts in (open_states := [(start,)]):  # grows while it is read
         table_rows = np.zeros((4, len(words)))
         table_rows[2:] = len(note_names)
-        for chance, word, marks, next_parts in _continuations(choices, parts):
+        for chance, word, marks, next_parts in _next_word_choices(choices, parts):
             require(
                 next_parts,
                 ValueError,

@@ -21,7 +21,7 @@ from tutorial_lib.pytorch.device import (
     available_devices,
     best_device,
     best_dtype,
-    capability,
+    cuda_compute_capability,
     describe_device,
     find_device,
     to_float64,
@@ -33,9 +33,9 @@ from tutorial_lib.pytorch.mha import (
     fused_attention,
     masked_softmax,
     may_look,
-    project_packed,
+    project_packed_qkv,
 )
-from tutorial_lib.pytorch.timing import Measurement, interleave, measure, peak_mib, time_ms
+from tutorial_lib.pytorch.timing import Measurement, measure, peak_mib, time_in_rounds, time_ms
 
 __all__ = [
     "DecoderAttention",
@@ -48,7 +48,7 @@ __all__ = [
     "available_devices",
     "best_device",
     "best_dtype",
-    "capability",
+    "cuda_compute_capability",
     "decoder_from_gpt2",
     "decoder_from_llama",
     "decoder_from_params",
@@ -57,7 +57,6 @@ __all__ = [
     "flash_attention",
     "flash_kernel",
     "fused_attention",
-    "interleave",
     "masked_softmax",
     "may_look",
     "measure",
@@ -67,7 +66,8 @@ __all__ = [
     "params_from_module",
     "params_from_torch_mha",
     "peak_mib",
-    "project_packed",
+    "project_packed_qkv",
+    "time_in_rounds",
     "time_ms",
     "to_float64",
     "torch_mha_from_params",

@@ -68,7 +68,7 @@ def params_from_module(module: MultiHeadAttention) -> Params:
     ShapeError : weights that do not fit the heads
     """
     projections = {"qkv_proj": module.qkv_proj, "out_proj": module.out_proj}
-    return Params(*_matrices(projections, module.n_heads, module.n_heads, module.d_k))
+    return Params(*_params_arrays(projections, module.n_heads, module.n_heads, module.d_k))
 
 
 @checked
@@ -78,7 +78,7 @@ def module_from_params(params: Params, *, dtype: torch.dtype = torch.float64) ->
     Introduced in chapter 09. It is on the CPU, in training mode, has no biases and no dropout, and
     its weights require gradients. The state of torch's random generator does not change.
     """
-    state_dict = _state_dict(params, dtype)
+    state_dict = _packed_state_dict(params, dtype)
     with torch.device("meta"):  # neither memory nor random numbers for weights soon replaced
         module = MultiHeadAttention(params.d_model, params.n_heads, d_k=params.d_k, d_v=params.d_v)
     module.load_state_dict(state_dict, assign=True)
@@ -110,7 +110,7 @@ def params_from_torch_mha(layer: nn.MultiheadAttention) -> Params:
     )
     in_proj = SimpleNamespace(weight=layer.in_proj_weight, bias=layer.in_proj_bias)
     projections = {"in_proj": in_proj, "out_proj": layer.out_proj}
-    return Params(*_matrices(projections, layer.num_heads, layer.num_heads, layer.head_dim))
+    return Params(*_params_arrays(projections, layer.num_heads, layer.num_heads, layer.head_dim))
 
 
 @checked
@@ -133,7 +133,7 @@ def torch_mha_from_params(
         f"Call module_from_params(params), which takes any widths.",
     )
     layer = nn.MultiheadAttention(d_model, H, bias=False, batch_first=True, device="meta")
-    layer.load_state_dict(_state_dict(params, dtype, "in_proj_weight"), assign=True)
+    layer.load_state_dict(_packed_state_dict(params, dtype, "in_proj_weight"), assign=True)
     return layer
 
 
@@ -150,13 +150,13 @@ def decoder_from_params(
     Introduced in chapter 15. As `module_from_params`, from GroupedParams, or from Params, whose
     heads are KV heads too. The rotation is a Rotation or None. Sinks begin as zeros, gains as ones.
     """
-    state_dict = _state_dict(params, dtype)
+    state_dict = _packed_state_dict(params, dtype)
     if scores.sink:
         state_dict["sink"] = torch.zeros(params.n_heads, dtype=dtype)
     if scores.norm_eps is not None:
         state_dict |= {f"{name}_norm.weight": torch.ones(params.d_k, dtype=dtype) for name in "qk"}
     decoder_options = {"rotation": rotation, "scores": scores, "n_kv_heads": len(params.W_K)}
-    return _decoder_from_state(state_dict, params.n_heads, params.d_k, decoder_options)
+    return _decoder_from_state_dict(state_dict, params.n_heads, params.d_k, decoder_options)
 
 
 @checked
@@ -173,7 +173,9 @@ def params_from_decoder(decoder: DecoderAttention) -> GroupedParams:
         "scores would differ. Make it without norm_eps, or stay in PyTorch.",
     )
     projections = {"qkv_proj": decoder.qkv_proj, "out_proj": decoder.out_proj}
-    return GroupedParams(*_matrices(projections, decoder.n_heads, decoder.n_kv_heads, decoder.d_k))
+    return GroupedParams(
+        *_params_arrays(projections, decoder.n_heads, decoder.n_kv_heads, decoder.d_k)
+    )
 
 
 def decoder_from_gpt2(attention: "GPT2Attention") -> DecoderAttention:
@@ -207,9 +209,9 @@ def decoder_from_llama(attention: "LlamaAttention", rotary: object) -> DecoderAt
 def _decoder_from_known_layer(attention, known_layer, rotation):
     *input_projections, out = (getattr(attention, name) for name in known_layer.parts)
     d_k, group_size = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
-    qkv_rows = torch.cat([_out_in_weight(projection) for projection in input_projections])
+    qkv_rows = torch.cat([_weight_as_out_in(projection) for projection in input_projections])
     G = len(qkv_rows) // d_k // (group_size + 2)
-    state = {"qkv_proj.weight": qkv_rows, "out_proj.weight": _out_in_weight(out)}
+    state = {"qkv_proj.weight": qkv_rows, "out_proj.weight": _weight_as_out_in(out)}
     if any(projection.bias is not None for projection in (*input_projections, out)):
         state["qkv_proj.bias"] = torch.cat([_bias_or_zeros(part) for part in input_projections])
         state["out_proj.bias"] = _bias_or_zeros(out)
@@ -224,7 +226,7 @@ def _decoder_from_known_layer(attention, known_layer, rotation):
     state = {name: tensor.detach().clone(**memory_layout) for name, tensor in state.items()}
     scores = _score_options(attention, known_layer)
     decoder_options = {"rotation": rotation, "scores": scores, "n_kv_heads": G}
-    return _decoder_from_state(state, group_size * G, d_k, decoder_options)
+    return _decoder_from_state_dict(state, group_size * G, d_k, decoder_options)
 
 
 def _score_options(attention, known_layer):
@@ -237,17 +239,17 @@ def _score_options(attention, known_layer):
     )
 
 
-def _out_in_weight(projection):
+def _weight_as_out_in(projection):
     W = projection.weight
     return W if isinstance(projection, nn.Linear) else W.T  # Conv1D's: (in, out)
 
 
 def _bias_or_zeros(projection):
-    weight = _out_in_weight(projection)
+    weight = _weight_as_out_in(projection)
     return weight.new_zeros(len(weight)) if projection.bias is None else projection.bias
 
 
-def _decoder_from_state(state, n_heads, d_k, options):
+def _decoder_from_state_dict(state, n_heads, d_k, options):
     d_model, concat_width = state["out_proj.weight"].shape
     options = options | {"sizes": (d_k, concat_width // n_heads), "bias": "out_proj.bias" in state}
     with torch.device("meta"):  # neither memory nor random numbers for weights soon replaced
@@ -256,18 +258,18 @@ def _decoder_from_state(state, n_heads, d_k, options):
     return decoder
 
 
-def _state_dict(params, dtype, input_name="qkv_proj.weight"):
+def _packed_state_dict(params, dtype, input_name="qkv_proj.weight"):
     is_float = dtype.is_floating_point
     require(is_float, TypeError, f"dtype is {dtype}; expected {MADE_BY[torch.dtype]}")
     weights = {input_name: packed_weight(params), "out_proj.weight": params.W_O.T}
-    return {name: _tensor(weight, dtype) for name, weight in weights.items()}
+    return {name: _contiguous_tensor(weight, dtype) for name, weight in weights.items()}
 
 
-def _tensor(array, dtype):
+def _contiguous_tensor(array, dtype):
     return torch.from_numpy(np.array(array, dtype=np.float64, order="C")).to(dtype)
 
 
-def _matrices(projections, H, G, d_k):
+def _params_arrays(projections, H, G, d_k):
     """Return copies of the four matrices in two projections without biases."""
     biases = {name: projection.bias for name, projection in projections.items()}
     with_bias = [name for name, bias in biases.items() if bias is not None and bool(bias.any())]

@@ -38,7 +38,7 @@ def best_device() -> torch.device:
     return find_device(env_name, name=VARIABLE) if env_name else find_device(available_devices()[0])
 
 
-def capability(device) -> tuple:
+def cuda_compute_capability(device) -> tuple:
     """Return NVIDIA's compute capability, (7, 5) on a T4, or None without CUDA (chapter 11)."""
     device = find_device(device)
     return torch.cuda.get_device_capability(device) if device.type == "cuda" else None
@@ -53,7 +53,7 @@ def best_dtype(device) -> torch.dtype:
 
     Source: NVIDIA, CUDA C++ Programming Guide, compute capabilities.
     """
-    compute_capability = capability(device) or (0, 0)
+    compute_capability = cuda_compute_capability(device) or (0, 0)
     if compute_capability >= (8, 0):
         return torch.bfloat16
     return torch.float16 if compute_capability >= (7, 0) else torch.float32
@@ -65,7 +65,7 @@ def describe_device(device) -> str:
     Introduced in chapter 11. Such as ``"cuda:0: Tesla T4, capability 7.5, 15 GiB; fast in float16;
     one of cuda:0, cpu"``, and TUTORIAL_LIB_DEVICE where it is set.
     """
-    device, version = find_device(device), capability(device)
+    device, version = find_device(device), cuda_compute_capability(device)
     hardware = {"cpu": f"{os.cpu_count()} cores", "mps": "Apple's GPU"}.get(device.type)
     if version:
         properties = torch.cuda.get_device_properties(device)

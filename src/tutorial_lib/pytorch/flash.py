@@ -15,7 +15,7 @@ import torch
 from tutorial_lib.contract import require
 from tutorial_lib.errors import ShapeError
 from tutorial_lib.onepass import flash_forward
-from tutorial_lib.pytorch.device import capability, find_device, to_float64
+from tutorial_lib.pytorch.device import cuda_compute_capability, find_device, to_float64
 from tutorial_lib.pytorch.tensors import TensorContract
 
 WIDTHS, DTYPES = (16, 32, 64, 128), (torch.float32, torch.float16, torch.bfloat16)
@@ -120,13 +120,13 @@ COMPILED = triton is not None and isinstance(flash_kernel, triton.JITFunction)
 def which_flash(device="cpu") -> str:
     """Say in a line what `flash_attention` runs on a device, and why (chapter 12)."""
     device = find_device(device)
-    if reason := _why_no_kernel(device):
+    if reason := _reason_without_kernel(device):
         return f"{device}: the NumPy twin, because {reason}"
     run_mode = "compiled by" if COMPILED else "in the interpreter of"
     return f"{device}: the kernel, {run_mode} Triton {triton.__version__}"
 
 
-def _why_no_kernel(device):
+def _reason_without_kernel(device):
     if triton is None:
         return "Triton is not installed"
     if not COMPILED or device.type == "cuda":
@@ -180,7 +180,7 @@ flash_attention.contract = TensorContract(inspect.signature(flash_attention).par
 
 
 def _checked_flash_attention(Q, K, V, is_causal, blocks):
-    flash_attention.contract.check((Q, K, V), {"is_causal": is_causal})
+    flash_attention.contract.check_arguments((Q, K, V), {"is_causal": is_causal})
     B, H, _, d = Q.shape
     require(
         Q.dtype in DTYPES and Q.dtype == K.dtype == V.dtype,
@@ -223,7 +223,9 @@ class _FlashAttention(torch.autograd.Function):
             "Q is on meta, which holds no numbers; expected the CPU or a GPU, where the kernel can "
             "read them. For only the shapes use F.scaled_dot_product_attention.",
         )
-        run_forward = _flash_forward_numpy if _why_no_kernel(Q.device) else _flash_forward_kernel
+        run_forward = (
+            _flash_forward_numpy if _reason_without_kernel(Q.device) else _flash_forward_kernel
+        )
         heads, logsumexp = run_forward(Q, K, V, *options)
         ctx.save_for_backward(Q, K, V, heads, logsumexp)
         ctx.is_causal, _ = options
@@ -283,7 +285,7 @@ def _kernel_launch_options(Q):
     """Rows of queries, rows of keys, warps of a program, blocks that are loaded ahead."""
     if not COMPILED:
         return 64, 64, 4, 1
-    compute_capability = capability(Q.device)
+    compute_capability = cuda_compute_capability(Q.device)
     if Q.dtype == torch.float32 or compute_capability < (8, 0):
         return 32, 32, 8, 1  # Triton has no code for matrix units here: see registers
     return 128, 64, 8 if Q.shape[-1] == 128 else 4, 3 if compute_capability >= (9, 0) else 2

@@ -81,7 +81,9 @@ class MultiHeadAttention(nn.Module):
         """
         source = X if context is None else context
         batch = torch.broadcast_shapes(X.shape[:-2], source.shape[:-2])
-        Q, K, V = project_packed(self, merge_batch_axes(X, batch), merge_batch_axes(context, batch))
+        Q, K, V = project_packed_qkv(
+            self, merge_batch_axes(X, batch), merge_batch_axes(context, batch)
+        )
         dropout = self.dropout if self.training else 0.0
         if is_causal and mask is None and Q.shape[-2] == K.shape[-2]:
             heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True, dropout_p=dropout)
@@ -116,7 +118,7 @@ def attention_trace(
     The tensors are in their graph, and `params` is the module. The weights are those before
     dropout; the heads, in training, come from those after.
     """
-    Q, K, V = project_packed(module, X, context)
+    Q, K, V = project_packed_qkv(module, X, context)
     scores = Q / math.sqrt(module.d_k) @ K.transpose(-2, -1)  # (..., H, T, S)
     weights = masked_softmax(scores, mask=may_look(mask, is_causal, Q, K))
     heads = F.dropout(weights, module.dropout, module.training) @ V  # (..., H, T, d_v)
@@ -126,7 +128,7 @@ def attention_trace(
 
 
 @checked
-def project_packed(
+def project_packed_qkv(
     module: MultiHeadAttention, X: "... T d_model", context: "... S d_model" = None
 ) -> tuple:
     """Give each head its queries, keys and values, from one product in self-attention.

@@ -24,7 +24,7 @@ from tutorial_lib.projection import Params, init_params
 from tutorial_lib.pytorch.bridge import module_from_params
 from tutorial_lib.pytorch.device import to_float64
 from tutorial_lib.pytorch.mha import MultiHeadAttention
-from tutorial_lib.pytorch.processes import join, run_parallel
+from tutorial_lib.pytorch.processes import process_group, run_parallel
 from tutorial_lib.pytorch.tensors import checked as checked_tensors
 
 MADE_BY[DeviceMesh] = "a DeviceMesh. Pass on the one that run_parallel gives a worker."
@@ -171,7 +171,7 @@ def ring_attention(
     here = torch.arange(block, device=Q.device)
     top, total, mixed = torch.full_like(Q[..., :1], -math.inf), 0.0, 0.0
     for step in range(n):
-        passing = _pass_on(K, V) if step < n - 1 else None
+        passing = _start_exchange_with_neighbours(K, V) if step < n - 1 else None
         scores = Q @ K.mT / math.sqrt(Q.shape[-1])  # (..., T/n, T/n)
         if is_causal:
             source = (rank - step) % n  # whose block this is
@@ -185,7 +185,7 @@ def ring_attention(
     return mixed / total
 
 
-def _pass_on(*tensors):
+def _start_exchange_with_neighbours(*tensors):
     rank, n = dist.get_rank(), dist.get_world_size()
     tensors = [tensor.contiguous() for tensor in tensors]
     arrivals = [torch.empty_like(tensor) for tensor in tensors]
@@ -193,12 +193,12 @@ def _pass_on(*tensors):
     receipts = [dist.P2POp(dist.irecv, tensor, (rank - 1) % n) for tensor in arrivals]
     transfers = dist.batch_isend_irecv(send_operations + receipts)
 
-    def arrive():
+    def wait_for_arrivals():
         for work in transfers:
             work.wait()
         return arrivals
 
-    return arrive
+    return wait_for_arrivals
 
 
 @checked
@@ -253,7 +253,7 @@ def main(arguments=None):
         parser.error(str(error))
     if is_torchrun:
         rank = int(os.environ["RANK"])
-        with join(rank, n_processes) as mesh:
+        with process_group(rank, n_processes) as mesh:
             report = compare_with_one_process(mesh, namespace.heads)
     else:
         rank, report = 0, run_parallel(compare_with_one_process, n_processes, namespace.heads)[0]

@@ -133,7 +133,7 @@ class _Workers(contextlib.AbstractContextManager):
             finished_ranks = [rank for rank, exit_code in enumerate(codes) if exit_code == 0]
             failed += [rank for rank in finished_ranks if not (folder / f"result{rank}").exists()]
             if failed:
-                raise _worker_error(folder, failed, codes)
+                raise _error_of_failed_workers(folder, failed, codes)
             running_ranks = [rank for rank, exit_code in enumerate(codes) if exit_code is None]
             if not running_ranks:
                 return
@@ -146,7 +146,7 @@ class _Workers(contextlib.AbstractContextManager):
             time.sleep(POLL_INTERVAL_S)
 
 
-def _worker_error(folder, failed_ranks, codes):
+def _error_of_failed_workers(folder, failed_ranks, codes):
     error_paths = {rank: folder / f"error{rank}" for rank in failed_ranks}
     errors = [pickle.loads(path.read_bytes()) for path in error_paths.values() if path.exists()]
     silent_ranks = [rank for rank in failed_ranks if not error_paths[rank].exists()]
@@ -164,13 +164,13 @@ def _worker_error(folder, failed_ranks, codes):
 
 def run_worker_process():
     """Be one of the processes of `run_parallel`: do the job, write the result or the error."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_exit_when_parent_ends, daemon=True).start()
     folder, rank, n_processes = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     try:
         with (folder / "job").open("rb") as job_file:
             sys.path[:] = pickle.load(job_file)
             worker, arguments, init_method, timeout_s = pickle.load(job_file)
-        with join(rank, n_processes, init_method=init_method, timeout_s=timeout_s) as mesh:
+        with process_group(rank, n_processes, init_method=init_method, timeout_s=timeout_s) as mesh:
             result_bytes = pickle.dumps(worker(mesh, *arguments))
     except BaseException as error:
         time_ns = time.monotonic_ns()  # one clock for all processes
@@ -181,7 +181,7 @@ def run_worker_process():
     _write_atomically(folder / f"result{rank}", result_bytes)
 
 
-def _end_with_parent():
+def _exit_when_parent_ends():
     os.read(sys.stdin.fileno(), 1)  # nothing is ever written: it returns when the parent is gone
     _kill_group(os.getpid())
     os._exit(1)
@@ -212,7 +212,7 @@ def _pickled_error(error, rank, n_processes):
 
 
 @contextlib.contextmanager
-def join(rank, world_size, *, init_method="env://", timeout_s=90):
+def process_group(rank, world_size, *, init_method="env://", timeout_s=90):
     """Join the other processes, and leave when all are done.
 
     Introduced in chapter 13. Yields a DeviceMesh with one axis, of CUDA devices where each process

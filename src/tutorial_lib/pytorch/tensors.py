@@ -21,7 +21,7 @@ def checked(function):
 
     @wraps(function)
     def checked_call(*arguments, **options):
-        contract.check(arguments, options)
+        contract.check_arguments(arguments, options)
         return function(*arguments, **options)
 
     checked_call.contract = contract
@@ -77,9 +77,9 @@ class TensorContract(Contract):
 
     kind_of_axes = TensorSpec
 
-    def check(self, arguments, options):
+    def check_arguments(self, arguments, options):
         """Check the arguments of a call: after all else that they have one precision and device."""
-        values = super().check(arguments, options)
+        values = super().check_arguments(arguments, options)
         tensors = {name: values[name] for name, _ in (*self.arrays, *self.last) if name in values}
         modules = [value for value in values.values() if isinstance(value, nn.Module)]
         if modules and tensors:

@@ -84,7 +84,9 @@ def measure(
 
 
 @checked
-def interleave(calls: dict, *, device: object, rounds: "length" = 21, say: object = None) -> dict:
+def time_in_rounds(
+    calls: dict, *, device: object, rounds: "length" = 21, say: object = None
+) -> dict:
     """Time every call once per round, each round in a new order, so that all get the same noise.
 
     Introduced in chapter 11. Right before it is timed a call runs once untimed, so that each finds

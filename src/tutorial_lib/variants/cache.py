@@ -12,7 +12,7 @@ from tutorial_lib.errors import (
     require_array,
     require_finite,
     require_positive_whole,
-    require_wide_finite,
+    require_wide_dtype_and_finite,
 )
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.projection import Params, project_heads
@@ -252,7 +252,7 @@ def require_newest_view(cache):
         )
 
 
-def require_end_or_restore(step):
+def require_cache_restored_on_error(step):
     """Require that a step comes to its end, else leave the cache to be continued as before.
 
     Rows that a failed step has written lie behind every view that was returned, so the next step
@@ -260,7 +260,7 @@ def require_end_or_restore(step):
     """
 
     @functools.wraps(step)
-    def step_or_restored_cache(X, params, cache):
+    def run_step_or_restore_cache(X, params, cache):
         n_written = int(cache.written)
         try:
             return step(X, params, cache)
@@ -268,11 +268,11 @@ def require_end_or_restore(step):
             cache.written[...] = n_written
             raise
 
-    return step_or_restored_cache
+    return run_step_or_restore_cache
 
 
 @checked
-@require_end_or_restore
+@require_cache_restored_on_error
 def decode_step(X: "... T d_model", params: Params, cache: KVCache) -> tuple:
     """Run the layer for new tokens, which attend causally to the cache and to one another.
 
@@ -381,7 +381,8 @@ def merge_heads(heads: "parts ... T d_v", logsumexp: "any parts ... T 1") -> "..
     >>> merge_heads(np.ones((2, 3, 5, 7)), np.zeros((2, 3, 5, 1))).shape
     (3, 5, 7)
     """
-    require_wide_finite("logsumexp", np.where(logsumexp == -np.inf, 0, logsumexp))  # sees no key
+    seen_sums = np.where(logsumexp == -np.inf, 0, logsumexp)  # -inf: sees no key
+    require_wide_dtype_and_finite("logsumexp", seen_sums)
     require(
         logsumexp.shape[:-1] == heads.shape[:-1],
         ShapeError,

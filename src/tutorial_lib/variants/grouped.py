@@ -3,14 +3,14 @@
 import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights, scaled_dot_product_attention
-from tutorial_lib.contract import checked, record, require
+from tutorial_lib.contract import checked, checked_record, require
 from tutorial_lib.errors import ShapeError, require_divisible
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.multihead import multi_head_attention
 from tutorial_lib.projection import Params, project_heads
 
 
-@record(made_by="Make them with group_params(params, n_kv_heads).")
+@checked_record(made_by="Make them with group_params(params, n_kv_heads).")
 class GroupedParams:
     """The four parameter arrays of a layer whose H heads share the keys and values of G KV heads.
 
@@ -25,7 +25,7 @@ class GroupedParams:
     W_V: "G d_model d_v"
     W_O: "H*d_v d_model"
 
-    def check(self):
+    def require_consistent_fields(self):
         """Require that the heads split into equal groups."""
         require_divisible("n_heads", self.n_heads, "n_kv_heads", self.n_kv_heads)
 
@@ -137,7 +137,7 @@ def cross_layer_attention(
 def require_kv_sources(X, layers, sources, mask):
     """Require layers of equal sizes that fit X, each with a source that has keys of its own."""
     for params in layers:
-        multi_head_attention.contract.check((X, params), {"mask": mask})
+        multi_head_attention.contract.check_arguments((X, params), {"mask": mask})
     require(
         all(params.sizes == layers[0].sizes for params in layers),
         ShapeError,

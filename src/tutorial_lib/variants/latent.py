@@ -5,12 +5,12 @@ import math
 import numpy as np
 
 from tutorial_lib.attention import attention_weights
-from tutorial_lib.contract import checked, record, require
+from tutorial_lib.contract import checked, checked_record, require
 from tutorial_lib.heads import concat_heads, split_heads
 from tutorial_lib.projection import Params
 
 
-@record(made_by="Compute them with latent_params(params, rank).")
+@checked_record(made_by="Compute them with latent_params(params, rank).")
 class LatentParams:
     """The parameter arrays of a layer whose keys and values are linear in one latent, X @ W_D.
 

@@ -191,7 +191,7 @@ def gate_heads(heads: "... H T d_v", X: "... T d_model", W_G: "H d_model d_v") -
         f"X has the batch axes {X.shape[:-2]}, heads has {heads.shape[:-3]}; expected the same, "
         f"since a gate is computed from the token of its query. Give the X of these heads.",
     )
-    require_finite("X @ W_G", _products_that_may_overflow(X, W_G))
+    require_finite("X @ W_G", _gate_products_if_overflow_possible(X, W_G))
     gates = (1 + np.tanh(project_heads(X, W_G) / 2)) / 2  # 1 / (1 + exp(-x)), no overflow
     return heads * gates  # (..., H, T, d_v)
 
@@ -289,7 +289,7 @@ def require_sink_scores(sink):
         )
 
 
-def _products_that_may_overflow(X, W_G):
+def _gate_products_if_overflow_possible(X, W_G):
     """Return X @ W_G, or nothing where no product can overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         upper_bound = np.abs(X).max() * np.abs(W_G).max() * X.shape[-1]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tutorial_lib.attention import attention_scores
-from tutorial_lib.contract import checked, require, require_by_annotation
+from tutorial_lib.contract import checked, require, require_value_fits_annotation
 from tutorial_lib.embedding import require_wavelength_base
 from tutorial_lib.errors import ShapeError, broadcasts_to
 
@@ -158,7 +158,7 @@ def require_even_width(name, width):
 
 def require_nondecreasing_positions(positions, tokens):
     """Require a position for each token, none below that of the token before it."""
-    require_by_annotation("positions", positions, "... T", T=tokens[-1])
+    require_value_fits_annotation("positions", positions, "... T", T=tokens[-1])
     require(
         broadcasts_to(positions.shape, tokens),
         ShapeError,

@@ -79,11 +79,12 @@ def delta_step(
         f"state that stays, since above 1 it grows. For a logarithm pass np.exp(decay).",
     )
     require(
-        np.min(beta) >= 0 and _erased_part(beta, k).max() <= 2 + _TOLERANCE,
+        np.min(beta) >= 0 and _erased_fraction(beta, k).max() <= 2 + _TOLERANCE,
         ValueError,
-        f"beta · |k|² goes from {_erased_part(beta, k).min()} to {_erased_part(beta, k).max()}; "
-        f"expected 0 to 2, since a write leaves 1 - beta · |k|² of what k read, and beyond -1 that "
-        f"grows. Pass beta from 0 to 2, keys k / np.linalg.norm(k, axis=-1, keepdims=True).",
+        f"beta · |k|² goes from {_erased_fraction(beta, k).min()} to "
+        f"{_erased_fraction(beta, k).max()}; expected 0 to 2, since a write leaves "
+        f"1 - beta · |k|² of what k read, and beyond -1 that grows. "
+        f"Pass beta from 0 to 2, keys k / np.linalg.norm(k, axis=-1, keepdims=True).",
     )
     state = decay * state
     error = v - (k[..., None, :] @ state)[..., 0, :]
@@ -111,7 +112,7 @@ def chunked(Q: "... T d_k", K: "... T d_k", V: "... T d_v", *, size: "length") -
     return np.concatenate(parts, axis=-2)
 
 
-def _erased_part(beta, k):
+def _erased_fraction(beta, k):
     """Return beta · |k|², the fraction of what k read before that a write takes away."""
     return beta * (k * k).sum(axis=-1)[..., None, None]
 

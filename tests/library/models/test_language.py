@@ -13,7 +13,13 @@ from tutorial_lib.models import copying, language
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.entropy import accuracy, excess_loss
 from tutorial_lib.models.grammar import ID, LENGTH, TASKS, WORDS, sample_documents
-from tutorial_lib.models.language import BlockModel, eight_bits, encode, in_eight_bits, run_blocks
+from tutorial_lib.models.language import (
+    BlockModel,
+    encode,
+    in_eight_bits,
+    quantise_rows,
+    run_blocks,
+)
 
 IDS = np.array([[3, 1, 3, 0, 6], [5, 5, 4, 2, 0]])
 
@@ -159,7 +165,7 @@ def test_all_that_kinds_names_is_of_this_text():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 def test_8_bits_are_off_by_at_most_half_a_step_of_their_row(normal, dtype):
     W = (normal(70, 4, 3, 50) * np.logspace(-3, 3, 12).reshape(4, 3, 1)).astype(dtype)
-    codes, steps = eight_bits(W)
+    codes, steps = quantise_rows(W)
     assert (codes.dtype, codes.shape, steps.shape) == (np.int8, W.shape, (4, 3))
     assert (np.abs(codes).max(axis=-1) == 127).all()
     rounding_error = np.abs(codes * steps[..., None] - W)
@@ -170,16 +176,16 @@ def test_8_bits_are_off_by_at_most_half_a_step_of_their_row(normal, dtype):
 def test_a_row_of_zeros_stays_one_and_whole_numbers_up_to_127_stay_exact():
     W = np.vstack([np.zeros(255), np.arange(-127.0, 128)])
     with np.errstate(all="raise"):
-        codes, steps = eight_bits(W)
+        codes, steps = quantise_rows(W)
     np.testing.assert_array_equal(codes * steps[:, None], W)
-    np.testing.assert_array_equal(eight_bits(W.astype(np.int64))[0], codes)
+    np.testing.assert_array_equal(quantise_rows(W.astype(np.int64))[0], codes)
 
 
 def test_the_example_in_8_bits_answers_as_well(example_model):
     documents = sample_documents(np.random.default_rng(4000), 60)
     rounded_model = in_eight_bits(example_model)
     for array, rounded_array in zip(example_model.arrays, rounded_model.arrays, strict=True):
-        codes, steps = eight_bits(array)
+        codes, steps = quantise_rows(array)
         np.testing.assert_array_equal(rounded_array, codes * steps[..., None])
     exact_Y, logits_8 = (
         copying.run(m, documents.ids[:, :-1])[0] for m in (example_model, rounded_model)

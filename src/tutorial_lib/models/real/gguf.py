@@ -64,16 +64,16 @@ def four_bits(blocks: np.ndarray) -> "n":
     return (minimum + scale * codes).ravel()
 
 
-def eight_bit_blocks(blocks):
+def dequantise_q8_0_blocks(blocks):
     """Return the numbers of blocks of Q8_0: 34 bytes are a scale and 32 whole numbers."""
     return (blocks["scale"].astype("f4")[..., None] * blocks["codes"]).ravel()
 
 
-DEQUANTISERS = {FLOAT32: np.array, Q4_1: four_bits, Q8_0: eight_bit_blocks}
+DEQUANTISERS = {FLOAT32: np.array, Q4_1: four_bits, Q8_0: dequantise_q8_0_blocks}
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArrayEntry:
     """Where an array lies in a file: its shape, rows first, its type and its first byte."""
 
     shape: tuple
@@ -81,7 +81,7 @@ class Entry:
     start: int
 
     @property
-    def size(self):
+    def n_bytes(self):
         """Return how many bytes it takes in the file."""
         dtype, block_length = FORMATS[self.type]
         return math.prod(self.shape) // block_length * dtype.itemsize
@@ -108,7 +108,7 @@ class GGUF:
         entry = self.entries[name]
         with self.path.open("rb") as file:
             file.seek(entry.start)
-            return np.frombuffer(file.read(entry.size), FORMATS[entry.type][0])
+            return np.frombuffer(file.read(entry.n_bytes), FORMATS[entry.type][0])
 
     def array(self, name):
         """Return an array in float32, dequantised piece by piece: little else is in memory."""
@@ -120,7 +120,7 @@ class GGUF:
         return array.reshape(entry.shape)
 
 
-class _Header:
+class _HeaderReader:
     """The values at the head of a file, one after the other."""
 
     def __init__(self, path):
@@ -129,47 +129,49 @@ class _Header:
             is_empty = not path.stat().st_size  # which cannot be mapped
             self.raw = b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
-    def number(self, struct_format):
+    def read_number(self, struct_format):
         """Return the next number of a format of struct."""
         n_bytes = struct.calcsize(struct_format)
         if self.place + n_bytes > len(self.raw):
-            self.refuse("ends inside its head")
+            self.raise_file_error("ends inside its head")
         self.place += n_bytes
         return struct.unpack_from("<" + struct_format, self.raw, self.place - n_bytes)[0]
 
-    def text(self):
+    def read_text(self):
         """Return the next text: its length, then UTF-8."""
-        length = self.number("Q")
+        length = self.read_number("Q")
         end = self.place + length
         if end > len(self.raw):
-            self.refuse("ends inside its head")
+            self.raise_file_error("ends inside its head")
         text_bytes, self.place = self.raw[self.place : end], end
         try:
             return sys.intern(text_bytes.decode())  # in memory once, however often it is read
         except UnicodeDecodeError:
-            return self.refuse(f"has at byte {end - length} what is no text")
+            return self.raise_file_error(f"has at byte {end - length} what is no text")
 
-    def value(self, value_type):
+    def read_value(self, value_type):
         """Return the next value of a type."""
         if value_type == TEXT_TYPE:
-            return self.text()
+            return self.read_text()
         if value_type == LIST_TYPE:
-            value_type, length = self.number("I"), self.number("Q")
-            return [self.value(value_type) for _ in range(length)]
+            value_type, length = self.read_number("I"), self.read_number("Q")
+            return [self.read_value(value_type) for _ in range(length)]
         if value_type not in NUMBER_FORMATS:
-            self.refuse(f"has a value of the unknown type {value_type}")
-        return self.number(NUMBER_FORMATS[value_type])
+            self.raise_file_error(f"has a value of the unknown type {value_type}")
+        return self.read_number(NUMBER_FORMATS[value_type])
 
-    def entry(self):
+    def read_array_entry(self):
         """Return the name and the place of the next array, counted from the first array."""
-        name = self.text()
-        lengths = [self.number("Q") for _ in range(self.number("I"))]
-        array_type, start = self.number("I"), self.number("Q")
+        name = self.read_text()
+        lengths = [self.read_number("Q") for _ in range(self.read_number("I"))]
+        array_type, start = self.read_number("I"), self.read_number("Q")
         if array_type not in FORMATS:
-            self.refuse(f"has {name} in the format {array_type}, where {sorted(FORMATS)} are read")
-        return name, Entry(tuple(reversed(lengths)), array_type, start)
+            self.raise_file_error(
+                f"has {name} in the format {array_type}, where {sorted(FORMATS)} are read"
+            )
+        return name, ArrayEntry(tuple(reversed(lengths)), array_type, start)
 
-    def refuse(self, fault):
+    def raise_file_error(self, fault):
         """Raise what is wrong with the file."""
         raise FileError(
             f"{self.path.name} {fault}; expected GGUF, version {VERSION}, whole. Fetch it again."
@@ -187,23 +189,23 @@ def read_gguf(path) -> GGUF:
 
     Source: the GGUF specification.
     """
-    header = _Header(Path(path))
+    header = _HeaderReader(Path(path))
     if header.raw[:4] != MAGIC:
-        header.refuse(f"begins with {header.raw[:4]!r}")
+        header.raise_file_error(f"begins with {header.raw[:4]!r}")
     header.place = len(MAGIC)
-    version = header.number("I")
+    version = header.read_number("I")
     if version != VERSION:
-        header.refuse(f"is of version {version}")
-    n_arrays, n_facts = header.number("Q"), header.number("Q")
+        header.raise_file_error(f"is of version {version}")
+    n_arrays, n_facts = header.read_number("Q"), header.read_number("Q")
     facts = {}
     for _ in range(n_facts):
-        name = header.text()
-        facts[name] = header.value(header.number("I"))
-    entries = dict(header.entry() for _ in range(n_arrays))
+        name = header.read_text()
+        facts[name] = header.read_value(header.read_number("I"))
+    entries = dict(header.read_array_entry() for _ in range(n_arrays))
     alignment = facts.get("general.alignment", ALIGNMENT)
     data_start = math.ceil(header.place / alignment) * alignment
-    entries = {n: Entry(e.shape, e.type, data_start + e.start) for n, e in entries.items()}
+    entries = {n: ArrayEntry(e.shape, e.type, data_start + e.start) for n, e in entries.items()}
     for name, entry in entries.items():
-        if entry.start + entry.size > len(header.raw):
-            header.refuse(f"ends before {name} does")
+        if entry.start + entry.n_bytes > len(header.raw):
+            header.raise_file_error(f"ends before {name} does")
     return GGUF(header.path, facts, entries)

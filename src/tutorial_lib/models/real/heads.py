@@ -6,7 +6,7 @@ from tutorial_lib.contract import checked
 from tutorial_lib.errors import require_ids
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.head_scores import require_head_outputs
-from tutorial_lib.models.real.model import Block, RealModel, RealTrace, run_real
+from tutorial_lib.models.real.model import BlockParams, RealModel, RealTrace, run_real
 from tutorial_lib.projection import Params
 
 
@@ -28,7 +28,7 @@ def run_real_with(model: RealModel, ids: "int ... T", outputs: dict) -> RealTrac
     >>> from tutorial_lib.variants.grouped import GroupedParams
     >>> W_KV, feeds = np.ones((2, 2, 12, 6)), np.ones((2, 12, 7))
     >>> params = GroupedParams(np.ones((4, 12, 6)), *W_KV, np.ones((24, 12)))
-    >>> block = Block(np.ones(12), params, np.ones(12), *feeds, np.ones((7, 12)))
+    >>> block = BlockParams(np.ones(12), params, np.ones(12), *feeds, np.ones((7, 12)))
     >>> from tutorial_lib.models.real.tokenizer import Tokenizer
     >>> model = RealModel(np.ones((9, 12)), [block], np.ones(12), 1e-5, 100.0, Tokenizer((), ()))
     >>> run_real_with(model, np.array([2, 0, 1]), {(0, 3): np.zeros(6)}).logits.shape
@@ -59,7 +59,7 @@ def head_logits(model: RealModel, trace: RealTrace, tokens: "int n") -> "layers 
     >>> from tutorial_lib.variants.grouped import GroupedParams
     >>> W_KV, feeds = np.ones((2, 2, 12, 6)), np.ones((2, 12, 7))
     >>> params = GroupedParams(np.ones((4, 12, 6)), *W_KV, np.ones((24, 12)))
-    >>> block = Block(np.ones(12), params, np.ones(12), *feeds, np.ones((7, 12)))
+    >>> block = BlockParams(np.ones(12), params, np.ones(12), *feeds, np.ones((7, 12)))
     >>> from tutorial_lib.models.real.tokenizer import Tokenizer
     >>> model = RealModel(np.ones((9, 12)), [block], np.ones(12), 1e-5, 100.0, Tokenizer((), ()))
     >>> head_logits(model, run_real(model, np.array([2, 0, 1])), np.array([5, 7])).shape
@@ -79,7 +79,7 @@ def head_logits(model: RealModel, trace: RealTrace, tokens: "int n") -> "layers 
 
 
 @checked
-def fold_gain(block: Block) -> Params:
+def fold_gain(block: BlockParams) -> Params:
     """Return the matrices of a block's heads, each with the gain of the norm before it inside.
 
     Built in chapter 25. With them chapter 21's circuits are those of the real model: each head has
@@ -88,7 +88,7 @@ def fold_gain(block: Block) -> Params:
     >>> from tutorial_lib.variants.grouped import GroupedParams
     >>> W_KV, feeds = np.ones((2, 2, 12, 6)), np.ones((2, 12, 7))
     >>> params = GroupedParams(np.ones((4, 12, 6)), *W_KV, np.ones((24, 12)))
-    >>> block = Block(np.ones(12), params, np.ones(12), *feeds, np.ones((7, 12)))
+    >>> block = BlockParams(np.ones(12), params, np.ones(12), *feeds, np.ones((7, 12)))
     >>> fold_gain(block).W_K.shape
     (4, 12, 6)
     """

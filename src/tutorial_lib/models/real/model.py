@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights, causal_mask
-from tutorial_lib.contract import MADE_BY, checked, record, require
+from tutorial_lib.contract import MADE_BY, checked, checked_record, require
 from tutorial_lib.errors import ShapeError, require_ids, require_mask
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.layers import require_heads
@@ -67,8 +67,8 @@ def swiglu(
     return (gate * (X @ W_up)) @ W_down
 
 
-@record(made_by="Read one with real_model().")
-class Block:
+@checked_record(made_by="Read one with real_model().")
+class BlockParams:
     """The parameters of one block: attention with grouped keys, SwiGLU, and a gain before each.
 
     Introduced in chapter 24.
@@ -82,7 +82,7 @@ class Block:
     W_down: "d_feed d_model"
 
 
-@record(made_by="Read one with real_model().")
+@checked_record(made_by="Read one with real_model().")
 class RealModel:
     """X = E[ids]; each block adds attention, then SwiGLU, of the normed X; norm(X) @ E^T.
 
@@ -96,7 +96,7 @@ class RealModel:
     """
 
     E: "vocabulary d_model"
-    blocks: list[Block]
+    blocks: list[BlockParams]
     gain: "d_model"
     epsilon: float
     base: float
@@ -134,7 +134,7 @@ class RealTrace:
     @property
     def logits(self):
         """Return the logits, (..., T, vocabulary), computed anew, since they are the largest."""
-        return _by_rows(np.matmul, self.normed, self.E.T)
+        return _apply_to_flat_rows(np.matmul, self.normed, self.E.T)
 
 
 MADE_BY[RealTrace] = "a RealTrace. Compute it with run_real(model, ids)."
@@ -168,23 +168,23 @@ def run_real(
         head that is not there; ids as `embed`
     """
     hooks, caches = hooks or {}, [None] * model.n_layers if caches is None else caches
-    _require_run(model, ids, hooks, mask, caches)
+    _require_run_arguments(model, ids, hooks, mask, caches)
     X, stacks = model.E[ids], []
     for layer, block in enumerate(model.blocks):
         normed_X = rms_norm_with_gain(X, block.gain_1, model.epsilon)
         weights, heads, caches[layer] = _attend(normed_X, block, model.base, mask, caches[layer])
         for head in {head for hooked_layer, head in hooks if hooked_layer == layer} - {FEED}:
             heads[..., head, :, :] = hooks[layer, head](heads[..., head, :, :])
-        attended_X = X + _by_rows(np.matmul, concat_heads(heads), block.params.W_O)
+        attended_X = X + _apply_to_flat_rows(np.matmul, concat_heads(heads), block.params.W_O)
         normed_X = rms_norm_with_gain(attended_X, block.gain_2, model.epsilon)
-        feed_Y = _by_rows(swiglu, normed_X, block.W_gate, block.W_up, block.W_down)
+        feed_Y = _apply_to_flat_rows(swiglu, normed_X, block.W_gate, block.W_up, block.W_down)
         feed_Y = hooks.get((layer, FEED), np.array)(feed_Y)
-        stacks = _stored(stacks, model.n_layers, layer, (X, weights, heads, feed_Y))
+        stacks = _store_layer_in_stacks(stacks, model.n_layers, layer, (X, weights, heads, feed_Y))
         X = attended_X + feed_Y
     return RealTrace(*stacks, rms_norm_with_gain(X, model.gain, model.epsilon), model.E)
 
 
-def _stored(stacks, n_layers, layer, arrays):
+def _store_layer_in_stacks(stacks, n_layers, layer, arrays):
     """Return the stacks of all layers with the arrays of one; layer 0 says how large they are."""
     stacks = stacks or [np.empty((n_layers, *array.shape), array.dtype) for array in arrays]
     for stack, array in zip(stacks, arrays, strict=True):
@@ -192,13 +192,13 @@ def _stored(stacks, n_layers, layer, arrays):
     return stacks
 
 
-def _by_rows(function, X, *matrices):
+def _apply_to_flat_rows(function, X, *matrices):
     """Return a function of all rows of X, (..., T, d): one product, not one for each text."""
     rows = function(X.reshape(-1, X.shape[-1]), *matrices)
     return rows.reshape(*X.shape[:-1], rows.shape[-1])
 
 
-def _require_run(model, ids, hooks, mask, caches):
+def _require_run_arguments(model, ids, hooks, mask, caches):
     """Require ids, heads and feeds of the model, a cache for each layer, and a mask of the run."""
     require_ids(ids, len(model.E))
     feeds = {key for key in hooks if isinstance(key, tuple) and key[1:] == (FEED,)}
@@ -248,12 +248,12 @@ def real_file():
     paths = [Path(given_path)] if given_path else [Path(folder) / FILE for folder in folders]
     if not paths or not paths[0].is_file():
         raise FileNotFoundError(MISSING)
-    _require_whole(paths[0])
+    _require_known_file(paths[0])
     return paths[0]
 
 
 @cache
-def _require_whole(path):
+def _require_known_file(path):
     """Require the file whose size and sha256 this module names."""
     size, digest = path.stat().st_size, ""
     if size == SIZE:
@@ -283,10 +283,10 @@ def real_model(path=None) -> RealModel:
 
     Source: Allal et al. (2025).
     """
-    return model_of(read_gguf(path or real_file()))
+    return model_from_gguf(read_gguf(path or real_file()))
 
 
-def model_of(file) -> RealModel:
+def model_from_gguf(file) -> RealModel:
     """Return the model of a file that is read, or of whatever has its `facts` and its `array`.
 
     Introduced in chapter 24.
@@ -303,7 +303,9 @@ def model_of(file) -> RealModel:
     )
     facts = {name.removeprefix("llama."): fact for name, fact in file.facts.items()}
     H, G = facts["attention.head_count"], facts["attention.head_count_kv"]
-    blocks = [_block(file, f"blk.{layer}.", H, G) for layer in range(facts["block_count"])]
+    blocks = [
+        _read_block_params(file, f"blk.{layer}.", H, G) for layer in range(facts["block_count"])
+    ]
     tokenizer_lists = (facts[f"tokenizer.ggml.{name}"] for name in ("tokens", "merges"))
     return RealModel(
         file.array("token_embd.weight"),
@@ -315,20 +317,20 @@ def model_of(file) -> RealModel:
     )
 
 
-def _block(file, prefix, H, G):
+def _read_block_params(file, prefix, H, G):
     """Return the parameters of a block; the file has a row for each output, as PyTorch has."""
 
-    def array(name):
+    def read_weight(name):
         return file.array(f"{prefix}{name}.weight")
 
-    def heads(name, n_heads):  # (n, d_model, d)
-        matrix = array(name)
+    def read_heads(name, n_heads):  # (n, d_model, d)
+        matrix = read_weight(name)
         return np.swapaxes(matrix.reshape(n_heads, -1, matrix.shape[-1]), -1, -2)
 
-    W_Q, W_K, W_V = heads("attn_q", H), heads("attn_k", G), heads("attn_v", G)
-    params = GroupedParams(W_Q, W_K, W_V, array("attn_output").T)
-    mlp_weights = (array(f"ffn_{name}").T for name in ("gate", "up", "down"))
-    return Block(array("attn_norm"), params, array("ffn_norm"), *mlp_weights)
+    W_Q, W_K, W_V = read_heads("attn_q", H), read_heads("attn_k", G), read_heads("attn_v", G)
+    params = GroupedParams(W_Q, W_K, W_V, read_weight("attn_output").T)
+    mlp_weights = (read_weight(f"ffn_{name}").T for name in ("gate", "up", "down"))
+    return BlockParams(read_weight("attn_norm"), params, read_weight("ffn_norm"), *mlp_weights)
 
 
 @checked

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tutorial_lib.contract import record, require
+from tutorial_lib.contract import checked_record, require
 
 # \p{L} is a letter, \p{N} a digit: `[^\W\d_]` and `\d`, which the standard library knows.
 WORD_PATTERN = re.compile(r"\d|'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
@@ -18,7 +18,7 @@ LETTER_OF_BYTE |= {byte: chr(256 + n) for n, byte in enumerate(HIDDEN_BYTES)}  #
 BYTE_OF_LETTER = {letter: byte for byte, letter in LETTER_OF_BYTE.items()}
 
 
-@record(made_by="Take that of real_model().")
+@checked_record(made_by="Take that of real_model().")
 class Tokenizer:
     """Cut text into words and each word into tokens, by joining the pair of the earliest merge.
 
@@ -42,14 +42,16 @@ class Tokenizer:
         return {token: n for n, token in enumerate(self.tokens)}
 
     @cached_property
-    def ranks(self):
+    def merge_ranks(self):
         """Return the place of each pair among the merges."""
         pairs = (map(sys.intern, pair.split(" ")) for pair in self.merges)  # those of `tokens`
         return {tuple(pair): n for n, pair in enumerate(pairs)}
 
     def encode(self, text):
         """Return the ids of a text, (T,)."""
-        tokens = [token for word in WORD_PATTERN.findall(text) for token in self._merged(word)]
+        tokens = [
+            token for word in WORD_PATTERN.findall(text) for token in self._merge_into_tokens(word)
+        ]
         return np.array([self.ids[token] for token in tokens], dtype=int)
 
     def decode(self, ids):
@@ -57,7 +59,7 @@ class Tokenizer:
         letters = "".join(self.tokens[int(n)] for n in ids)
         return bytes(BYTE_OF_LETTER[letter] for letter in letters).decode(errors="replace")
 
-    def one(self, word):
+    def single_token_id(self, word):
         """Return the id of a word that is a single token, such as " Paris".
 
         Raises
@@ -73,13 +75,13 @@ class Tokenizer:
         )
         return int(ids[0])
 
-    def _merged(self, word):
+    def _merge_into_tokens(self, word):
         """Return the tokens of a word."""
         tokens = [LETTER_OF_BYTE[byte] for byte in word.encode()]
         while len(tokens) > 1:
-            ranks = [self.ranks.get(pair, len(self.ranks)) for pair in pairwise(tokens)]
+            ranks = [self.merge_ranks.get(pair, len(self.merge_ranks)) for pair in pairwise(tokens)]
             best_pair = int(np.argmin(ranks))
-            if ranks[best_pair] == len(self.ranks):
+            if ranks[best_pair] == len(self.merge_ranks):
                 break
             tokens[best_pair : best_pair + 2] = [tokens[best_pair] + tokens[best_pair + 1]]
         return tokens

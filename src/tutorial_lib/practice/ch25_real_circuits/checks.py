@@ -3,7 +3,7 @@
 import numpy as np
 
 from tutorial_lib.models.real import heads
-from tutorial_lib.models.real.model import Block, RealModel, run_real
+from tutorial_lib.models.real.model import BlockParams, RealModel, run_real
 from tutorial_lib.models.real.tokenizer import Tokenizer
 from tutorial_lib.practice.account import room
 from tutorial_lib.practice.calls import Case
@@ -20,7 +20,7 @@ def _block(seed, sizes):
     shapes += [(n_heads * d_v, D_MODEL), (D_MODEL, d_feed), (D_MODEL, d_feed), (d_feed, D_MODEL)]
     drawn = [normal(seed + i, *shape) / np.sqrt(shape[-2]) for i, shape in enumerate(shapes)]
     gains = np.random.default_rng(seed + 7).uniform(0.5, 2, (2, D_MODEL))
-    return Block(gains[0], GroupedParams(*drawn[:4]), gains[1], *drawn[4:])
+    return BlockParams(gains[0], GroupedParams(*drawn[:4]), gains[1], *drawn[4:])
 
 
 def _model(seed, sizes, *, n_layers, vocabulary, **rest):

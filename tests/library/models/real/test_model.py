@@ -169,7 +169,7 @@ def test_another_file_is_refused_by_its_size_and_by_its_sha256(monkeypatch, smal
     with pytest.raises(FileError, match=r"has [\d,]+ bytes; expected 98,362,432"):
         real_file()
     monkeypatch.setattr(module, "SIZE", small_file.stat().st_size)
-    module._require_whole.cache_clear()
+    module._require_known_file.cache_clear()
     with pytest.raises(FileError, match=r"and the sha256 [0-9a-f]{8}; expected"):
         real_file()
-    module._require_whole.cache_clear()
+    module._require_known_file.cache_clear()

@@ -34,6 +34,6 @@ def test_the_earliest_merge_goes_first(tokenizer, text, tokens):
 
 
 def test_a_word_of_several_tokens_has_no_single_id(tokenizer):
-    assert small.TOKENS[tokenizer.one(" the")] == "Ġthe"
+    assert small.TOKENS[tokenizer.single_token_id(" the")] == "Ġthe"
     with pytest.raises(ValueError, match=r"'the' has 2 tokens; expected one.*begins with a blank"):
-        tokenizer.one("the")
+        tokenizer.single_token_id("the")

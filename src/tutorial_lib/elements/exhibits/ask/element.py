@@ -24,7 +24,7 @@ from tutorial_lib.elements.markup import (
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.grammar import CLASSES, WORDS
 from tutorial_lib.models.head_scores import logit_terms
-from tutorial_lib.models.language import WORDS_HINT, eight_bits, encode, in_eight_bits
+from tutorial_lib.models.language import WORDS_HINT, encode, in_eight_bits, quantise_rows
 
 _KEYS_SHOWN, _WORDS_SHOWN = 2, 6
 _GROUPS = {  # of the chips: their names, and the classes of the grammar
@@ -160,7 +160,7 @@ def _pair(words, split):
 
 def packed(model):
     """Return the name of a model, a digest of its parameters, and these in 8 bits as JSON."""
-    codes, steps = zip(*map(eight_bits, model.arrays), strict=True)
+    codes, steps = zip(*map(quantise_rows, model.arrays), strict=True)
     parts = {
         "shapes": [array.shape for array in codes],
         "codes": _base64(codes, np.int8),

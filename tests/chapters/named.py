@@ -35,6 +35,7 @@ from coursework.grader import judge
 from coursework.grader.assignment import set_exam
 from tests.chapters import training_records
 from tests.chapters.pages import NAMES, code_cells, printed, written
+from tests.practice.rooms import ALL_MISTAKES
 from tools.chapters import ROOT
 from tutorial_lib import counting, records
 from tutorial_lib.onepass import flash_forward
@@ -475,6 +476,7 @@ NAMESPACE = {
     "record": records.record,
     "facts": records.facts,
     "bank": records.question_bank,
+    "MISTAKES": ALL_MISTAKES,
     "ROOT": ROOT,
     "checkpoint": records.checkpoint,
     "bits": bits,

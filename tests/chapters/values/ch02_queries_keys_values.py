@@ -5,15 +5,9 @@ from fractions import Fraction
 import numpy as np
 
 from tests.chapters.named import printed_under
-from tutorial_lib import running_example
 from tutorial_lib.records import facts
 
 PAGE = "02_queries_keys_values"
-
-
-def values_of_head_0_are_the_first_columns_of_X():
-    """The values of head 0 are the first four columns of X."""
-    return (printed_under(PAGE, "V of head 0") == running_example().X[:, :4]).all()
 
 
 def every_word_fits_itself_best():

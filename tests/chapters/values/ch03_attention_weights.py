@@ -49,11 +49,6 @@ def all_four_chose_the_second_rate():
     return all(one["rate"] == second for one in _divisors())
 
 
-def last_run_with_the_root():
-    """With the root, every run has nine of ten letters right by this step."""
-    return max(_first_evaluation()[0])
-
-
 def first_and_last_run_without_the_root():
     """Without the root, the runs have nine of ten letters right between these two steps."""
     without = _first_evaluation()[1]

@@ -1,12 +1,6 @@
 """What chapter 14 says of its check and of the time that a cache takes, computed."""
 
-from tutorial_lib.practice.ch14_kv_cache.checks import MISTAKES
 from tutorial_lib.records import record
-
-
-def mistakes_of_the_check_beside_the_three_of_the_text():
-    """The check of the cached layer names this many mistakes beside the three of the text."""
-    return len(MISTAKES["cached"]) - 3
 
 
 def microseconds_to_read_a_thousand_cached_tokens():

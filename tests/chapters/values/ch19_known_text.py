@@ -142,8 +142,3 @@ def loss_of_the_blocks_falls_most_in_two_seeds():
         for change, is_far in zip(changes, far, strict=True)
     ]
     return all(expected)
-
-
-def seeds_of_two_layers_that_fall():
-    """With twice the steps, the loss of two layers falls by over 1 millinat in these seeds."""
-    return [seed for seed, change in enumerate(changes_of_loss("two layers")) if change < -0.001]

@@ -163,37 +163,16 @@ def test_another_width_is_run_with_inputs_of_that_width(capsys):
 
 
 NO_WINDOW = 99
+RINGS = 3, 4, 5, 7, 9, 11, 12, 16, 18, 20
 
 
-@pytest.mark.parametrize(
-    ("first", "behind", "name"),
-    [
-        (6, NO_WINDOW, "window_forgotten"),  # 6 of 7 look like one fewer than all
-        (6, 7, "window_off_by_one"),
-        (8, 9, "window_off_by_one"),  # both wider than the short text
-        (3, 2, "window_off_by_one"),
-        (NO_WINDOW, 8, "window_only_behind_a_cache"),
-        (8, 5, "window_shorter"),
-    ],
-)
-def test_a_window_that_changes_behind_a_cache_is_named_whatever_its_width(
-    first, behind, name, capsys
-):
-    first = account_lines(*windows(first, behind), capsys)[0]
-    assert first == f"✗ cached: {named(PLANTED, name).says}."
-
-
-def test_a_wide_window_that_counts_padding_is_named(capsys):
-    def mask(cache, T):
-        seen = window_mask(T, cache.length + T, 8)
-        if cache.pad is not None:
-            keys = np.arange(cache.length + T)
-            seen = cache.positions(T)[:, None, :, None] - keys < 8
-        return cache.mask(T) & seen
-
-    first, seen, *_ = account_lines(*cached_layer(mask=mask), capsys)
-    assert first == f"✗ cached: {named(PLANTED, 'window_counts_padding').says}."
-    assert seen.startswith("  chunks of 5, padded: token 8 attends to 0, 1, 2, 3, 4, 5, 6, 7, 8,")
+def counting_padding(cache, T):
+    """A window of 8 that counts the columns of padding."""
+    seen = window_mask(T, cache.length + T, 8)
+    if cache.pad is not None:
+        keys = np.arange(cache.length + T)
+        seen = cache.positions(T)[:, None, :, None] - keys < 8
+    return cache.mask(T) & seen
 
 
 def in_a_ring(width, params, *, first=False, rolled=False):
@@ -231,13 +210,6 @@ def in_a_ring(width, params, *, first=False, rolled=False):
 
 
 @pytest.mark.parametrize("first", [False, True])
-@pytest.mark.parametrize("width", [3, 4, 5, 7, 9, 11, 12, 16, 18, 20])
-def test_a_ring_to_which_long_chunks_are_written_from_row_0_is_named(width, first, params, capsys):
-    first = account_lines(*in_a_ring(width, params, first=first, rolled=True), capsys)[0]
-    assert first == f"✗ cached: {named(PLANTED, 'ring_rows').says}."
-
-
-@pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("width", [1, 2, 3, 9, 20])
 def test_a_right_ring_is_right(width, first, params, capsys):
     assert account_lines(*in_a_ring(width, params, first=first), capsys)[0] == "✓ cached: right on"
@@ -249,13 +221,6 @@ def test_every_window_that_the_account_speaks_of_meets_a_long_chunk_that_ends_wi
         assert any(end >= width and end % width >= 2 for end in ends if end <= feeding.LONG - 2)
 
 
-@pytest.mark.parametrize("width", [feeding.WIDEST, feeding.LONG - 1])
-def test_a_wide_window_that_is_forgotten_behind_a_cache_is_named(width, capsys):
-    first = account_lines(*windows(width, NO_WINDOW), capsys)[0]
-    names = "window_forgotten", "window_off_by_one"  # one more is all that so few tokens show
-    assert first in {f"✗ cached: {named(PLANTED, name).says}." for name in names}
-
-
 def columns(first, from_the_tokens):
     """A window of 3 keys, and the first columns, or the first tokens, for ever."""
 
@@ -265,15 +230,6 @@ def columns(first, from_the_tokens):
         return cache.mask(T) & (window_mask(T, len(keys), 3) | (keys - start < first))
 
     return cached_layer(mask=mask)
-
-
-@pytest.mark.parametrize("first", [1, 2, 4])
-def test_first_tokens_that_are_cached_for_ever_are_right_and_columns_of_padding_are_named(
-    first, capsys
-):
-    assert account_lines(*columns(first, from_the_tokens=True), capsys)[0] == "✓ cached: right on"
-    first = account_lines(*columns(first, from_the_tokens=False), capsys)[0]
-    assert first == f"✗ cached: {named(PLANTED, 'sinks_count_padding').says}."
 
 
 def of_its_round(width, T, rows, length):
@@ -294,31 +250,56 @@ def all_that_is_cached(width, T, rows, length):
     return of_the_window(NO_WINDOW, T, rows, length)
 
 
-@pytest.mark.parametrize(
-    ("name", "width", "parts"),
-    [
-        ("rows_dropped", 8, {"early": lambda length: True}),
-        ("rows_dropped", 3, {"early": lambda length: length > 0}),
-        ("ring_mask", 8, {"sees": of_its_round}),
-        ("ring_mask", 3, {"sees": from_the_buffer}),
-        ("window_only_behind_a_cache", 3, {"sees": all_that_is_cached}),
-    ],
-)
-def test_what_goes_wrong_where_old_rows_are_dropped_is_named(name, width, parts, params, capsys):
-    first = account_lines(*rolling(width, params, **parts), capsys)[0]
+@pytest.mark.parametrize("first", [1, 2, 4])
+def test_first_tokens_that_are_cached_for_ever_are_right(first, capsys):
+    assert account_lines(*columns(first, from_the_tokens=True), capsys)[0] == "✓ cached: right on"
+
+
+def layer_for(layer):
+    """A layer that needs no parameters, as a function of them."""
+    return lambda params: layer
+
+
+def dropping(width, **parts):
+    """The layer that caches only the last rows, with parts of it changed."""
+    return lambda params: rolling(width, params, **parts)
+
+
+def rolled(width, first):
+    """The ring to which a chunk as long as itself is written from row 0 on."""
+    return lambda params: in_a_ring(width, params, first=first, rolled=True)
+
+
+COUNTED = "  chunks of 5, padded: token 8 attends to 0, 1, 2, 3, 4, 5, 6, 7, 8,"
+ROW_OF_NAN = "  one chunk of 7: row 0 holds NaN or infinity; of 3 none does."
+LOST = "  chunks of 1: token 8 attends to 1, 2, 3, 4, 5, 6, 7, 8, in one chunk"
+CHANGED = [  # layers whose mask or rows change behind a cache, the mistake, and what is seen
+    (layer_for(windows(6, NO_WINDOW)), "window_forgotten", ""),  # 7 look like one fewer than all
+    (layer_for(windows(6, 7)), "window_off_by_one", ""),
+    (layer_for(windows(8, 9)), "window_off_by_one", ""),  # both wider than the short text
+    (layer_for(windows(3, 2)), "window_off_by_one", ""),
+    (layer_for(windows(feeding.WIDEST, NO_WINDOW)), "window_forgotten", ""),
+    (layer_for(windows(feeding.LONG - 1, NO_WINDOW)), "window_forgotten", ""),
+    (layer_for(windows(NO_WINDOW, 8)), "window_only_behind_a_cache", ""),
+    (layer_for(windows(8, 5)), "window_shorter", ""),
+    (layer_for(cached_layer(mask=counting_padding)), "window_counts_padding", COUNTED),
+    *((rolled(n, first), "ring_rows", "") for n in RINGS for first in (False, True)),
+    *((layer_for(columns(n, from_the_tokens=False)), "sinks_count_padding", "") for n in (1, 2, 4)),
+    (dropping(8, early=lambda length: True), "rows_dropped", ""),
+    (dropping(3, early=lambda length: length > 0), "rows_dropped", ""),
+    (dropping(3, early=lambda length: True, none=0), "rows_dropped", ROW_OF_NAN),
+    (dropping(8, sees=of_its_round), "ring_mask", ""),
+    (dropping(3, sees=from_the_buffer), "ring_mask", ""),
+    (dropping(3, sees=all_that_is_cached), "window_only_behind_a_cache", ""),
+    (dropping(NO_WINDOW, stored=7), "window_only_behind_a_cache", LOST),
+]
+
+
+@pytest.mark.parametrize(("make", "name", "begins"), CHANGED)
+def test_what_changes_behind_a_cache_is_named(make, name, begins, params, capsys):
+    first, seen, *_ = account_lines(*make(params), capsys)
     assert first == f"✗ cached: {named(PLANTED, name).says}."
-
-
-def test_rows_of_nan_in_a_chunk_longer_than_the_window_are_named(params, capsys):
-    first, seen, *_ = account_lines(*rolling(3, params, early=lambda length: True, none=0), capsys)
-    assert first == f"✗ cached: {named(PLANTED, 'rows_dropped').says}."
-    assert seen == "  one chunk of 7: row 0 holds NaN or infinity; of 3 none does."
-
-
-def test_a_buffer_whose_ninth_row_replaces_the_first_is_found(params, capsys):
-    first, seen, *_ = account_lines(*rolling(NO_WINDOW, params, stored=7), capsys)
-    assert first == f"✗ cached: {named(PLANTED, 'window_only_behind_a_cache').says}."
-    assert seen.startswith("  chunks of 1: token 8 attends to 1, 2, 3, 4, 5, 6, 7, 8, in one chunk")
+    assert seen.startswith(begins)
 
 
 def returning(result):

@@ -9,6 +9,11 @@ def least_and_most(values):
     return [min(values), max(values)]
 
 
+def tiny_models(group):
+    """Return what was measured of the models of one comparison, such as "heads", in its order."""
+    return [one for one in record("tiny_model")["variants"] if one["group"] == group]
+
+
 def plateau_seeds():
     """Return what was measured in two layers on their plateau, a dict for each seed."""
     return record("scored_heads")["plateau"]["two layers"]

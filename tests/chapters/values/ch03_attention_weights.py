@@ -3,20 +3,10 @@
 import numpy as np
 
 from tests.chapters.named import printed_under
+from tests.chapters.training_records import tiny_models
 from tutorial_lib import running_example, trace
-from tutorial_lib.records import record
 
 PAGE = "03_attention_weights"
-
-
-def _divisors():
-    """Return the four variants of the divisor, in the order of the list."""
-    return [one for one in record("tiny_model")["variants"] if one["group"] == "root"]
-
-
-def _first_evaluation():
-    """Return the step at which each run first has nine of ten right: (variants, seeds)."""
-    return printed_under(PAGE, "first step evaluated with nine of ten right")
 
 
 def output_of_bark_in_head_0_as_a_sum():
@@ -38,21 +28,10 @@ def a_fifth_of_the_queries_is_saturated():
     return round(float(above[2]), 1) == 1 / 5
 
 
-def rates_were_chosen_in_runs_half_as_long():
-    """Each learning rate was chosen in runs of half as many steps."""
-    return all(2 * one["tried_for"] == one["steps"][-1] for one in _divisors())
-
-
 def all_four_chose_the_second_rate():
     """All four variants chose the same learning rate, the second that was tried."""
-    second = _divisors()[0]["tried"][1]["rate"]
-    return all(one["rate"] == second for one in _divisors())
-
-
-def first_and_last_run_without_the_root():
-    """Without the root, the runs have nine of ten letters right between these two steps."""
-    without = _first_evaluation()[1]
-    return [min(without), max(without)]
+    second = tiny_models("root")[0]["tried"][1]["rate"]
+    return all(one["rate"] == second for one in tiny_models("root"))
 
 
 def the_others_end_above():
@@ -63,5 +42,5 @@ def the_others_end_above():
 
 def a_small_start_is_the_quickest():
     """Its slowest run is sooner than the quickest run of the other three variants."""
-    first = _first_evaluation()
+    first = printed_under(PAGE, "first step evaluated with nine of ten right")
     return first[3].max() < first[:3].min()

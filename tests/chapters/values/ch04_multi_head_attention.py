@@ -5,19 +5,16 @@ import dataclasses
 import numpy as np
 
 from tests.chapters.named import printed_under
+from tests.chapters.training_records import tiny_models
 from tutorial_lib import causal_mask, init_params, running_example, trace
-from tutorial_lib.records import question_bank, record
+from tutorial_lib.records import question_bank
 
 PAGE = "04_multi_head_attention"
 
 
-def _variants(group):
-    return [one for one in record("tiny_model")["variants"] if one["group"] == group]
-
-
 def best_rate_of_one_head_is_the_smallest_tried():
     """The model with one head learned best at the smallest rate that was tried."""
-    (one,) = (variant for variant in _variants("heads") if variant["heads"] == 1)
+    (one,) = (variant for variant in tiny_models("heads") if variant["heads"] == 1)
     return one["rate"] == min(tried["rate"] for tried in one["tried"])
 
 
@@ -27,25 +24,15 @@ def sixteen_heads_are_last_at_every_rate():
     return (by_rate.argmin(axis=0) == 4).all()
 
 
-def heads_and_d_v_of_every_width():
-    """All models with other widths have this number of heads and this d_v."""
-    return np.unique([(one["heads"], one["d_v"]) for one in _variants("width")], axis=0)
-
-
 def best_rate_of_d_k_of_1_is_the_largest_tried():
     """The model with d_k = 1 learned best at the largest rate that was tried."""
-    (narrow,) = (variant for variant in _variants("width") if variant["d_k"] == 1)
+    (narrow,) = (variant for variant in tiny_models("width") if variant["d_k"] == 1)
     return narrow["rate"] == max(tried["rate"] for tried in narrow["tried"])
-
-
-def largest_d_k():
-    """The widest queries and keys that were trained have so many entries."""
-    return max(variant["d_k"] for variant in _variants("width"))
 
 
 def d_k_of_16_ran_at_twice_the_rate_of_32():
     """The best rate of d_k = 16 is twice the best rate of d_k = 32."""
-    rates = {variant["d_k"]: variant["rate"] for variant in _variants("width")}
+    rates = {variant["d_k"]: variant["rate"] for variant in tiny_models("width")}
     return rates[16] == 2 * rates[32]
 
 

@@ -5,20 +5,15 @@ from fractions import Fraction
 import numpy as np
 
 from tests.chapters.named import printed_under
-from tests.chapters.training_records import least_and_most
+from tests.chapters.training_records import least_and_most, tiny_models
 from tutorial_lib.records import record
 
 PAGE = "08_gradients"
 ABLATED = "a head of the first layer ablated"
 
 
-def _layers():
-    """Return the model of two layers, and the two models of one."""
-    return [v for v in record("tiny_model")["variants"] if v["group"] == "layers"]
-
-
 def _of_one_layer(heads):
-    (found,) = (v for v in _layers() if v["layers"] == 1 and v["heads"] == heads)
+    (found,) = (v for v in tiny_models("layers") if v["layers"] == 1 and v["heads"] == heads)
     return found
 
 
@@ -55,11 +50,6 @@ def step_with_the_least_error():
     return float(min(_errors(), key=_errors().get))
 
 
-def all_models_have_equal_size():
-    """The three models have the same number of parameters."""
-    return len({variant["parameters"] for variant in _layers()}) == 1
-
-
 def steps_of_one_layer():
     """The models of one layer were trained for so many steps."""
     (steps,) = {_of_one_layer(heads)["steps"][-1] for heads in (4, 8)}
@@ -75,7 +65,7 @@ def runs_of_one_layer_that_gained_since_half_time():
 def two_layers_are_further_at_step():
     """By this step the worst run of two layers is right on more than 0.94 of the copies."""
     worst = printed_under(f"{PAGE} 08-67", "accuracy on copies")[:, 1]
-    return _layers()[0]["steps"][(worst > 0.94).argmax()]
+    return tiny_models("layers")[0]["steps"][(worst > 0.94).argmax()]
 
 
 def a_third_of_the_weight_is_left():
@@ -92,7 +82,7 @@ def weight_left_over_uniform_weights():
 
 def heads_of_the_second_layer():
     """The names of the heads of the second layer, in the model of two layers."""
-    (found,) = (v for v in _layers() if v["layers"] == 2)
+    (found,) = (v for v in tiny_models("layers") if v["layers"] == 2)
     return [f"1.{head}" for head in range(found["heads"])]
 
 

@@ -4,15 +4,10 @@ from functools import cache
 
 import numpy as np
 
-from tests.chapters.named import printed_under, setting
+from tests.chapters.named import printed_under
 from tutorial_lib import attention_scores, scaled_dot_product_attention, softmax
 from tutorial_lib.counting import attention_bytes
 from tutorial_lib.records import record
-
-
-def units_of_launch_and_work():
-    """The last stopwatch of the figure counts the launch and the work, and nothing else."""
-    return sum(setting("11_gpu", name) for name in ("launch", "work"))
 
 
 def times_that_a_table_crosses_the_memory():

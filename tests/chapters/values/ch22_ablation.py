@@ -373,16 +373,9 @@ def trials_above_this_loss_at_the_chosen_rate():
     return {name: n for name, n in found.items() if n} == {"1 head": 1, "16 heads": 1}
 
 
-def one_pair_of_seeds_favours_one_head():
-    """At the chosen rates, one pair of seeds favours one head, the best of one, the worst of 4."""
-    one, four = (_models()[name] for name in ("1 head", "4 heads"))
-    return _opposite(one, four) == 1
-
-
-def two_pairs_of_seeds_favour_sixteen_heads():
-    """At the chosen rates, two pairs of seeds favour sixteen heads."""
-    sixteen, four = (_models()[name] for name in ("16 heads", "4 heads"))
-    return _opposite(sixteen, four) == 2
+def pairs_of_seeds_that_favour(name):
+    """At the chosen rates, so many pairs of seeds favour this number of heads over four."""
+    return _opposite(_models()[name], _models()["4 heads"])
 
 
 def none_is_distinguishable_at_the_chosen_rates():

@@ -120,7 +120,6 @@ def carrier():
 
 
 def movers():
-    """The heads that move the name, the strongest first."""
     """The four name movers whose weights the chain follows."""
     return list(measured("name", "chain", "movers", "none"))
 

@@ -12,12 +12,6 @@ def copied(**wanted):
     return np.array([run["copy_accuracy"] for arm in found for run in arm["runs"]])
 
 
-def models_with_more_heads_have_equal_size():
-    """The models of one to sixteen heads have the same number of parameters."""
-    arms = [arm for arm in record("tiny_model")["variants"] if arm["group"] == "heads"]
-    return len({arm["parameters"] for arm in arms}) == 1
-
-
 def one_and_two_heads_overlap():
     """Some seed with two heads ends as well as some seed with one, and none with more does."""
     worst, best = copied(group="heads", heads=1)[:, -1].min(), {}

@@ -30,7 +30,16 @@ def changes_of_loss(name):
     return [run["excess_loss"][-1] - run["excess_loss"][-3] for run in runs]
 
 
+def scored_seeds():
+    """Return the scores of the eight heads of two layers, a dict for each seed."""
+    return record("scored_heads")["heads"]["two layers"]["seeds"]
+
+
+def induction_seeds(model="two layers"):
+    """Return what was measured of the circuit of a model, a dict for each seed."""
+    return record("induction")["models"][model]
+
+
 def induction_of_matching_heads():
     """Return the induction score, on random words, of the head that matches names, by seed."""
-    seeds = record("induction")["models"]["two layers"]
-    return [seed["induction"]["words"][4 + seed["pair"][1]] for seed in seeds]
+    return [seed["induction"]["words"][4 + seed["pair"][1]] for seed in induction_seeds()]

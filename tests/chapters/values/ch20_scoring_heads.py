@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from tests.chapters.training_records import least_and_most
+from tests.chapters.training_records import least_and_most, scored_seeds
 from tutorial_lib import concat_heads
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.grammar import FORMS, TASKS, sample_documents
@@ -12,33 +12,20 @@ from tutorial_lib.models.head_scores import best_offset, fixed_offset_score
 from tutorial_lib.records import checkpoint, record
 
 
-def _seeds():
-    return record("scored_heads")["heads"]["two layers"]["seeds"]
-
-
-def nearest_head_is_in_layer_1_in_all_five():
-    """In all five seeds, the head with the smallest mean distance is in layer 1."""
-    return all(_is_in_layer_1(np.argmin(seed["distance"])) for seed in _seeds())
-
-
-def farthest_head_is_in_layer_0_in_four():
-    """In four of five seeds, the head with the largest mean distance is in layer 0."""
-    return sum(not _is_in_layer_1(np.argmax(seed["distance"])) for seed in _seeds()) == 4
-
-
-def _is_in_layer_1(head):
-    return head > 3  # of eight heads, the first four are in layer 0
+def is_in_layer_1(head):
+    """Of eight heads, the first four are in layer 0."""
+    return head > 3
 
 
 def head_of_layer_0_costs_more_in_four_of_five():
     """At attractor in four of five seeds, a head of layer 0 costs more than the patched one."""
-    found = [(seed["form"]["attractor"], seed["patch"]["attractor"]) for seed in _seeds()]
+    found = [(seed["form"]["attractor"], seed["patch"]["attractor"]) for seed in scored_seeds()]
     return sum(max(cost[:4]) > cost[np.argmax(patch)] for cost, patch in found) == 4
 
 
 def three_or_four_heads_beat_the_fixed_offset():
     """In each seed, three or four heads have more weight than the baseline in some task."""
-    return {_n_heads_that_look(seed["weight"]) for seed in _seeds()} == {3, 4}
+    return {_n_heads_that_look(seed["weight"]) for seed in scored_seeds()} == {3, 4}
 
 
 def _n_heads_that_look(weights):
@@ -68,7 +55,7 @@ def _by_task(scores):
 
 def _pairs(kind="form", limit=0.05):
     """For each seed, which pairs look, and which matter by this kind of loss."""
-    return [(_looks(seed["weight"]), _by_task(seed[kind]) > limit) for seed in _seeds()]
+    return [(_looks(seed["weight"]), _by_task(seed[kind]) > limit) for seed in scored_seeds()]
 
 
 def _pairs_by_both_counts():
@@ -102,7 +89,7 @@ def names():
 
 def _first(task, kind):
     """The scores of the eight heads of the checkpoint, which is seed 0."""
-    return np.array(_seeds()[0][kind][task])
+    return np.array(scored_seeds()[0][kind][task])
 
 
 def head_of_attractor():
@@ -239,54 +226,39 @@ def no_plain_model_makes_a_mistake():
     return all(curve[-1] == 1 for run in runs for curve in run["accuracy"].values())
 
 
-def _holders(task, kind="patch", most=8):
+def holders(task, kind="patch", most=8):
     """In each seed, the head with the largest score at a task, among the first of them."""
-    return [int(np.argmax(seed[kind][task][:most])) for seed in _seeds()]
+    return [int(np.argmax(seed[kind][task][:most])) for seed in scored_seeds()]
 
 
 def one_head_for_both_brackets_and_one_for_himself_and_he():
     """In each of the five seeds these tasks share the head with the largest effect."""
-    brackets = _holders("bracket") == _holders("outer bracket")
-    return brackets and _holders("reflexive") == _holders("pronoun")
+    brackets = holders("bracket") == holders("outer bracket")
+    return brackets and holders("reflexive") == holders("pronoun")
 
 
 def in_four_seeds_it_has_the_surnames_too():
     """In four of five seeds the head of the reflexives has the largest effect at surnames."""
-    pairs = zip(_holders("reflexive"), _holders("surname"), strict=True)
+    pairs = zip(holders("reflexive"), holders("surname"), strict=True)
     return sum(one == other for one, other in pairs) == 4
-
-
-def only_in_seed_1_the_brackets_are_in_layer_0():
-    """In seed 1 alone, the head of the brackets is a head of layer 0."""
-    return [_is_in_layer_1(head) for head in _holders("bracket")] == [1, 0, 1, 1, 1]
 
 
 def one_head_of_layer_0_serves_both_in_seeds_0_and_3():
     """In which seeds attractor and surname need the same head of layer 0 most."""
-    both = (_holders(task, "form", most=4) for task in ("attractor", "surname"))
+    both = (holders(task, "form", most=4) for task in ("attractor", "surname"))
     return [one == other for one, other in zip(*both, strict=True)] == [1, 0, 0, 1, 0]
-
-
-def most_weight_of_a_second_head_at_bracket_elsewhere():
-    """In the other four seeds, no second head has more weight on the opening bracket than this."""
-    return max(sorted(seed["weight"]["bracket"])[-2] for seed in _seeds()[1:])
 
 
 def word_and_form_of_the_head_that_the_word_needs():
     """At outer bracket: least and most of the word's loss without this head, most of the form's."""
-    word, form = np.transpose(_heads_that_the_word_needs("outer bracket"))
+    word, form = np.transpose(heads_that_the_word_needs("outer bracket"))
     return [min(word), max(word), max(form)]
 
 
-def _heads_that_the_word_needs(task):
+def heads_that_the_word_needs(task):
     """In each seed, of heads that cost less than a tenth in the form, the one that costs most."""
-    both = [zip(seed["nats"][task], seed["form"][task], strict=True) for seed in _seeds()]
+    both = [zip(seed["nats"][task], seed["form"][task], strict=True) for seed in scored_seeds()]
     return [max(pair for pair in pairs if pair[1] < pair[0] / 10) for pairs in both]
-
-
-def attractor_has_such_a_head_in_every_seed():
-    """At attractor, too, a head raises the word's loss by 0.21 nats or more, the form's hardly."""
-    return min(word for word, _ in _heads_that_the_word_needs("attractor")) > 0.21
 
 
 def counts_at_bracket_depend_on_the_limit():
@@ -297,14 +269,16 @@ def counts_at_bracket_depend_on_the_limit():
 
 def only_in_seed_0_the_two_losses_name_different_heads():
     """At outer bracket, the head with the largest rise of the word's loss and of the form's."""
-    both = (_holders("outer bracket", kind) for kind in ("nats", "form"))
+    both = (holders("outer bracket", kind) for kind in ("nats", "form"))
     return [one == other for one, other in zip(*both, strict=True)] == [0, 1, 1, 1, 1]
 
 
 def seeds_in_which_they_do_so_at_other_tasks():
     """The seeds in which the two losses name different heads at another task that needs one."""
     tasks = [task for task in _tasks() if task != "outer bracket"]
-    return [n for n, seed in enumerate(_seeds()) if any(_names_two(seed, task) for task in tasks)]
+    return [
+        n for n, seed in enumerate(scored_seeds()) if any(_names_two(seed, task) for task in tasks)
+    ]
 
 
 def _names_two(seed, task):
@@ -314,7 +288,7 @@ def _names_two(seed, task):
 
 def weight_and_form_of_the_second_head_at_outer_bracket_of_seed_3():
     """Of seed 3, the second largest weight at outer bracket, and what that head's form loses."""
-    weight, form = (_seeds()[3][kind]["outer bracket"] for kind in ("weight", "form"))
+    weight, form = (scored_seeds()[3][kind]["outer bracket"] for kind in ("weight", "form"))
     return [sorted(weight)[-2], form[np.argsort(weight)[-2]]]
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from tests.chapters.named import printed_under
+from tests.chapters.training_records import induction_seeds
 from tutorial_lib.attention import attention_weights
 from tutorial_lib.models.circuits import composition, ov_circuit, qk_circuit
 from tutorial_lib.models.copying import TinyModel
@@ -19,29 +20,19 @@ def other_terms_of_the_score_add_up_to_little():
     return abs(score - largest) < 2
 
 
-def all_five_seeds_have_the_circuit():
-    """In all five seeds, the pair of heads matches six given names and copies twelve surnames."""
-    return all(_has_the_circuit(seed) for seed in _seeds("two layers"))
-
-
 def only_in_seed_1_another_pair_composes_most():
     """Only in seed 1 is the largest composition through the keys not that of the pair."""
-    through_keys = [(seed["composition"]["keys"], seed["pair"]) for seed in _seeds("two layers")]
+    through_keys = [(seed["composition"]["keys"], seed["pair"]) for seed in induction_seeds()]
     is_larger = [bool(np.max(table) > _entry(table, pair)) for table, pair in through_keys]
     return is_larger == [False, True, False, False, False]
 
 
-def only_seed_3_has_one_pair_that_matches_six():
-    """In each seed but one, two pairs of heads match six names."""
-    return [len(_pairs_of_six(seed)) for seed in _seeds("two layers")] == [2, 2, 2, 1, 2]
-
-
 def second_pairs_of_seeds_0_and_2_share_the_first_head():
     """There one head of layer 0 matches with two of layer 1, and both copy twelve surnames."""
-    seeds = [_seeds("two layers")[n] for n in (0, 2)]
+    seeds = [induction_seeds()[n] for n in (0, 2)]
     return all(
-        {a for a, _ in _pairs_of_six(seed)} == {seed["pair"][0]}
-        and [seed["copied"]["own"][b] for _, b in _pairs_of_six(seed)] == [12, 12]
+        {a for a, _ in pairs_of_six(seed)} == {seed["pair"][0]}
+        and [seed["copied"]["own"][b] for _, b in pairs_of_six(seed)] == [12, 12]
         for seed in seeds
     )
 
@@ -49,8 +40,8 @@ def second_pairs_of_seeds_0_and_2_share_the_first_head():
 def pairs_with_one_later_head():
     """For seeds 1 and 4, the mean scores of the two pairs that match six, the larger one first."""
     found = []
-    for seed in (_seeds("two layers")[n] for n in (1, 4)):
-        pairs = _pairs_of_six(seed)
+    for seed in (induction_seeds()[n] for n in (1, 4)):
+        pairs = pairs_of_six(seed)
         assert {b for _, b in pairs} == {seed["pair"][1]}
         means = [_entry(seed["match"]["diagonal"], pair) for pair in pairs]
         found.append([round(mean, 1) for mean in sorted(means, reverse=True)])
@@ -63,7 +54,7 @@ def only_seeds_2_to_4_are_above_all_samples():
     return all(
         [
             _entry(seed["composition"]["keys"], seed["pair"]) > seed["largest_rotated"][mark]
-            for seed in _seeds("two layers")
+            for seed in induction_seeds()
         ]
         == above
         for mark, above in marks.items()
@@ -79,7 +70,7 @@ def samples_above_the_two_pairs():
     largest = np.array([_largest_of_turned(rng, sizes) for _ in range(turns)])
     assert abs(max(largest) - _example()["largest_rotated"]["max"]) < 1e-3
     keys = _example()["composition"]["keys"]
-    above = [int((largest > _entry(keys, pair)).sum()) for pair in _pairs_of_six(_example())]
+    above = [int((largest > _entry(keys, pair)).sum()) for pair in pairs_of_six(_example())]
     return above == [1, 2]
 
 
@@ -94,22 +85,18 @@ def _turned(rng, sizes):
     return left * sizes @ right.T
 
 
-def other_pairs_above_chance():
-    """For each seed, how many pairs but the one that matches best are above the 95th percentile."""
-    return [len(_others_above_chance(seed)) for seed in _seeds("two layers")]
-
-
 def two_of_ten_others_above_chance_match_six():
     """Of all these pairs, two match six names."""
     found = [
         _entry(seed["match"]["own"], pair) == 6
-        for seed in _seeds("two layers")
-        for pair in _others_above_chance(seed)
+        for seed in induction_seeds()
+        for pair in others_above_chance(seed)
     ]
     return (sum(found), len(found)) == (2, 10)
 
 
-def _others_above_chance(seed):
+def others_above_chance(seed):
+    """The pairs but the one that matches best that are above the 95th percentile."""
     return [pair for pair in _above_chance(seed) if list(pair) != seed["pair"]]
 
 
@@ -118,21 +105,22 @@ def _above_chance(seed):
     return [tuple(pair) for pair in np.argwhere(above).tolist()]
 
 
-def _pairs_of_six(seed):
+def pairs_of_six(seed):
+    """The pairs of heads that match six names in a seed."""
     return np.argwhere(np.array(seed["match"]["own"]) == 6).tolist()
 
 
 def surnames_right_when_cut():
     """With the path to the keys patched, the accuracy of each seed is between these two."""
-    right = [seed["cut"]["keys"]["right"] for seed in _seeds("two layers")]
-    assert all(seed["cut"]["none"]["right"] > 0.999 for seed in _seeds("two layers"))
+    right = [seed["cut"]["keys"]["right"] for seed in induction_seeds()]
+    assert all(seed["cut"]["none"]["right"] > 0.999 for seed in induction_seeds())
     return [round(min(right), 2), round(max(right), 2)]
 
 
 def weight_on_all_copies():
     """The pair's second head puts this much weight on all copies of the surname, by seed."""
     scored = record("scored_heads")["heads"]["two layers"]["seeds"]
-    pairs = [seed["pair"] for seed in _seeds("two layers")]
+    pairs = [seed["pair"] for seed in induction_seeds()]
     on = [seed["copies"][4 + pair[1]] for seed, pair in zip(scored, pairs, strict=True)]
     return [round(min(on), 2), round(max(on), 2)]
 
@@ -141,7 +129,7 @@ def copying_head_gives_she_and_he_in_four():
     """In seeds 0 to 3 the head whose patch moves she and he most is one that copies surnames."""
     found = [
         seed["copied"]["own"][_head_of_pronouns(n) - 4] == 12
-        for n, seed in enumerate(_seeds("two layers"))
+        for n, seed in enumerate(induction_seeds())
     ]
     return found == [True, True, True, True, False]
 
@@ -155,7 +143,7 @@ def _head_of_pronouns(n):
 
 def two_heads_copy_only_in_seeds_0_and_2():
     """In the other seeds, one head of layer 1 copies twelve surnames."""
-    copied = [seed["copied"]["own"] for seed in _seeds("two layers")]
+    copied = [seed["copied"]["own"] for seed in induction_seeds()]
     return [heads.count(12) for heads in copied] == [2, 1, 2, 1, 1]
 
 
@@ -186,7 +174,7 @@ def other_later_head():
 
 def heads_that_match_all_names():
     """The heads of layer 1 in all pairs that match six names; the first head is the same."""
-    pairs = _pairs_of_six(_example())
+    pairs = pairs_of_six(_example())
     assert {a for a, _ in pairs} == {_example()["pair"][0]}
     return [f"1.{b}" for _, b in pairs]
 
@@ -238,7 +226,7 @@ def next_pair_below_the_limit():
 
 
 def _example():
-    return _seeds("two layers")[0]
+    return induction_seeds()[0]
 
 
 def some_seeds_stay_on_the_plateau():
@@ -263,21 +251,18 @@ def _two_points_before_learned(curve):
 
 def surnames_right_without_positions_when_cut():
     """Patched at the keys, the four models without positions have accuracies between these."""
-    right = [seed["cut"]["keys"]["right"] for seed in _seeds("no positions")[:4]]
+    right = [seed["cut"]["keys"]["right"] for seed in induction_seeds("no positions")[:4]]
     return [round(min(right), 2), round(max(right), 2)]
 
 
 def four_of_five_have_the_circuit_without_positions():
     """Without positions, the first four seeds have the circuit and know the surnames."""
-    seeds = _seeds("no positions")[:4]
-    return all(_has_the_circuit(seed) and seed["cut"]["none"]["right"] > 0.9 for seed in seeds)
+    seeds = induction_seeds("no positions")[:4]
+    return all(has_the_circuit(seed) and seed["cut"]["none"]["right"] > 0.9 for seed in seeds)
 
 
-def _seeds(model):
-    return record("induction")["models"][model]
-
-
-def _has_the_circuit(seed):
+def has_the_circuit(seed):
+    """In a seed, the pair of heads matches six given names and copies twelve surnames."""
     matched = _entry(seed["match"]["own"], seed["pair"])
     copied = seed["copied"]["own"][seed["pair"][1]]
     return matched == 6 and copied == 12

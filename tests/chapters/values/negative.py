@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.chapters.training_records import induction_seeds
 from tutorial_lib.records import record
 
 
@@ -71,14 +72,9 @@ def early_layers_look_farther_in_every_model():
     return all(np.mean(seed["distance"][4:]) < np.mean(seed["distance"][:4]) for seed in seeds)
 
 
-def _induction():
-    """Return what was measured in the five models of two layers, a dict for each seed."""
-    return record("induction")["models"]["two layers"]
-
-
 def composition_of_the_pair_in_seed_1():
     """In seed 1 the pair that does the work has this composition, over keys."""
-    seed = _induction()[1]
+    seed = induction_seeds()[1]
     first, second = seed["pair"]
     return round(seed["composition"]["keys"][first][second], 2)
 
@@ -93,7 +89,7 @@ def surnames_stay_right_without_queries_or_values():
     """With the pair's queries or values cut, accuracy on surnames changes by less than 0.005."""
     return all(
         abs(seed["cut"][way]["right"] - seed["cut"]["none"]["right"]) < 0.005
-        for seed in _induction()
+        for seed in induction_seeds()
         for way in ("queries", "values")
     )
 

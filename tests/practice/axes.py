@@ -166,15 +166,12 @@ OF_EACH_LAYER = {"find_circuit": ["H"]}  # symbols that stand for another length
 SAID = {  # what a label says of lengths: {symbol: symbols whose product it is}
     "as many (queries as keys|keys as queries)|as long as X|first chunk|a square,": {"S": "T"},
     "square matrices": {"rows": "inner", "columns": "inner"},
-    "square packed": {"d_model": "3*H*d"},
-    "square output": {"d_model": "H*d"},
     "tokens at once": {"block": "T"},
     "one chunk": {"size": "T"},
     "all of six|all heads": {"n": "H"},
     "a KV head for each (query )?head|a group for each head": {"G": "H"},
     "a shard for each head": {"shards": "H"},
     "as many sequences as heads": {"B1": "H"},
-    "as many products per key as per value": {"P": "R"},
 }
 
 

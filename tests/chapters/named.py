@@ -10,7 +10,7 @@
 | `code:sample_documents.n` | what the code gives a function as this argument, or its default |
 | `coursework.grader.judge:MOST_S` | a constant of a module |
 | `= 2 * causal_mask(4).sum()` | an expression; its names are in NAMESPACE |
-| `= fraction_of_verbs()` | a function of the page's module in `values/` |
+| `= fraction_of_verbs()` | a function of the page's module in `values/`, or of `training_records` |
 
 Names of heads in the labels and captions of code stand in HEADS of the page's module: a piece of
 the label, and a function that returns its names in their order.

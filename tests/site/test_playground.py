@@ -299,7 +299,6 @@ def test_numbers_are_kept_as_exactly_as_they_were_written(board):
     assert cell(board, "X", "dogs", "0").inner_text() == "1"  # Enter alone was no change
 
 
-@pytest.mark.long
 def test_undo_goes_back_step_by_step_and_reset_can_be_undone(board):
     states = [board.evaluate(READ)]
     write(board, "X", "bark", "6", "2")

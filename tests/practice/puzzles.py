@@ -21,7 +21,7 @@ from tutorial_lib.models.head_scores import run_with
 from tutorial_lib.models.own_layer import OwnLayer, backward_pass, forward_pass
 from tutorial_lib.models.real.heads import run_real_with
 from tutorial_lib.models.real.model import (
-    Block,
+    BlockParams,
     RealModel,
     rms_norm_with_gain,
     run_real,
@@ -394,7 +394,7 @@ def _block_of_heads(rng):
     shapes += (D_MODEL, 20), (D_MODEL, 20), (20, D_MODEL)
     *W, W_gate, W_up, W_down = (rng.standard_normal(shape) for shape in shapes)
     gain_1, gain_2 = rng.uniform(0.5, 2, (2, D_MODEL))
-    return Block(gain_1, GroupedParams(*W), gain_2, W_gate, W_up, W_down)
+    return BlockParams(gain_1, GroupedParams(*W), gain_2, W_gate, W_up, W_down)
 
 
 def ch24_real_model(program):

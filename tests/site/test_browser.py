@@ -149,7 +149,10 @@ WIDER = """() => [...document.querySelectorAll('body *')]
 STOPS_ARE_SET = """() => [...document.querySelectorAll('pre, .pst-scrollable-table-container')]
   .every((e) => e.scrollWidth <= e.clientWidth || e.tabIndex >= 0)"""
 FLATTEN = """() => {
-  for (const pre of document.querySelectorAll(".highlight pre")) pre.textContent = pre.textContent;
+  for (const pre of document.querySelectorAll(".highlight pre")) {
+    pre.style.whiteSpace = getComputedStyle(pre).whiteSpace;  // of its lines, which go
+    pre.textContent = pre.textContent;
+  }
   const drawn = "math > *, article svg > :not(title, desc)";
   for (const inner of document.querySelectorAll(drawn)) inner.remove();
   for (const e of document.querySelectorAll("article *")) e.style.backgroundImage = "none";

@@ -151,7 +151,6 @@ def _task_of_each_word(ids, decided_by):
     n_attractors = np.where(plural, n_singular, count_since(_word_mask("noun:p")))
     is_next = decided_by == np.arange(ids.shape[1] - 1)
     lagged = np.pad(ids, ((0, 0), (2, 0)))[:, :-3]  # the word before the last
-    # Of several cases the first wins.
     cases = [verb & (is_that[ids[:, :-1]] | is_that[lagged] & is_next), verb & (n_attractors > 0)]
     cases += [verb & (count_since(is_that) > 0), verb & nested, verb, closing & nested, closing]
     cases += [SURNAME[word], _word_mask("reflexive")[word], _word_mask("pronoun")[word]]

@@ -171,7 +171,7 @@ def ring_attention(
     here = torch.arange(block, device=Q.device)
     top, total, mixed = torch.full_like(Q[..., :1], -math.inf), 0.0, 0.0
     for step in range(n):
-        passing = _start_exchange_with_neighbours(K, V) if step < n - 1 else None
+        passing = _pass_on(K, V) if step < n - 1 else None
         scores = Q @ K.mT / math.sqrt(Q.shape[-1])  # (..., T/n, T/n)
         if is_causal:
             source = (rank - step) % n  # whose block this is
@@ -185,7 +185,7 @@ def ring_attention(
     return mixed / total
 
 
-def _start_exchange_with_neighbours(*tensors):
+def _pass_on(*tensors):
     rank, n = dist.get_rank(), dist.get_world_size()
     tensors = [tensor.contiguous() for tensor in tensors]
     arrivals = [torch.empty_like(tensor) for tensor in tensors]

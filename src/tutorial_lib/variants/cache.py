@@ -381,8 +381,8 @@ def merge_heads(heads: "parts ... T d_v", logsumexp: "any parts ... T 1") -> "..
     >>> merge_heads(np.ones((2, 3, 5, 7)), np.zeros((2, 3, 5, 1))).shape
     (3, 5, 7)
     """
-    seen_sums = np.where(logsumexp == -np.inf, 0, logsumexp)  # -inf: sees no key
-    require_wide_dtype_and_finite("logsumexp", seen_sums)
+    # A part that sees no key has -inf.
+    require_wide_dtype_and_finite("logsumexp", np.where(logsumexp == -np.inf, 0, logsumexp))
     require(
         logsumexp.shape[:-1] == heads.shape[:-1],
         ShapeError,

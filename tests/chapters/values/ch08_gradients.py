@@ -1,7 +1,5 @@
 """What chapter 08 says of its slopes, of central differences and of the models it trained."""
 
-from fractions import Fraction
-
 import numpy as np
 
 from tests.chapters.named import printed_under
@@ -25,12 +23,6 @@ def _copied(variant):
 def accuracies_of_one_layer(heads):
     """The five seeds of one layer with so many heads end between these two accuracies."""
     return least_and_most(_copied(_of_one_layer(heads))[:, -1])
-
-
-def loss_of_weight(key):
-    """The weight that *bark* gives a key, twice, and the 4/7 of it that ε takes."""
-    weight = printed_under("06_output_projection", "bark, both heads")[0, key]
-    return [weight, weight, weight * Fraction(4, 7)]
 
 
 def _errors():

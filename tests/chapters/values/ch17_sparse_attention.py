@@ -1,6 +1,9 @@
 """What chapter 17 says of masks, of top-k keys and of the first token, from what is recorded."""
 
+import numpy as np
+
 from tests.chapters.named import printed_under
+from tutorial_lib import running_example, trace
 from tutorial_lib.records import record
 
 
@@ -10,6 +13,27 @@ def _table(label):
 
 def _models():
     return record("look_less")["models"]
+
+
+def index_queries_of_bark():
+    """The first two entries of both queries of bark, in units of 2 ln 2."""
+    return _traced().Q[:, 2, :2] / (2 * np.log(2))
+
+
+def index_keys():
+    """The first two entries of head 0's keys."""
+    return _traced().K[0, :, :2]
+
+
+def _traced():
+    example = running_example()
+    return trace(example.X, example.params, mask=example.mask)
+
+
+def features_of_the_three_words():
+    """Which of the first four features dogs, that and bark have."""
+    features = [np.flatnonzero(row[:4]).tolist() for row in running_example().X]
+    return features == [[0, 2], [1, 3], [0, 1]]
 
 
 def two_layers_reach_the_first_token_in_four_masks():
@@ -32,7 +56,7 @@ def least_accuracy_with(kind, task):
 
 def first_token_is_not_needed_in_the_window():
     """In place of the oldest key, the first token loses more with 8 keys, and no more with 16."""
-    label = "change with <bos> for the oldest key"
+    label = "loss with <bos>, minus loss with the oldest word"
     changes = printed_under("17_sparse_attention 17-63-b", label)
     (change_8, error_8), (change_16, error_16) = changes
     return change_8 > 2 * error_8 and abs(change_16) < error_16

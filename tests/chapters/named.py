@@ -464,6 +464,11 @@ def read(path):
     return (ROOT / path).read_text(encoding="utf-8")
 
 
+def quiz_goes_back_to(chapter):
+    """Return the numbers of the chapters from which the last two questions of a quiz come."""
+    return [int(question["from"][:2]) for question in records.question_bank(chapter)["quiz"][-2:]]
+
+
 NAMESPACE = {
     **{name: getattr(tutorial_lib, name) for name in tutorial_lib.__all__},
     **dict(inspect.getmembers(training_records, inspect.isfunction)),
@@ -482,6 +487,7 @@ NAMESPACE = {
     "bits": bits,
     "points": points,
     "printed": printed_under,
+    "quiz_goes_back_to": quiz_goes_back_to,
     "read": read,
     "setting": setting,
     "version": version,

@@ -7,7 +7,6 @@ import numpy as np
 from tests.chapters.named import printed_under
 from tests.chapters.training_records import tiny_models
 from tutorial_lib import causal_mask, init_params, running_example, trace
-from tutorial_lib.records import question_bank
 
 PAGE = "04_multi_head_attention"
 
@@ -34,12 +33,6 @@ def d_k_of_16_ran_at_twice_the_rate_of_32():
     """The best rate of d_k = 16 is twice the best rate of d_k = 32."""
     rates = {variant["d_k"]: variant["rate"] for variant in tiny_models("width")}
     return rates[16] == 2 * rates[32]
-
-
-def questions_from_earlier_chapters():
-    """So many questions of the quiz come from earlier chapters."""
-    quiz = question_bank("04_multi_head_attention")["quiz"]
-    return sum(question["from"] is not None for question in quiz)
 
 
 def values_of_head_1_are_the_positions():

@@ -2,8 +2,7 @@
 
 A function of a message first does what *Mend* says, which is silent, and its last statement gives
 the message. A function of a behaviour asserts what a reader sees, and that the mend ends it. The
-sizes in a message are those on the page. PyTorch is imported inside, since `make check` does
-without it. test_symptoms.py calls every function.
+sizes in a message are those on the page. test_symptoms.py calls every function.
 """
 
 import sys
@@ -15,6 +14,8 @@ from unittest import mock
 
 import numpy as np
 import pytest
+
+from tests.lazy import F, attention, torch
 
 
 def _kept(call, *given, **options):
@@ -29,8 +30,6 @@ def _kept(call, *given, **options):
 
 def _after_2_13():
     """Return whether PyTorch is newer than version 2.13."""
-    import torch
-
     return tuple(map(int, torch.__version__.split(".")[:2])) > (2, 13)
 
 
@@ -38,16 +37,12 @@ def _after_2_13():
 
 
 def view_not_contiguous():
-    import torch
-
     heads = torch.zeros(2, 4, 5, 3)  # (B, H, T, d_k)
     assert heads.transpose(1, 2).reshape(2, 5, 12).shape == (2, 5, 12)
     heads.transpose(1, 2).view(2, 5, 12)
 
 
 def mat1_mat2_shapes():
-    import torch
-
     context = torch.zeros(2, 16, 2048)
     assert torch.nn.Linear(2048, 320)(context).shape == (2, 16, 320)
     torch.nn.Linear(768, 320)(context)
@@ -67,30 +62,22 @@ def numpy_matmul_core():
 
 
 def embed_dim_not_divisible():
-    import torch
-
     torch.nn.MultiheadAttention(embed_dim=100, num_heads=10)
     torch.nn.MultiheadAttention(embed_dim=100, num_heads=8)
 
 
 def shape_invalid_for_size():
-    import torch
-
     torch.zeros(1, 1024, 4 * 16).view(1, 1024, 4, 16)
     torch.zeros(1, 1024, 8 * 16).view(1, 1024, 4, 16)
 
 
 def einsum_size_mismatch():
-    import torch
-
     Q, K = torch.zeros(1, 2, 4, 8), torch.zeros(1, 2, 6, 8)
     assert torch.einsum("bhqd,bhkd->bhqk", Q, K).shape == (1, 2, 4, 6)
     torch.einsum("bhtd,bhtd->bht", Q, K)
 
 
 def einsum_number_of_subscripts():
-    import torch
-
     Q = K = torch.zeros(2, 4, 8)  # (H, T, d_k)
     assert torch.einsum("bhqd,bhkd->bhqk", Q[None], K[None]).shape == (1, 2, 4, 4)
     assert torch.einsum("...qd,...kd->...qk", Q, K).shape == (2, 4, 4)
@@ -98,8 +85,6 @@ def einsum_number_of_subscripts():
 
 
 def tensor_a_must_match_b():
-    import torch
-
     scores = torch.zeros(2, 16, 5, 5)  # (B, H, T, S)
     mask = torch.ones(2, 5, 5, dtype=torch.bool)
     scores.masked_fill(~mask[:, None], float("-inf"))
@@ -107,16 +92,12 @@ def tensor_a_must_match_b():
 
 
 def attn_mask_2d_shape():
-    import torch
-
     X, mask = torch.zeros(1, 77, 16), torch.zeros(77, 77)
     torch.nn.MultiheadAttention(16, 4, batch_first=True)(X, X, X, attn_mask=mask)
     torch.nn.MultiheadAttention(16, 4)(X, X, X, attn_mask=mask)
 
 
 def key_padding_mask_shape():
-    import torch
-
     layer = torch.nn.MultiheadAttention(16, 4, batch_first=True)
     X = torch.zeros(2, 5, 16)
     layer(X, X, X, key_padding_mask=torch.zeros(2, 5, dtype=torch.bool))
@@ -139,8 +120,6 @@ def axes_dont_match():
 
 
 def key_padding_mask_dtype():
-    import torch
-
     layer = torch.nn.MultiheadAttention(16, 4, batch_first=True)
     X, real = torch.ones(2, 5, 16), torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
     hidden = layer(X, X, X, key_padding_mask=real == 0)[1] == 0
@@ -149,8 +128,6 @@ def key_padding_mask_dtype():
 
 
 def mat1_mat2_dtype():
-    import torch
-
     project = torch.nn.Linear(8, 8).half()
     X = torch.zeros(2, 5, 8)
     assert project(X.to(project.weight.dtype)).dtype == torch.float16
@@ -158,25 +135,18 @@ def mat1_mat2_dtype():
 
 
 def sdpa_mask_dtype():
-    import torch
-    from torch.nn import functional as F
-
     Q, mask = torch.zeros(1, 2, 4, 8), torch.ones(1, 1, 1, 4, dtype=torch.long)
     F.scaled_dot_product_attention(Q, Q, Q, attn_mask=mask.bool())
     F.scaled_dot_product_attention(Q, Q, Q, attn_mask=mask)
 
 
 def expected_scalar_type():
-    import torch
-
     weights, V = torch.zeros(2, 4, 5, 5), torch.zeros(2, 4, 5, 8).half()
     assert (weights.to(V.dtype) @ V).dtype == torch.float16
     return weights @ V
 
 
 def half_overflow_masked_fill():
-    import torch
-
     scores, future = torch.zeros(4, 4).half(), torch.ones(4, 4).triu(1).bool()
     scores.masked_fill(future, float("-inf"))
     scores.masked_fill(future, torch.finfo(scores.dtype).min)
@@ -184,17 +154,12 @@ def half_overflow_masked_fill():
 
 
 def index_out_of_range_in_self():
-    import torch
-
     positions, ids = torch.nn.Embedding(16, 8), torch.arange(17)[None]
     assert positions(torch.arange(ids[:, -16:].shape[1])).shape == (16, 8)
     positions(torch.arange(ids.shape[1]))
 
 
 def cpu_allocator():
-    import torch
-    from torch.nn import functional as F
-
     Q = torch.zeros(1, 16, 100, 8)
     assert F.scaled_dot_product_attention(Q, Q, Q).shape == Q.shape
     torch.empty(1, 16, 10**8, 10**8)  # more bytes than a processor has addresses for
@@ -226,30 +191,23 @@ def overflow_in_exp():
 
 
 def no_kernel_for_three_axes():
-    import torch
-    from torch.nn import functional as F
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
     Q = torch.zeros(2, 4, 8)
     refusal = pytest.raises(RuntimeError, match="No available kernel")
-    with sdpa_kernel(SDPBackend.FLASH_ATTENTION), nullcontext() if _after_2_13() else refusal:
+    with (
+        attention.sdpa_kernel(attention.SDPBackend.FLASH_ATTENTION),
+        nullcontext() if _after_2_13() else refusal,
+    ):
         F.scaled_dot_product_attention(Q, Q, Q)
 
 
 def attn_mask_and_is_causal():
-    import torch
-    from torch.nn import functional as F
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
     Q, mask = torch.zeros(1, 2, 4, 8), torch.ones(1, 1, 4, 4, dtype=torch.bool)
-    with sdpa_kernel(SDPBackend.MATH):
+    with attention.sdpa_kernel(attention.SDPBackend.MATH):
         F.scaled_dot_product_attention(Q, Q, Q, attn_mask=mask.tril())
         F.scaled_dot_product_attention(Q, Q, Q, attn_mask=mask, is_causal=True)
 
 
 def need_attn_mask_is_causal():
-    import torch
-
     layer, X = torch.nn.MultiheadAttention(16, 4, batch_first=True), torch.ones(2, 5, 16)
     causal = torch.nn.Transformer.generate_square_subsequent_mask(5)
     assert layer(X, X, X, attn_mask=causal, is_causal=True)[1].triu(1).sum() == 0
@@ -257,14 +215,10 @@ def need_attn_mask_is_causal():
 
 
 def no_available_kernel():
-    import torch
-    from torch.nn import functional as F
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
     Q, V = torch.zeros(1, 2, 4, 8), torch.zeros(1, 2, 4, 6)  # narrower than the queries
-    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]):
+    with attention.sdpa_kernel([attention.SDPBackend.FLASH_ATTENTION, attention.SDPBackend.MATH]):
         F.scaled_dot_product_attention(Q, Q, V)
-    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+    with attention.sdpa_kernel(attention.SDPBackend.FLASH_ATTENTION):
         F.scaled_dot_product_attention(Q, Q, Q)
         F.scaled_dot_product_attention(Q, Q, V)
 
@@ -273,8 +227,6 @@ def no_available_kernel():
 
 
 def backward_second_time():
-    import torch
-
     W, kept, detached = torch.ones(8, 8, requires_grad=True), [], []
     for _ in range(2):
         detached.append((torch.ones(1, 1, 8) @ W).pow(2))
@@ -286,8 +238,6 @@ def backward_second_time():
 
 
 def modified_by_inplace():
-    import torch
-
     X, first = torch.ones(1, 4, 8, requires_grad=True), torch.arange(4) == 0
     scores = X @ X.transpose(-1, -2)
     torch.softmax(scores.masked_fill(first, float("-inf")), -1).sum().backward()
@@ -297,8 +247,6 @@ def modified_by_inplace():
 
 
 def missing_keys():
-    import torch
-
     saved = torch.nn.MultiheadAttention(8, 2).state_dict()
     layer = torch.nn.TransformerEncoderLayer(8, 2)
     whole = layer.state_dict() | {f"self_attn.{name}": saved[name] for name in saved}
@@ -307,8 +255,6 @@ def missing_keys():
 
 
 def size_mismatch():
-    import torch
-
     saved = {"weight": torch.zeros(64, 8)}
     torch.nn.Embedding(64, 8).load_state_dict(saved)
     torch.nn.Embedding(16, 8).load_state_dict(saved, strict=False)
@@ -325,9 +271,6 @@ def no_module_torch():
 
 
 def loss_stays_at_ln_vocab():
-    import torch
-    from torch.nn import functional as F
-
     torch.manual_seed(0)
     X, labels = torch.randn(5, 8), torch.randint(31, (5,))
     losses = {}
@@ -343,9 +286,6 @@ def loss_stays_at_ln_vocab():
 
 
 def loss_far_above_ln_vocab():
-    import torch
-    from torch.nn import functional as F
-
     torch.manual_seed(0)
     hidden, labels = F.layer_norm(torch.randn(32, 64), (64,)), torch.randint(500, (32,))
     table, ln_V = torch.randn(500, 64), torch.tensor(500.0).log()
@@ -354,8 +294,6 @@ def loss_far_above_ln_vocab():
 
 
 def loss_zero_babble_mask_leaks():
-    import torch
-
     scores, future = torch.full((4, 4), -15000.0), torch.ones(4, 4).triu(1).bool()
     leaking = torch.softmax(scores.masked_fill(future, -1e4), -1)
     assert (leaking.triu(1).sum(-1)[:-1] > 0.99).all(), "the future has nearly all the weight"
@@ -364,9 +302,6 @@ def loss_zero_babble_mask_leaks():
 
 
 def labels_not_shifted():
-    import torch
-    from torch.nn import functional as F
-
     torch.manual_seed(0)
     ids = torch.randint(20, (50,))
     logits = 10 * F.one_hot(ids, 20).float()  # of a model that answers with its own input
@@ -375,9 +310,6 @@ def labels_not_shifted():
 
 
 def labels_shifted_twice():
-    import torch
-    from torch.nn import functional as F
-
     ids = torch.arange(21) % 7
     logits = 10 * F.one_hot((ids + 1) % 7, 7).float()  # of a model that is always right
     assert F.cross_entropy(logits[:-2], ids[2:]) > 5
@@ -385,8 +317,6 @@ def labels_shifted_twice():
 
 
 def nan_after_some_steps():
-    import torch
-
     Q = K = torch.full((1, 64), 40.0, dtype=torch.float16)
     scores = (Q @ K.T) / 8  # the product passes the largest number before it is divided
     assert torch.softmax(scores, -1).isnan().all()
@@ -395,8 +325,6 @@ def nan_after_some_steps():
 
 
 def train_and_eval_differ():
-    import torch
-
     torch.manual_seed(0)
     X = torch.randn(2, 5, 32)
     layer = torch.nn.TransformerEncoderLayer(32, 4, batch_first=True)
@@ -406,9 +334,6 @@ def train_and_eval_differ():
 
 
 def sdpa_dropout_in_eval():
-    import torch
-    from torch.nn import functional as F
-
     torch.manual_seed(0)
     module, Q = torch.nn.Module().eval(), torch.randn(1, 2, 6, 8)
     first, second = (F.scaled_dot_product_attention(Q, Q, Q, dropout_p=0.1) for _ in range(2))
@@ -419,8 +344,6 @@ def sdpa_dropout_in_eval():
 
 
 def no_gradient_for_wq_wk():
-    import torch
-
     torch.manual_seed(0)
     layer = torch.nn.MultiheadAttention(8, 2, batch_first=True)
     for tokens, learns in ((1, False), (5, True)):
@@ -436,8 +359,6 @@ def no_gradient_for_wq_wk():
 
 
 def heads_all_the_same():
-    import torch
-
     torch.manual_seed(0)
     X, W = torch.randn(5, 16), torch.randn(16, 12)
     for start, same in ((W[:, :4].repeat(1, 3), True), (W.clone(), False)):
@@ -454,8 +375,6 @@ def heads_all_the_same():
 
 
 def nan_fully_masked_row():
-    import torch
-
     torch.manual_seed(0)
     layer, X = torch.nn.MultiheadAttention(8, 2, batch_first=True), torch.randn(1, 3, 8)
     hidden = torch.tensor([[False] * 3, [True] * 3, [False] * 3])
@@ -470,8 +389,6 @@ def nan_fully_masked_row():
 
 
 def nan_only_in_padded_rows():
-    import torch
-
     torch.manual_seed(0)
     X, real = torch.randn(4, 8), torch.tensor([True, True, True, False])
 
@@ -486,8 +403,6 @@ def nan_only_in_padded_rows():
 
 
 def nan_in_gradients():
-    import torch
-
     torch.manual_seed(0)
     X, visible = torch.randn(3, 8), torch.ones(3, 3).tril().bool()
     visible[1] = False
@@ -502,9 +417,6 @@ def nan_in_gradients():
 
 
 def fine_alone_wrong_in_batch():
-    import torch
-    from torch.nn import functional as F
-
     torch.manual_seed(0)
     tokens, places, alone = torch.randn(20, 8), torch.randn(20, 8), torch.tensor([3, 7, 5])
     padded = torch.tensor([0, 0, 3, 7, 5])
@@ -521,9 +433,6 @@ def fine_alone_wrong_in_batch():
 
 
 def mask_inverted():
-    import torch
-    from torch.nn import functional as F
-
     torch.manual_seed(0)
     X, V, future = torch.randn(1, 4, 8), torch.eye(4)[None], torch.ones(4, 4).triu(1).bool()
     layer = torch.nn.MultiheadAttention(8, 1, batch_first=True)
@@ -534,8 +443,6 @@ def mask_inverted():
 
 
 def mask_differs_in_generation():
-    import torch
-
     future = torch.ones(4, 4).triu(1).int()
 
     def weights(mask):
@@ -547,8 +454,6 @@ def mask_differs_in_generation():
 
 
 def masked_keys_still_get_weight():
-    import torch
-
     torch.manual_seed(0)
     scores, mask = torch.randn(6), torch.tensor([True] * 3 + [False] * 3)
     assert torch.softmax(scores * mask, -1)[3:].sum() > 0.2, "0 is a score like any other"
@@ -562,8 +467,6 @@ def masked_keys_still_get_weight():
 
 
 def wrong_once_cache_is_used():
-    import torch
-
     torch.manual_seed(0)
     Q, K, positions = torch.randn(6, 8), torch.randn(6, 8), torch.arange(6.0)
 
@@ -580,9 +483,6 @@ def wrong_once_cache_is_used():
 
 
 def is_causal_top_left():
-    import torch
-    from torch.nn import functional as F
-
     torch.manual_seed(0)
     Q, K, V = (torch.randn(1, 2, 6, 8) for _ in range(3))
     expected = F.scaled_dot_product_attention(Q, K, V, is_causal=True)
@@ -602,9 +502,6 @@ def is_causal_top_left():
 
 
 def wrong_beyond_training_length():
-    import torch
-    from torch.nn import functional as F
-
     torch.manual_seed(0)
     tokens, table = torch.randn(4, 16, 8), torch.zeros(32, 8, requires_grad=True)
     X = tokens + table[:16]  # texts of 16 tokens
@@ -618,8 +515,6 @@ def wrong_beyond_training_length():
 
 
 def wrong_beyond_window():
-    import torch
-
     torch.manual_seed(0)
     T, window = 7, 4
     Q, K, V = (torch.randn(T, 8) for _ in range(3))
@@ -664,9 +559,6 @@ def slower_with_every_token():
 
 
 def other_numbers_gpu_bf16():
-    import torch
-    from torch.nn import functional as F
-
     torch.manual_seed(0)
     Q, K, V = (torch.randn(3, 4, 16, 32, dtype=torch.float64) for _ in range(3))
     exact = F.scaled_dot_product_attention(Q, K, V)
@@ -685,8 +577,6 @@ def other_numbers_gpu_bf16():
 
 
 def weights_do_not_sum_to_1():
-    import torch
-
     torch.manual_seed(0)
     layer = torch.nn.MultiheadAttention(8, 1, dropout=0.2, batch_first=True)
     X = torch.randn(1, 6, 8)
@@ -699,8 +589,6 @@ def weights_do_not_sum_to_1():
 
 
 def softmax_wrong_axis():
-    import torch
-
     torch.manual_seed(0)
     scores = torch.randn(5, 5)
     assert not torch.allclose(torch.softmax(scores, -2).sum(-1), torch.ones(5), atol=0.1)
@@ -713,9 +601,6 @@ def softmax_wrong_axis():
 
 
 def softmax_over_batch():
-    import torch
-    from torch.nn import functional as F
-
     torch.manual_seed(0)
     X = torch.randn(3, 4, 8)
 
@@ -730,8 +615,6 @@ def softmax_over_batch():
 
 
 def batch_first_forgotten():
-    import torch
-
     torch.manual_seed(0)
     X, other = torch.randn(3, 5, 8), (torch.arange(3) == 1)[:, None, None]
     for batch_first, shape in ((False, (5, 3, 3)), (True, (3, 5, 5))):
@@ -744,9 +627,6 @@ def batch_first_forgotten():
 
 
 def same_output_everywhere():
-    import torch
-    from torch.nn import functional as F
-
     torch.manual_seed(0)
     X, W_Q = torch.randn(1, 6, 8), torch.randn(8, 8)
     Y = F.scaled_dot_product_attention(X @ (0 * W_Q), X, X)
@@ -755,8 +635,6 @@ def same_output_everywhere():
 
 
 def order_makes_no_difference():
-    import torch
-
     torch.manual_seed(0)
     layer, order = torch.nn.MultiheadAttention(8, 2, batch_first=True), [3, 0, 4, 1, 2]
     X, places = torch.randn(1, 5, 8), torch.randn(5, 8)
@@ -770,9 +648,6 @@ def order_makes_no_difference():
 
 
 def weights_all_uniform():
-    import torch
-    from torch.nn import functional as F
-
     torch.manual_seed(0)
     Q, V = torch.randn(1, 5, 8), torch.eye(5)[None]  # so the result is the weights
     for too_small in ({"query": Q, "key": Q, "scale": 0.0}, {"query": 0.02 * Q, "key": 0.02 * Q}):
@@ -782,8 +657,6 @@ def weights_all_uniform():
 
 
 def one_hot_from_the_start():
-    import torch
-
     torch.manual_seed(0)
     d_k = 512
     Q, K = torch.randn(100, 1, d_k), torch.randn(100, 8, d_k)
@@ -797,9 +670,6 @@ def one_hot_from_the_start():
 
 
 def divided_by_the_wrong_root():
-    import torch
-    from torch.nn import functional as F
-
     torch.manual_seed(0)
     H, d_k = 8, 32
     Q, K, V = (torch.randn(1, H, 10, d_k) for _ in range(3))
@@ -812,8 +682,6 @@ def divided_by_the_wrong_root():
 
 
 def all_weight_on_first_token():
-    import torch
-
     T = 64
     scores = torch.zeros(T, T).masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
     column = torch.softmax(scores, -1).mean(0)
@@ -822,8 +690,6 @@ def all_weight_on_first_token():
 
 
 def need_weights_slower():
-    import torch
-
     layer, X = torch.nn.MultiheadAttention(24, 3, batch_first=True), torch.ones(1, 50, 24)
     assert 3 * 50 * 50 in _kept(layer, X, X, X), "the weights of three heads"
     assert 3 * 50 * 50 not in _kept(layer, X, X, X, need_weights=False)
@@ -833,8 +699,6 @@ def need_weights_slower():
 
 
 def weights_averaged_over_heads():
-    import torch
-
     torch.manual_seed(0)
     layer, X = torch.nn.MultiheadAttention(16, 8, batch_first=True), torch.randn(2, 5, 16)
     mean = layer(X, X, X)[1]
@@ -845,8 +709,6 @@ def weights_averaged_over_heads():
 
 
 def attention_weights_none():
-    import torch
-
     layer, X = torch.nn.TransformerEncoderLayer(8, 2, batch_first=True), torch.ones(1, 3, 8)
     seen = []
     layer.self_attn.register_forward_hook(lambda module, given, results: seen.append(results[1]))
@@ -859,8 +721,6 @@ def attention_weights_none():
 
 
 def loaded_weights_transposed():
-    import torch
-
     torch.manual_seed(0)
     W, X = torch.randn(8, 8), torch.randn(3, 8)  # made for X @ W
     layer = torch.nn.Linear(8, 8, bias=False)
@@ -871,8 +731,6 @@ def loaded_weights_transposed():
 
 
 def qkv_packed_in_other_order():
-    import torch
-
     torch.manual_seed(0)
     T, H, d_k, d_model = 5, 2, 4, 7
     X, packed = torch.randn(T, d_model), torch.randn(3 * H * d_k, d_model)
@@ -887,8 +745,6 @@ def qkv_packed_in_other_order():
 
 
 def rope_interleaved_or_half():
-    import torch
-
     torch.manual_seed(0)
     Q, K = torch.randn(6, 8), torch.randn(6, 8)
     angle = torch.arange(6.0)[:, None] * 10000.0 ** (-torch.arange(4) / 4)
@@ -907,8 +763,6 @@ def rope_interleaved_or_half():
 
 
 def heads_scrambled_by_reshape():
-    import torch
-
     B, H, T, d_k = 1, 2, 3, 2
     heads = torch.arange(B * H * T * d_k).view(B, H, T, d_k)  # head 0 holds 0 to 5
     assert heads.reshape(B, T, H * d_k)[0, 0].tolist() == [0, 1, 2, 3], "two tokens of one head"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tutorial_lib as tl
+from tests.lazy import torch
 from tests.practice.rooms import ALL, MISTAKES, SYMPTOMS, account, asked, printed, wrong
 from tests.sampling import every
 from tutorial_lib import checks
@@ -310,8 +311,6 @@ def test_a_check_returns_nothing_and_writes_nothing_to_stderr(capsys):
 
 def tensor(kind):
     """Weights as a tensor of a kind, made of those that are right."""
-    import torch
-
     kinds = {
         "bfloat16": lambda A: A.bfloat16(),
         "float8": lambda A: A.to(torch.float8_e4m3fn),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tutorial_lib as tl
+from tests.lazy import torch
 from tests.practice.rooms import MISTAKES, account, asked
 from tests.practice.variants import NARROW, VARIANTS
 from tutorial_lib.practice.account import WIDTH
@@ -26,8 +27,6 @@ def in_every_part(change, value):
     if isinstance(value, tl.Gradients):
         return tl.Gradients(*in_every_part(change, tuple(vars(value).values())))
     if hasattr(value, "detach"):  # a tensor
-        import torch
-
         return torch.tensor(change(value.detach().numpy()))
     return change(value) if isinstance(value, np.ndarray) else value
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tests.chapters.named import printed_under
+from tests.lazy import torch
 from tutorial_lib import causal_mask
 
 
@@ -27,7 +28,6 @@ def a_query_sees_the_keys_up_to_its_own():
 
 def mask_beside_is_causal_gives_the_first_table():
     """SDPA of this version takes both and gives what the mask gives with top-left alignment."""
-    import torch
     from torch.nn.functional import scaled_dot_product_attention
 
     keys, values = torch.zeros(1, 1, 5, 5), torch.eye(5)[None, None]

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from tests.lazy import torch
 from tutorial_lib import Params, concat_heads, init_params, multi_head_attention, trace
 
 HEADS, WIDTH, D_MODEL = 3, 4, 12
@@ -12,10 +13,7 @@ ALIKE = 0.04  # two spreads of a few hundred thousand samples are equal up to th
 
 def first_number_of_linear():
     """Run nn.Linear with the rows (1, 2) and (3, 4) on x = (2, 1)."""
-    import torch
-    from torch import nn
-
-    linear = nn.Linear(2, 2, bias=False)
+    linear = torch.nn.Linear(2, 2, bias=False)
     with torch.no_grad():
         linear.weight.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         return linear(torch.tensor([2.0, 1.0]))[0].item()
@@ -56,8 +54,6 @@ def shape_of_out_proj():
 
 def how_another_order_shows():
     """Load blocks in the order head by head into our module, run it, and train it for one step."""
-    import torch
-
     from tutorial_lib.pytorch import MultiHeadAttention, attention_trace
 
     torch.manual_seed(0)
@@ -87,8 +83,6 @@ def _refuses(linear, weight):
 
 def _loss_after_a_step(module, X, target):
     """Train the module for one step toward a target, and return its loss after that."""
-    import torch
-
     steps = torch.optim.SGD(module.parameters(), lr=0.1)
     (module(X) - target).square().mean().backward()
     steps.step()
@@ -97,14 +91,11 @@ def _loss_after_a_step(module, X, target):
 
 def what_packing_does_to_scores():
     """Sample packed and separate matrices by Xavier's rule; compare entries, queries, scores."""
-    import torch
-    from torch import nn
-
     torch.manual_seed(0)
     d = 512
     X = torch.randn(d, d)
-    packed = nn.init.xavier_uniform_(torch.empty(3 * d, d))
-    apart = [nn.init.xavier_uniform_(torch.empty(d, d)) for _ in "QK"]
+    packed = torch.nn.init.xavier_uniform_(torch.empty(3 * d, d))
+    apart = [torch.nn.init.xavier_uniform_(torch.empty(d, d)) for _ in "QK"]
     entry, *_ = together = _spreads(X, *packed.split(d)[:2])
     _, query, product, score = together / _spreads(X, *apart)
     root = 0.5**0.5
@@ -130,8 +121,6 @@ def _near(a, b):
 
 def line_that_concatenates(lines):
     """Run each line, and compare with chapter 05's `concat_heads`."""
-    import torch
-
     B, H, T, d_v = 2, 3, 5, 7
     heads = torch.from_numpy(np.random.default_rng(0).standard_normal((B, H, T, d_v)))
     names = {"heads": heads, "B": B, "H": H, "T": T, "d_v": d_v}

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from tests.lazy import F, torch
 from tutorial_lib import causal_mask, init_params, multi_head_attention
 
 T, D_MODEL = 6, 12
@@ -33,8 +34,6 @@ def _anew(token):
 
 def _seen_through_torch_layer(mask):
     """Give a mask to `nn.MultiheadAttention` on its path through SDPA, and change key after key."""
-    import torch
-
     from tutorial_lib.pytorch import bridge
 
     params = init_params(np.random.default_rng(SEED), d_model=D_MODEL, n_heads=3)
@@ -74,9 +73,6 @@ def softmax_of_a_row_with_a_billion_less():
 
 def keys_of_the_second_query():
     """Let SDPA mix the rows of the identity, and count the keys of query 1."""
-    import torch
-    import torch.nn.functional as F
-
     Q, K, V = torch.ones(1, 1, 2, 5), torch.ones(1, 1, 5, 5), torch.eye(5)[None, None]
     weights = F.scaled_dot_product_attention(Q, K, V, is_causal=True)[0, 0]
     return int((weights[1] > 0).sum())
@@ -96,8 +92,6 @@ def why_the_loss_falls_so_fast():
 
 def what_replacing_nan_leaves():
     """Add −∞ to all of row 0, replace NaN by 0, and look at the weights and the gradients."""
-    import torch
-
     scores = torch.from_numpy(_sequence()[:, :T]).requires_grad_()
     mask = torch.from_numpy(causal_mask(T))
     mask[0] = False
@@ -153,11 +147,8 @@ def computed_squares_that_hide_something():
 
 def what_torch_layer_returns():
     """Run `nn.MultiheadAttention` with dropout on one sequence, in training and in evaluation."""
-    import torch
-    from torch import nn
-
     torch.manual_seed(0)
-    layer, X = nn.MultiheadAttention(D_MODEL, 3, dropout=0.5), torch.randn(T, D_MODEL)
+    layer, X = torch.nn.MultiheadAttention(D_MODEL, 3, dropout=0.5), torch.randn(T, D_MODEL)
 
     def weights(training, average):
         torch.manual_seed(1)  # the same numbers are dropped

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.lazy import F, torch
 from tutorial_lib import (
     attention_scores,
     attention_weights,
@@ -25,8 +26,6 @@ def flop_per_byte_of_a_long_sequence():
 
 def where_a_sum_in_bfloat16_ends():
     """Add 1 to a number of bfloat16 a thousand times."""
-    import torch
-
     assert torch.finfo(torch.bfloat16).eps == 2.0 ** (1 - 8)  # 8 significant binary digits
     total = torch.tensor(0, dtype=torch.bfloat16)
     for _ in range(1000):
@@ -44,7 +43,6 @@ def what_is_memory_bound():
 
 def half_precision_for_large_scores():
     """Store scores of 70,000 and less in both half precisions, and take the softmax."""
-    import torch
 
     def works(dtype):
         return bool(scores.to(dtype).softmax(dim=-1).isfinite().all())
@@ -82,9 +80,6 @@ def why_a_block_may_be_forgotten():
 
 def how_the_weights_are_read():
     """Try SDPA in each way, and compare with `attention_trace` of the same module."""
-    import torch
-    import torch.nn.functional as F
-
     from tutorial_lib.pytorch import MultiHeadAttention, attention_trace
 
     torch.manual_seed(0)

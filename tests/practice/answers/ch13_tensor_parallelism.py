@@ -3,6 +3,7 @@
 import numpy as np
 
 from tests import oracle
+from tests.lazy import torch
 from tutorial_lib import (
     Params,
     init_params,
@@ -170,10 +171,7 @@ def what_dx_is():
 
 def what_computes_the_first_entry():
     """Find the entries of an `nn.Linear` that its first output depends on."""
-    import torch
-    from torch import nn
-
-    linear = nn.Linear(5, 3)
+    linear = torch.nn.Linear(5, 3)
     (gradient,) = torch.autograd.grad(linear(torch.ones(5))[0], linear.weight)
     used = gradient != 0
     row, column = torch.from_numpy(np.indices(used.shape) == 0)

@@ -341,7 +341,7 @@ def test_tensors_of_every_kind_are_answered_in_a_sentence(kind, words, capsys):
     assert words in account("softmax", tensor(kind), capsys)
 
 
-def test_the_lowest_number_has_a_name_and_infinity_in_its_place_a_reason(capsys):
+def test_the_lowest_number_has_a_name_and_infinity_in_its_place_is_told(capsys):
     def of_public_kernels(*given):
         heads, logsumexp = tl.onepass.attend_rows(*given)
         return heads, np.where(logsumexp < -1e300, -np.inf, logsumexp)
@@ -351,8 +351,8 @@ def test_the_lowest_number_has_a_name_and_infinity_in_its_place_a_reason(capsys)
 
     said = account("attend_rows", of_public_kernels, capsys)
     assert "row [0, 0] is -inf and should be the lowest number of float64.\n" in said
+    assert "it holds infinity; see chapter 03" in said
     assert "e+29, " in account("softmax", huge, capsys)
-    assert "it holds -inf where the lowest number of its precision is asked" in said
 
 
 def test_a_row_that_a_sink_takes_too_much_of_leads_to_the_chapter_of_sinks(capsys):

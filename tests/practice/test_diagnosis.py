@@ -92,11 +92,6 @@ def twice(A):
     return 2.0 * A
 
 
-def halved(A):
-    """Halves of whole numbers."""
-    return 10 * A / 4
-
-
 def bent(A):
     """A function of which a slip has no other name."""
     return np.tanh(A) + A**2 / 4
@@ -197,7 +192,6 @@ WRONG = {  # the right function, a wrong one, the cases, what is said
         "divided by √H",
     ),
     "scaled by keys": (attend, scaled(lambda Q, K, V: K.shape[-2] ** -0.5), heads, "divided by √S"),
-    "a scale of 0": (attend, scaled(lambda *_: 0.0), masked, "the weights are equal in each row"),
     "positions of the first sentence": (
         rotate,
         lambda X, positions, frequencies: rotate(X, positions[0], frequencies),
@@ -257,7 +251,6 @@ WRONG = {  # the right function, a wrong one, the cases, what is said
         "is 1/H times",
     ),
     "a sign": (twice, lambda A: -twice(A), matrices, "every sign is reversed"),
-    "a constant": (twice, lambda A: twice(A) + 0.25, matrices, "larger than the right one by 0.25"),
     "True for False": (mask_of, lambda T, S: ~mask_of(T, S), counted, "exchanged"),
     "without its diagonal": (
         mask_of,
@@ -268,7 +261,6 @@ WRONG = {  # the right function, a wrong one, the cases, what is said
     "one ahead": (mask_of, lambda T, S: mask_of(T, S, k=1), counted, "above the diagonal is True"),
     "too often": (mask_of, lambda T, S: mask_of(T, S, k=2), counted, "True at too many positions"),
     "too seldom": (mask_of, lambda T, S: mask_of(T, S, k=-2), counted, "False at too many"),
-    "rounded": (halved, lambda A: np.floor(halved(A)), matrices, "rounded down"),
     "over the queries": (
         tl.softmax,
         lambda scores: tl.softmax(scores, -2),
@@ -276,18 +268,6 @@ WRONG = {  # the right function, a wrong one, the cases, what is said
         "along axis -2",
     ),
     "not divided": (tl.softmax, positive, scored, "divided by their sums they are right"),
-    "the first head": (
-        twice,
-        lambda A: twice(A)[:, :1].repeat(A.shape[1], 1),
-        matrices,
-        "every row",
-    ),
-    "the first token's row": (
-        layer,
-        lambda X, params: layer(X, params)[:, :1] + 0 * X,
-        layers,
-        "(axis -2) holds what only the first should hold",
-    ),
     "NaN": (attend, with_nan, masked, "in which the mask hides every key"),
     "a factor a row": (twice, lambda A: twice(A) * A[..., :1], matrices, "for a factor of its own"),
     "only the last row": (

@@ -1,8 +1,4 @@
-"""The right layer that the mistakes of `cached` are edits of, and one that is no edit of it."""
-
-from types import SimpleNamespace
-
-import numpy as np
+"""The right layer that the mistakes of `cached` are edits of."""
 
 from tutorial_lib.attention import attention_scores, attention_weights
 from tutorial_lib.heads import concat_heads
@@ -12,7 +8,6 @@ from tutorial_lib.variants.cache import KVCache
 from tutorial_lib.variants.patterns import window_mask
 
 D_MODEL = 12  # as the check feeds, unless it is told another
-WINDOW = 3
 
 
 def _params():
@@ -22,6 +17,11 @@ def _params():
 
 def _filled(cache):
     return cache.K, cache.V
+
+
+def windowed(cache, T, width):
+    """The mask of a layer with a window, which mistakes change behind a cache."""
+    return cache.mask(T) & window_mask(T, cache.length + T, width)
 
 
 def cached_layer(
@@ -57,28 +57,3 @@ def cached_layer(
         return empty(params, capacity, batch=batch, pad=pad)
 
     return step, new
-
-
-def ring():
-    """Hide the rows that a ring has lost; a chunk as long as the ring is written from row 0 on."""
-
-    def empty(params, capacity, *, batch, pad):
-        cache = KVCache.empty(params, capacity, batch=batch, pad=pad)
-        return SimpleNamespace(cache=cache, held=WINDOW * [-1])
-
-    def append(old, K, V):
-        cache = old.cache.append(K, V)
-        tokens, held = range(old.cache.length, cache.length), [*old.held]
-        for t in tokens:
-            held[t % WINDOW] = t
-        held = [*tokens][-WINDOW:] if len(tokens) >= WINDOW else held
-        return SimpleNamespace(cache=cache, held=held)
-
-    def mask(old, T):
-        keys = np.arange(old.cache.length + T)
-        seen = old.cache.mask(T) & window_mask(T, len(keys), WINDOW)
-        return seen & (np.isin(keys, old.held) | (keys >= old.cache.length))
-
-    parts = {"mask": mask, "append": append, "empty": empty}
-    parts["positions"] = lambda old, T: old.cache.positions(T)
-    return cached_layer(**parts, cached=lambda new: _filled(new.cache))

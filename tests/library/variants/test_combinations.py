@@ -6,7 +6,6 @@ mistake is planted in each combination that can make it, and must be found there
 """
 
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,8 +16,6 @@ from tests.library.variants.compositions import (
     D_MODEL,
     LAYERS,
     PADS,
-    Grouped,
-    H,
     RotatedLatent,
     loop_rows,
     rows_in_chunks,
@@ -26,10 +23,8 @@ from tests.library.variants.compositions import (
 from tutorial_lib import attention_scores, attention_weights, causal_mask, checks
 from tutorial_lib.practice.ch14_kv_cache.checks import MISTAKES as KNOWN
 from tutorial_lib.practice.mistake import named
-from tutorial_lib.variants.grouped import grouped_attention
 from tutorial_lib.variants.latent import absorbed_attention
-from tutorial_lib.variants.patterns import attention_with_sink, gate_heads, window_mask
-from tutorial_lib.variants.positions import rotate
+from tutorial_lib.variants.patterns import window_mask
 
 
 @pytest.mark.parametrize("chunk_length", CHUNKS)
@@ -54,30 +49,16 @@ def feedback(layer, capsys):
 # --- what people do instead, each in a method of the layer ---
 
 
-def diagonal(first_key):
-    """A mask whose diagonal begins at a key that follows from the length, and padding hidden."""
-
-    def mask(self, cache, T):
-        S = cache.length + T
-        n_hidden = 0 if cache.pad is None else cache.pad[:, None, None, None]
-        return np.tri(T, S, first_key(cache.length), dtype=bool) & (np.arange(S) >= n_hidden)
-
-    return mask
+def mask_without_offset(self, cache, T):
+    """Query i of a chunk sees the first i + 1 keys of all, but for its padding."""
+    S = cache.length + T
+    n_hidden = 0 if cache.pad is None else cache.pad[:, None, None, None]
+    return np.tri(T, S, dtype=bool) & (np.arange(S) >= n_hidden)
 
 
-def window_behind_a_cache(new_width):
-    """A window whose width changes behind a cache."""
-
-    def mask(self, cache, T):
-        window = new_width(self.window) if cache.length else self.window
-        return cache.mask(T) & window_mask(T, cache.length + T, window)
-
-    return mask
-
-
-PREFILL_MASK = diagonal(lambda length: CAPACITY if length else 0)
-NO_WINDOW = window_behind_a_cache(lambda width: CAPACITY)
-WIDER_WINDOW = window_behind_a_cache(lambda width: width + 1)
+def no_window_behind_cache(self, cache, T):
+    window = CAPACITY if cache.length else self.window
+    return cache.mask(T) & window_mask(T, cache.length + T, window)
 
 
 def window_of_positions(self, cache, T):
@@ -105,17 +86,6 @@ def prompt_positions(self, cache, T):
     return padded_positions(self, cache, T)
 
 
-def rotate_one_side(rotates_queries):
-    """Rotate only the queries, or only the keys."""
-
-    def project(self, X, positions):
-        base_project = type(self).__mro__[1].project
-        rotated, unrotated = (base_project(self, X, at) for at in (positions, 0 * positions))
-        return (rotated[0], unrotated[1]) if rotates_queries else (unrotated[0], rotated[1])
-
-    return project
-
-
 def rotated_again(self, X, cache):
     """At each step all cached keys are rotated with the new ones, and cached so."""
     if cache.length:
@@ -123,23 +93,6 @@ def rotated_again(self, X, cache):
         positions = empty_cache.positions(cache.length)[..., None, :]
         cache.buffers[0][..., : cache.length, :] = self.with_rope(cache.K, positions)
     return type(self).__mro__[1].step(self, X, cache)
-
-
-def other_layout(self, A, positions):
-    return rotate(A, positions, self.frequencies, half=not self.half)
-
-
-def whole_buffer(self, Q, cache, mask):
-    """Tokens attend to the empty rows of the buffer too."""
-    mask = np.broadcast_to(mask, (*mask.shape[:-1], cache.length))
-    unused = np.ones((*mask.shape[:-1], cache.capacity - cache.length), dtype=bool)
-    buffers = SimpleNamespace(K=cache.buffers[0], V=cache.buffers[1])
-    return type(self).__mro__[1].attend(self, Q, buffers, np.concatenate([mask, unused], axis=-1))
-
-
-def groups_tiled(self, Q, cache, mask):
-    K, V = (np.concatenate([A] * 2, axis=-3) for A in (cache.K, cache.V))
-    return grouped_attention(Q, K, V, mask=mask)
 
 
 def slopes_of_the_chunk(self, Q, cache, mask):
@@ -155,15 +108,6 @@ def top_k_before_the_mask(self, scores, mask):
     return (key_ranks < self.k) & mask
 
 
-def sink_of_single_tokens(self, scores, mask):
-    sink = np.where(scores.shape[-2] == 1, self.sink, -np.inf)
-    return attention_with_sink(scores, sink, mask=mask)
-
-
-def gates_of_the_first_token(self, heads, X):
-    return gate_heads(heads, X[..., :1, :] + 0 * X, self.W_G)
-
-
 def absorbed(self, Q, cache, mask):
     """W_UK is moved to the other side of the rotation."""
     return absorbed_attention(Q, cache.K[..., 0, :, :], self.params, mask=mask)
@@ -171,48 +115,38 @@ def absorbed(self, Q, cache, mask):
 
 def layer_traits(layer):
     """What a layer has in which a mistake can be made."""
-    is_grouped, has_top_k = isinstance(layer, Grouped), getattr(layer, "k", None) is not None
+    has_top_k = getattr(layer, "k", None) is not None
     has_window = getattr(layer, "window", CAPACITY) < CAPACITY
     is_rotated = layer.frequencies is not None and len(layer.frequencies) > 0
-    trait_conditions = {
+    traits = {
         "all keys": not has_window and not has_top_k,
-        "all grouped keys": is_grouped and not has_window and not has_top_k,
         "window": has_window and not has_top_k,
         "top-k": has_top_k,
-        "RoPE heads": is_grouped and is_rotated,
+        "slopes": getattr(layer, "slopes", None) is not None,
         "RoPE cache": is_rotated and not isinstance(layer, RotatedLatent),
         "RoPE latent": isinstance(layer, RotatedLatent),
-        "groups": is_grouped and 1 < layer.params.n_kv_heads < H,
     }
-    options = {name for name in ("slopes", "sink", "W_G") if getattr(layer, name, None) is not None}
-    return options | {name for name, is_present in trait_conditions.items() if is_present}
+    return {name for name, is_present in traits.items() if is_present}
 
 
 NAMED_ROW = "row"  # no one shift explains these, so the check of chapter 14 names the row
 # (method, what replaces it, the layers that can do so, what the check of chapter 14 calls it);
 # that check takes what is wrong in every chunk alike for a layer
 MISTAKES = {
-    "mask without offset": ("mask", diagonal(lambda length: 0), "all keys", "no_offset"),
-    "no mask": ("mask", diagonal(lambda length: CAPACITY), "all keys", "no_mask"),
-    "no mask behind a cache": ("mask", PREFILL_MASK, "all keys", "no_mask_behind_a_cache"),
-    "mask one ahead": ("mask", diagonal(lambda length: length + 1), "all keys", "one_ahead"),
-    "mask one behind": ("mask", diagonal(lambda length: length - 1), "all keys", "itself_hidden"),
+    "mask without offset": ("mask", mask_without_offset, "all keys", "no_offset"),
     "padding seen": ("mask", padding_seen, "all keys", "padding_seen"),
-    "reserved buffer seen": ("attend", whole_buffer, "all grouped keys", "buffer_seen"),
     "positions that restart": ("positions", positions_from_0, "RoPE cache", "positions_restart"),
     "padding counts": ("positions", prompt_positions, "RoPE cache", "positions_count_padding"),
-    "only queries rotated": ("project", rotate_one_side(True), "RoPE cache", None),
-    "only keys rotated": ("project", rotate_one_side(False), "RoPE cache", None),
     "keys rotated again at each step": ("step", rotated_again, "RoPE cache", NAMED_ROW),
-    "the other layout": ("with_rope", other_layout, "RoPE heads", None),
-    "groups tiled": ("attend", groups_tiled, "groups", None),
     "slopes of the chunk": ("attend", slopes_of_the_chunk, "slopes", NAMED_ROW),
-    "window forgotten behind a cache": ("mask", NO_WINDOW, "window", "window_changes"),
-    "window wider by one behind a cache": ("mask", WIDER_WINDOW, "window", "window_changes"),
+    "window forgotten behind a cache": (
+        "mask",
+        no_window_behind_cache,
+        "window",
+        "window_changes",
+    ),
     "window that counts padding": ("mask", window_of_positions, "window", "window_counts_padding"),
     "top-k keys before the mask": ("top_k", top_k_before_the_mask, "top-k", None),
-    "a sink only for single tokens": ("weigh", sink_of_single_tokens, "sink", None),
-    "gates of the chunk's first token": ("finish", gates_of_the_first_token, "W_G", None),
     "absorbed after the rotation": ("attend", absorbed, "RoPE latent", None),
 }
 PLANTED = [

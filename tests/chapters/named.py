@@ -11,9 +11,6 @@
 | `coursework.grader.judge:MOST_S` | a constant of a module |
 | `= 2 * causal_mask(4).sum()` | an expression; its names are in NAMESPACE |
 | `= fraction_of_verbs()` | a function of the page's module in `values/`, or of `training_records` |
-
-Names of heads in the labels and captions of code stand in HEADS of the page's module: a piece of
-the label, and a function that returns its names in their order.
 """
 
 import ast
@@ -113,41 +110,21 @@ def heads_in(value):
     return [tuple(row) for row in rows] if names else []
 
 
-def label_faults(cells, heads):
-    """Yield a sentence for each label in code that names a head and is not in HEADS, or not so.
+def label_faults(cells):
+    """Yield a sentence for each head that a label of code names and the text, which proves it, not.
 
-    Parameters
-    ----------
-    cells : all cells of a page; where none names a head, 0.9 in a label is a number
-    heads : its HEADS, a function for each piece of a label
+    Where no text names a head, 0.9 in a label is a number.
     """
-    if not any(LISTED.search(cell.source) for cell in cells):
-        return
-    cells = [cell for cell in cells if cell.cell_type == "code"]
-    shown = [(cell.id, label) for cell in cells for label in labels(cell.source)]
-    whole = {label for _, label in shown}
-    for piece, function in heads.items():
-        meant, given = sorted(x for x in whole if _means(piece, x, whole)), function()
-        given = [given] if isinstance(given, str) else list(given)
-        if not any(piece in cell.source for cell in cells):
-            yield f"no code has {piece!r}, which HEADS names: remove it, or copy it from the code"
-        elif len(meant) > 1:
-            yield f"{piece!r} of HEADS stands in {meant}: write a longer piece of each"
-        elif BARE.findall(piece) != given:
-            yield f"the code says {piece!r}, and HEADS gives {', '.join(given)}: correct either"
-    for cell, label in shown:
-        pieces = [re.escape(piece) for piece in heads if _means(piece, label, whole)]
-        rest = re.sub("|".join(pieces), " ", label) if pieces else label
-        for name in BARE.findall(rest):
-            yield (
-                f"cell {cell}: nothing says why {label!r} names head {name}: add a piece of it "
-                f"that has the name to HEADS of the page's module in {VALUES}/, with its function"
-            )
-
-
-def _means(piece, label, whole):
-    """Whether a piece is of a label; one that is itself a whole label is of that one alone."""
-    return piece == label if piece in whole else piece in label
+    text = " ".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    found = LISTED.findall(re.sub(r"<!--.*?-->", " ", text, flags=re.DOTALL))
+    known = {head for phrase in found for head in re.findall(HEAD, phrase)}
+    for cell in cells if known else ():
+        for label in labels(cell.source) if cell.cell_type == "code" else ():
+            for name in sorted(set(BARE.findall(label)) - known):
+                yield (
+                    f"cell {cell.id}: {label!r} names head {name}, and no sentence does: correct "
+                    "it, or write a sentence that says by a comment where it comes from"
+                )
 
 
 def labels(source):
@@ -161,12 +138,6 @@ def labels(source):
         if isinstance(text, str) and re.search("[a-z]", text) and BARE.search(text):
             found.append(text)
     return found
-
-
-def heads_of(page):
-    """Return HEADS of a page's module of values; without one, none."""
-    name = f"{VALUES.replace('/', '.')}.{module_of(page)}"
-    return getattr(importlib.import_module(name), "HEADS", {}) if values_of(page) else {}
 
 
 @cache

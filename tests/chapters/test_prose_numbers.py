@@ -12,7 +12,6 @@ from tests.chapters.equalities import false_equalities
 from tests.chapters.named import (
     NAMESPACE,
     VALUES,
-    heads_of,
     label_faults,
     labels,
     module_of,
@@ -81,7 +80,7 @@ def bank_passages(page):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_heads_in_the_labels_of_a_chapter_are_proved(name):
-    found = list(label_faults(written(name).cells, heads_of(name)))
+    found = list(label_faults(written(name).cells))
     assert not found, listed(found, name)
 
 
@@ -166,20 +165,7 @@ show("wrong without 1.2", wrong)
 caption = f"{name}: where heads 1.0 and 1.3 look"
 print("took 1.24 s")
 """
-HEADS = {
-    "head 0.0": lambda: "0.0",
-    "without 1.2": HEAD_VALUES["finds_the_subject"],
-    "heads 1.0 and 1.3": HEAD_VALUES["copy"],
-}
-TWICE = '\nshow("head 0.0 {}", a)\nshow("head 0.0 last", b)'
-LABEL_FAULTS = {  # code, more of HEADS, and what is said
-    "of head 0.1": (CODE.replace("head 0.0", "head 0.1"), {}, ["no code has", "names head 0.1"]),
-    "a second head": (CODE.replace("look", "look, not 1.2"), {}, ["names head 1.2: add a piece"]),
-    "another function": (CODE, {"without 1.2": HEADS["head 0.0"]}, ["HEADS gives 0.0: correct"]),
-    "a key": (CODE + 'rows = ["0.9"]', {}, []),
-    "a piece of two": (CODE + TWICE.format("first"), {}, ["write a longer"]),
-    "a longer piece": (CODE + TWICE.format("is it"), {"0.0 last": HEADS["head 0.0"]}, ["longer"]),
-}
+NAMES_ALL, HIDDEN = "Heads 1.0, 1.3 and 1.2 read head 0.0<!-- = all() -->.", ["0.0", "1.0", "1.3"]
 
 
 def test_labels_of_code_are_what_a_reader_sees_and_no_keys():
@@ -187,16 +173,13 @@ def test_labels_of_code_are_what_a_reader_sees_and_no_keys():
     assert sorted(labels(CODE)) == sorted(told)
 
 
-@pytest.mark.parametrize("case", LABEL_FAULTS)
-def test_a_head_in_a_label_is_one_that_heads_gives(case):
-    source, more, told = LABEL_FAULTS[case]
-    found = list(label_faults([code("c", source)], HEADS | more))
-    assert len(found) == len(told), found
-    assert all(part in fault and advises(fault) for part, fault in zip(told, found, strict=True))
-
-
-def test_on_a_page_that_names_no_head_a_label_has_numbers():
-    assert list(label_faults([code("c", 'print("an accuracy of 0.9 or more")')], {})) == []
+@pytest.mark.parametrize(
+    ("prose", "told"), [(NAMES_ALL, []), ("Head 1.2 it is.", HIDDEN), ("", [])]
+)
+def test_a_head_in_a_label_is_one_that_the_text_names(prose, told):
+    found = list(label_faults([code("c", CODE), text("t", prose)]))
+    assert [fault.partition(" names head ")[2][:3] for fault in found] == told
+    assert all(map(advises, found))
 
 
 PRINTED = """\
@@ -457,9 +440,7 @@ def comments(page):
         texts.append((Path(ROOMS[page].__file__).parent / "bank.json").read_text(encoding="utf-8"))
     else:
         texts = [(ROOT / f"book/{page}.md").read_text(encoding="utf-8")]
-    names = [(f.__name__, *f.__code__.co_names) for f in heads_of(page).values()]
-    used = [f"{name}()" for each in names for name in each]
-    return [*used, *(comment for text in texts for comment in COMMENT.findall(text))]
+    return [comment for text in texts for comment in COMMENT.findall(text)]
 
 
 def misnamed(functions, used):

@@ -76,6 +76,3 @@ def heads_of_the_second_layer():
     """The names of the heads of the second layer, in the model of two layers."""
     (found,) = (v for v in tiny_models("layers") if v["layers"] == 2)
     return [f"1.{head}" for head in range(found["heads"])]
-
-
-HEADS = {"heads 1.0 and 1.1": heads_of_the_second_layer}

@@ -128,11 +128,6 @@ def head_of_layer_0_that_attractor_needs():
     return names()[int(np.argmax(_first("attractor", "form")[:4]))]
 
 
-def head_that_attractor_misses_most():
-    """The head whose ablation makes most verbs wrong at attractor."""
-    return names()[int(np.argmax(_first("attractor", "fall")))]
-
-
 def heads_of_the_circuit():
     """The head that the surnames need most, and those that carry them."""
     return [head_that_surname_needs_most(), *heads_of_surname()]
@@ -290,16 +285,3 @@ def weight_and_form_of_the_second_head_at_outer_bracket_of_seed_3():
     """Of seed 3, the second largest weight at outer bracket, and what that head's form loses."""
     weight, form = (scored_seeds()[3][kind]["outer bracket"] for kind in ("weight", "form"))
     return [sorted(weight)[-2], form[np.argsort(weight)[-2]]]
-
-
-HEADS = {
-    "wrong without 1.2": head_that_attractor_misses_most,
-    "head 1.2, on any noun": head_of_attractor,
-    "attractor 1.2": head_of_attractor,
-    "surname 1.0": head_of_surname,
-    "surname 1.3": second_head_of_surname,
-    "with 0.0": head_that_surname_needs_most,
-    "mean ablation of head 0.0": head_that_surname_needs_most,
-    "The weights of head 1.2": head_of_agreement,
-    "head 1.2 at ": head_of_agreement,
-}

@@ -296,34 +296,3 @@ def chance_gives_the_best_pair_as_many():
 
 def _plateau():
     return record("induction")["plateau"]
-
-
-LABELS = {
-    head_that_writes_the_name: (
-        "head 0.0",
-        "lead from head 0.0",
-        "# head 0.0's rows",
-        "# head 0.0 stays",
-        "that head 0.0 has",
-        "written by 0.0",
-        "from 0.0",
-        "what 0.0 adds",
-        "0.0, keys",
-        "0.0, queries",
-        "0.0, values",
-        "0.0 swapped",
-    ),
-    strongest_later_head: (
-        "head 1.0",
-        "scores in head 1.0",
-        "scores of 1.0",
-        "to 1.0",
-        "weight 1.0",
-    ),
-    other_later_head: (
-        "head 1.3",
-        "to 1.3",
-        "weight 1.3",
-    ),
-}
-HEADS = {piece: function for function, pieces in LABELS.items() for piece in pieces}

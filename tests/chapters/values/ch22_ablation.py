@@ -458,25 +458,3 @@ def last_doubling_lowers_sixteen_heads_by():
     curves = np.array([run["excess_loss"] for run in _models()["16 heads"]["runs"]])
     half, _, end = np.median(curves, axis=0)[-3:]
     return 1000 * (half - end)
-
-
-def _first_backup():
-    return backups_at_surname()[:1]
-
-
-def _pair_at_outer_bracket():
-    """The pair that exceeds its sum at outer bracket most, by the whole word."""
-    return _most_beyond("outer bracket", part="nats")[1]
-
-
-def _pair_and_strongest_at_attractor():
-    return [*closed_to_ruin_attractor(), strongest_at_attractor()]
-
-
-HEADS = {
-    "with head 1.0": _first_backup,
-    "without head 1.0": _first_backup,
-    "1.0 and 1.3 add": backups_at_surname,
-    "0.2 and 0.3 deviate": _pair_at_outer_bracket,
-    "attractor: without 0.0 0.3 1.2": _pair_and_strongest_at_attractor,
-}

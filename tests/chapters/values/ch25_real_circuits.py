@@ -20,7 +20,7 @@ def _best(values, n):
     return ["{}.{}".format(*divmod(int(i), 9)) for i in order]
 
 
-def previous_heads():
+def _previous_heads():
     """The five heads with the highest previous-token scores, the highest first."""
     return _best(measured("induction", "scores", "previous", "mean"), 5)
 
@@ -28,18 +28,18 @@ def previous_heads():
 def feeder():
     """The one of them without which the second copy's loss is highest."""
     without = measured("induction", "without")
-    return max(previous_heads(), key=lambda name: without[name]["more"]["mean"])
+    return max(_previous_heads(), key=lambda name: without[name]["more"]["mean"])
 
 
 def rival():
     """The one with the next highest score."""
-    return next(name for name in previous_heads() if name != feeder())
+    return next(name for name in _previous_heads() if name != feeder())
 
 
 def later_one():
     """The one whose loss rises next most, in a layer behind all matchers."""
     without = measured("induction", "without")
-    left = [name for name in previous_heads() if name != feeder()]
+    left = [name for name in _previous_heads() if name != feeder()]
     found = max(left, key=lambda name: without[name]["more"]["mean"])
     assert int(found.split(".")[0]) > int(matcher().split(".")[0])
     return found
@@ -48,7 +48,7 @@ def later_one():
 def previous_head_below():
     """The other one that lies in a layer before the matcher."""
     layer = int(matcher().split(".")[0])
-    (found,) = {n for n in previous_heads() if int(n.split(".")[0]) < layer} - {feeder(), rival()}
+    (found,) = {n for n in _previous_heads() if int(n.split(".")[0]) < layer} - {feeder(), rival()}
     return found
 
 
@@ -139,7 +139,7 @@ def best_matcher():
 def smaller_one():
     """The previous-token head whose loss rises third most."""
     without = measured("induction", "without")
-    left = set(previous_heads()) - {feeder(), later_one()}
+    left = set(_previous_heads()) - {feeder(), later_one()}
     return max(left, key=lambda name: without[name]["more"]["mean"])
 
 
@@ -182,17 +182,3 @@ def finder_of_the_first():
     found = max(links, key=lambda name: links[name]["first mention"]["mean"])
     assert links[found]["first mention"]["mean"] > 1 / 2
     return found
-
-
-LABELS = {
-    matcher: (
-        "score of 17.4",
-        "composition with 17.4",
-    ),
-    rival: ("head 11.1",),
-    best_matcher: ("composition with 18.6",),
-    number_head: ("weights of head 26.0", "verb, 26.0 patched", "26.0, by its mean"),
-    feeder: ("copy without 16.0",),
-    suppressor: ("head 23.3 gives John",),
-}
-HEADS = {piece: function for function, pieces in LABELS.items() for piece in pieces}

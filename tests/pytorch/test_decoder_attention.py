@@ -3,7 +3,6 @@
 import ast
 import copy
 import doctest
-import io
 import itertools
 import re
 import sys
@@ -329,20 +328,6 @@ def test_an_export_serves_every_length(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_weights_are_stored_and_come_back(kind):
-    layer, other = layer_of(kind), layer_of(kind)
-    for parameter in other.parameters():
-        parameter.zero_()
-    file = io.BytesIO()
-    torch.save(layer.state_dict(), file)
-    file.seek(0)
-    other.load_state_dict(torch.load(file, weights_only=True))
-    copied = copy.deepcopy(layer)
-    assert torch.equal(other(X_T), layer(X_T))
-    assert torch.equal(copied(X_T), layer(X_T))
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_half_precision_and_autocast_stay_near(kind):
     layer, expected = layer_of(kind), kind.padded_rows(pad=False)
     low = copy.deepcopy(layer).bfloat16()
@@ -359,18 +344,6 @@ def test_half_precision_and_autocast_stay_near(kind):
 # --- mistakes, refusals ---
 
 
-def shifted_window(change):
-    return lambda old: lambda query, key, window=None: old(query, key, window and window + change)
-
-
-def tiled_groups(old):
-    def attend(self, Q, K, V, mask):
-        order = torch.arange(H).view(-1, K.shape[1]).T.flatten()  # head h attends to h % G
-        return old(self, Q[:, order], K, V, mask)[:, order.argsort()]
-
-    return attend
-
-
 def rows_match(kinds):
     """Whether the table finds nothing."""
     for kind in kinds:
@@ -378,12 +351,10 @@ def rows_match(kinds):
 
 
 MISTAKES = {
-    "window wider by one": (decoder_attention, "visible", shifted_window(1)),
-    "window narrower by one": (decoder_attention, "visible", shifted_window(-1)),
-    "later tokens are seen": (
+    "window wider by one": (
         decoder_attention,
         "visible",
-        lambda old: lambda query, key, window=None: old(query + 1, key, window),
+        lambda old: lambda query, key, window=None: old(query, key, window and window + 1),
     ),
     "padding is seen": (
         decoder_attention,
@@ -395,8 +366,6 @@ MISTAKES = {
         "apply_rotation",
         lambda old: lambda A, tables, half: old(A, tables, not half),
     ),
-    "groups tiled": (DecoderAttention, "_attend_fused", tiled_groups),
-    "groups tiled, with a sink": (DecoderAttention, "_attend_stepwise", tiled_groups),
     "positions that restart at each step": (
         DecoderAttention,
         "_project",
@@ -406,11 +375,6 @@ MISTAKES = {
         DecoderCache,
         "_rows",
         lambda old: lambda self, later: old(self, later) * 0 + later % self.capacity,
-    ),
-    "mask of another sequence": (
-        decoder_attention,
-        "visible",
-        lambda old: lambda query, key, window=None: old(query, key.flip(0), window),
     ),
 }
 

@@ -274,22 +274,6 @@ def test_no_graph_can_hold_it_whole(fresh_compiler):
         torch.export.export(Doubling(), tuple(small_qkv()))
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own, in jvp
-@pytest.mark.parametrize(
-    "transform",
-    [
-        lambda function, Q: torch.vmap(function)(Q[None]),
-        lambda function, Q: torch.func.grad(lambda Q: function(Q).sum())(Q),
-        lambda function, Q: torch.func.jvp(function, (Q,), (Q,)),
-    ],
-    ids=["vmap", "grad", "jvp"],
-)
-def test_pytorch_refuses_to_transform_it(transform):
-    Q, K, V = small_qkv()
-    with pytest.raises(RuntimeError, match="it must override the setup_context staticmethod"):
-        transform(lambda Q: flash_attention(Q, K, V), Q)
-
-
 @pytest.mark.parametrize("exponent", [1, 2])
 def test_gradients_of_gradients_are_refused(exponent):
     inputs = [A.requires_grad_() for A in small_qkv()]

@@ -4,10 +4,8 @@ That its numbers are right is the subject of test_parity.py, its errors are that
 """
 
 import copy
-import io
 import itertools
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -208,48 +206,6 @@ def test_compiles_without_a_graph_break(forward_path, compile_whole, call_name):
         Y.square().sum().backward()
         path_results.append((Y, X.grad, module.qkv_proj.weight.grad))
     assert_close(*path_results)
-
-
-def test_compiled_layer_takes_other_lengths_and_drops_weights_only_in_training(
-    forward_path, compile_whole
-):
-    module, compiled_path = make(dropout=0.5), compile_whole(forward_path)
-    for tokens in (5, 6, 9):
-        X = draw(B, tokens, D_MODEL)
-        Y = forward_path(module.eval(), X, is_causal=True)
-        assert_close(compiled_path(module, X, is_causal=True), Y)
-        assert not torch.allclose(compiled_path(module.train(), X, is_causal=True), Y)
-
-
-def test_shapes_can_be_asked_for_without_numbers(forward_path):
-    module = make().to("meta")
-    X = torch.empty(B, T, D_MODEL, dtype=torch.float64, device="meta")
-    Y = forward_path(module, X, mask=coins(H, T, T).to("meta"), is_causal=True)
-    assert (Y.shape, Y.device.type) == ((B, T, D_MODEL), "meta")
-
-
-def loaded_copy(module):
-    buffer, module_copy = io.BytesIO(), make(dropout=0.25).eval().requires_grad_(False)
-    torch.save(module.state_dict(), buffer)
-    buffer.seek(0)
-    for parameter in module_copy.parameters():
-        parameter.zero_()
-    module_copy.load_state_dict(torch.load(buffer, weights_only=True))
-    return module_copy
-
-
-@pytest.mark.parametrize(
-    "copy_module", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m)), loaded_copy]
-)
-def test_copy_is_the_same_layer_with_weights_of_its_own(forward_path, copy_module):
-    module, X = make(dropout=0.25).eval().requires_grad_(False), draw(B, T, D_MODEL)
-    module_copy = copy_module(module)
-    assert module_copy.dropout == 0.25
-    names = "qkv_proj.weight", "qkv_proj.bias", "out_proj.weight", "out_proj.bias"
-    assert tuple(module_copy.state_dict()) == names
-    assert torch.equal(forward_path(module_copy, X), forward_path(module, X))
-    module_copy.qkv_proj.weight.zero_()
-    assert not torch.allclose(forward_path(module_copy, X), forward_path(module, X))
 
 
 def test_printed_layer_names_its_sizes():

@@ -11,7 +11,6 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 
 import tutorial_lib as tl
 from tests import oracle
@@ -181,24 +180,6 @@ def torch_module(case, dtype, path):
     return results(Y, inputs, weights | {"W_O": numbers(module.out_proj.weight.grad).T})
 
 
-def torch_function(case, dtype):
-    """Values and gradients of torch's function on projections split head by head."""
-    inputs = {"X": leaf_tensor(case.X, dtype), "context": leaf_tensor(case.context, dtype)}
-    weights = {name: leaf_tensor(array, dtype) for name, array in vars(case.params).items()}
-    key_input = inputs["X"] if case.context is None else inputs["context"]
-    Q, K, V = (
-        torch.stack([x @ head for head in weights[name]], dim=-3)
-        for x, name in ((inputs["X"], "W_Q"), (key_input, "W_K"), (key_input, "W_V"))
-    )
-    batch = case.dY.shape[:-2]
-    Q, K, V = (projected.expand(*batch, *projected.shape[-3:]) for projected in (Q, K, V))
-    mask = None if case.allowed is None else torch.tensor(case.allowed)
-    heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
-    Y = torch.cat(heads.unbind(-3), dim=-1) @ weights["W_O"]
-    Y.backward(torch.tensor(case.dY, dtype=dtype))
-    return results(Y, inputs, {name: numbers(matrix.grad) for name, matrix in weights.items()})
-
-
 @cache
 def loops(shape, kind):
     case = make_case(shape, kind)
@@ -236,11 +217,9 @@ def test_layer_and_gradients_equal_all_references(shape, kind, precision, path, 
     record_property("grid", GRID)  # tests/conftest.py counts and prints
     case, dtype = make_case(shape, kind), getattr(torch, precision)
     actual = module_results(case, dtype, path)
+    references = {"loops": loops(shape, kind), "NumPy": by_hand(shape, kind)}
     if case.fits_torch:
-        peer_name, theirs = "nn.MultiheadAttention", torch_module(case, dtype, path)
-    else:
-        peer_name, theirs = "F.scaled_dot_product_attention", torch_function(case, dtype)
-    references = {"loops": loops(shape, kind), "NumPy": by_hand(shape, kind), peer_name: theirs}
+        references["nn.MultiheadAttention"] = torch_module(case, dtype, path)
     for name, expected in references.items():
         assert_equal(actual, expected, TOLERANCES[precision], name)
 

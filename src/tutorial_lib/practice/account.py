@@ -6,11 +6,12 @@ A function may return tensors of torch where the library's returns arrays.
 import math
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from tutorial_lib.practice.calls import Answers, a, fault, first_difference, same
+from tutorial_lib.practice.calls import Answers, Case, a, fault, first_difference, same
 from tutorial_lib.practice.diagnosis import coarse, diagnose, draws, of_shape
 from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.records import SITE
@@ -156,7 +157,7 @@ def print_text(said):
 
 
 def room(path):
-    """Return the mistakes of a room, and its `check(name, function, reference, cases)`.
+    """Return the mistakes of a room, its `check`, and the decorator `cases_of`.
 
     Parameters
     ----------
@@ -165,11 +166,26 @@ def room(path):
     Returns
     -------
     mistakes : dict, a tuple of Mistake for each function
-    check : function that prints an account
+    check : function of (name, function, reference, cases) that prints an account
+    cases_of : decorator for `check_name`, whose argument is the right function: the decorated one
+        yields a Case, or its parts, for each; what stands in its place takes the reader's function
     """
     mistakes = read_mistakes(Path(path).with_name("mistakes.txt"))
 
     def check(name, function, reference, cases):
         print_text(account(name, function, reference, cases, mistakes[name]))
 
-    return mistakes, check
+    return mistakes, check, partial(partial, _check_of_cases, check)
+
+
+def _check_of_cases(check, reference, yield_cases):
+    """Return a check of one function, with the name and the docstring of what yields its cases."""
+
+    def check_function(function):
+        rows = (row if isinstance(row, Case) else Case(*row) for row in yield_cases())
+        name = yield_cases.__name__.removeprefix("check_")
+        check(name, function, reference, tuple(rows))
+
+    for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(check_function, attribute, getattr(yield_cases, attribute))
+    return check_function

@@ -4,47 +4,40 @@ import numpy as np
 
 from tutorial_lib import attention, embedding
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_MODEL, S, T, normal
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 
-def check_embed(function):
+@cases_of(embedding.embed)
+def check_embed():
     """Check `embed(ids, E, P=None)`: ids (..., T) → X (..., T, d_model). Prints an account."""
     E, P = normal(0, 9, D_MODEL), normal(1, 11, D_MODEL)
     ids = np.array([[3, 1, 4, 1, 5], [8, 2, 6, 0, 7]])  # (B, T)
-    cases = (
-        Case("one sentence", {"ids": ids[0], "E": E, "P": P}),
-        Case("a batch", {"ids": ids, "E": E, "P": P}),
-        Case("no positions", {"ids": ids, "E": E}),
-    )
-    check("embed", function, embedding.embed, cases)
+    yield "one sentence", {"ids": ids[0], "E": E, "P": P}
+    yield "a batch", {"ids": ids, "E": E, "P": P}
+    yield "no positions", {"ids": ids, "E": E}
 
 
-def check_sinusoidal_positions(function):
+@cases_of(embedding.sinusoidal_positions)
+def check_sinusoidal_positions():
     """Check `sinusoidal_positions(T, d_model, *, base)` → P (T, d_model). Prints an account."""
-    cases = (
-        Case("7 positions of width 10", {"T": S, "d_model": 10}),
-        Case("width 16, another base", {"T": T, "d_model": 16}, {"base": 100.0}),
-    )
-    check("sinusoidal_positions", function, embedding.sinusoidal_positions, cases)
+    yield "7 positions of width 10", {"T": S, "d_model": 10}
+    yield "width 16, another base", {"T": T, "d_model": 16}, {"base": 100.0}
 
 
 def _embed_padded(ids, E, P, pad_id):
     return embedding.embed(ids, E, P) * (ids != pad_id)[..., None]
 
 
-def check_embed_padded(function):
+@cases_of(_embed_padded)
+def check_embed_padded():
     """Check `embed_padded(ids, E, P, pad_id)`, exercise of chapter 01. Prints an account."""
     E, P = normal(0, 9, D_MODEL), normal(1, 11, D_MODEL)
     ids = np.array([[3, 1, 4, 1, 5], [8, 2, 7, 0, 0]])  # (B, T)
     in_front = np.array([[3, 1, 4, 1, 5], [8, 8, 2, 0, 6]])
-    cases = (
-        Case("padding at the end", {"ids": ids, "E": E, "P": P, "pad_id": 0}),
-        Case("padding in front, pad_id 8", {"ids": in_front, "E": E, "P": P, "pad_id": 8}),
-    )
-    check("embed_padded", function, _embed_padded, cases)
+    yield "padding at the end", {"ids": ids, "E": E, "P": P, "pad_id": 0}
+    yield "padding in front, pad_id 8", {"ids": in_front, "E": E, "P": P, "pad_id": 8}
 
 
 def _positions_from_wavelengths(T, wavelengths):
@@ -55,20 +48,19 @@ def _positions_from_wavelengths(T, wavelengths):
     return P
 
 
-def check_positions_from_wavelengths(function):
+@cases_of(_positions_from_wavelengths)
+def check_positions_from_wavelengths():
     """Check `positions_from_wavelengths(T, wavelengths)`, exercise of chapter 01."""
-    cases = (
-        Case("wavelengths 4, 10 and 100", {"T": T, "wavelengths": np.array([4.0, 10.0, 100.0])}),
-        Case("one wavelength", {"T": S, "wavelengths": np.array([9.0])}),
-    )
-    check("positions_from_wavelengths", function, _positions_from_wavelengths, cases)
+    yield "wavelengths 4, 10 and 100", {"T": T, "wavelengths": np.array([4.0, 10.0, 100.0])}
+    yield "one wavelength", {"T": S, "wavelengths": np.array([9.0])}
 
 
 def _is_equivariant(layer, X, order):
     return bool(np.allclose(layer(X[order]), layer(X)[order]))
 
 
-def check_is_equivariant(function):
+@cases_of(_is_equivariant)
+def check_is_equivariant():
     """Check `is_equivariant(layer, X, order)`, exercise of chapter 01. Prints an account."""
     X, order = normal(16, T, D_MODEL), np.array([2, 0, 1, 4, 3])
     layers = {
@@ -82,9 +74,6 @@ def check_is_equivariant(function):
     }
     whole, swap = np.arange(65.0).reshape(T, D_MODEL) ** 2, np.array([1, 0, 2, 3, 4])
     centred = layers["a layer that subtracts the mean"]
-    cases = (
-        *(Case(label, {"layer": f, "X": X, "order": order}) for label, f in layers.items()),
-        Case("two tokens that are swapped", {"layer": centred, "X": X, "order": swap}),
-        Case("whole numbers", {"layer": centred, "X": whole, "order": order}),
-    )
-    check("is_equivariant", function, _is_equivariant, cases)
+    yield from ((label, {"layer": f, "X": X, "order": order}) for label, f in layers.items())
+    yield "two tokens that are swapped", {"layer": centred, "X": X, "order": swap}
+    yield "whole numbers", {"layer": centred, "X": whole, "order": order}

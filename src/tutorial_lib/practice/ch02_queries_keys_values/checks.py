@@ -4,34 +4,29 @@ import numpy as np
 
 from tutorial_lib import projection
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, B, H, T, normal
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 
-def check_project_heads(function):
+@cases_of(projection.project_heads)
+def check_project_heads():
     """Check `project_heads(X, W)`: X (..., T, d_model) → (..., H, T, d). Prints an account."""
     W = normal(2, H, D_MODEL, D_K)
-    cases = (
-        Case("one sequence", {"X": normal(0, T, D_MODEL), "W": W}),
-        Case("a batch", {"X": normal(1, B, T, D_MODEL), "W": W}),
-    )
-    check("project_heads", function, projection.project_heads, cases)
+    yield "one sequence", {"X": normal(0, T, D_MODEL), "W": W}
+    yield "a batch", {"X": normal(1, B, T, D_MODEL), "W": W}
 
 
 def _project_with_bias(X, W, b):
     return projection.project_heads(X, W) + b[:, None, :]
 
 
-def check_project_with_bias(function):
+@cases_of(_project_with_bias)
+def check_project_with_bias():
     """Check `project_with_bias(X, W, b)`, exercise of chapter 02. Prints an account."""
     W, b = normal(2, H, D_MODEL, D_K), normal(3, H, D_K)
-    cases = (
-        Case("one sequence", {"X": normal(0, T, D_MODEL), "W": W, "b": b}),
-        Case("a batch", {"X": normal(1, B, T, D_MODEL), "W": W, "b": b}),
-    )
-    check("project_with_bias", function, _project_with_bias, cases)
+    yield "one sequence", {"X": normal(0, T, D_MODEL), "W": W, "b": b}
+    yield "a batch", {"X": normal(1, B, T, D_MODEL), "W": W, "b": b}
 
 
 def _project_sliced_input(X, W):
@@ -40,13 +35,11 @@ def _project_sliced_input(X, W):
     return np.stack(projected, axis=-3)
 
 
-def check_project_sliced_input(function):
+@cases_of(_project_sliced_input)
+def check_project_sliced_input():
     """Check `project_sliced_input(X, W)`, exercise of chapter 02. Prints an account."""
-    cases = (
-        Case("3 heads", {"X": normal(0, T, 3 * 7), "W": normal(4, 3, 7, D_V)}),
-        Case("a batch, 7 heads", {"X": normal(1, B, T, 7 * 3), "W": normal(5, 7, 3, D_K)}),
-    )
-    check("project_sliced_input", function, _project_sliced_input, cases)
+    yield "3 heads", {"X": normal(0, T, 3 * 7), "W": normal(4, 3, 7, D_V)}
+    yield "a batch, 7 heads", {"X": normal(1, B, T, 7 * 3), "W": normal(5, 7, 3, D_K)}
 
 
 def _count_parameters(d_model, n_heads, d_k, d_v, *, bias):
@@ -55,13 +48,11 @@ def _count_parameters(d_model, n_heads, d_k, d_v, *, bias):
     return weights + bias * (inputs + d_model)
 
 
-def check_count_parameters(function):
+@cases_of(_count_parameters)
+def check_count_parameters():
     """Check `count_parameters(d_model, n_heads, d_k, d_v, *, bias)`, exercise of chapter 02."""
     sizes = {"d_model": D_MODEL, "n_heads": H, "d_k": D_K, "d_v": D_V}
     other = {"d_model": 10, "n_heads": 2, "d_k": 3, "d_v": 8}
-    cases = (
-        Case("without biases", sizes, {"bias": False}),
-        Case("with biases", sizes, {"bias": True}),
-        Case("2 heads, with biases", other, {"bias": True}),
-    )
-    check("count_parameters", function, _count_parameters, cases)
+    yield "without biases", sizes, {"bias": False}
+    yield "with biases", sizes, {"bias": True}
+    yield "2 heads, with biases", other, {"bias": True}

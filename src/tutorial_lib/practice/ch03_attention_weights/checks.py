@@ -7,43 +7,37 @@ from tutorial_lib.practice.account import room
 from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, S, T, masks, normal
 
-MISTAKES, check = room(__file__)
+MISTAKES, check, cases_of = room(__file__)
 
 
-def check_softmax(function):
+@cases_of(attention.softmax)
+def check_softmax():
     """Check `softmax(scores, axis=-1)`: rows that sum to 1. Prints an account."""
     scores = 3 * normal(0, H, T, S)
     fine = np.round(64 * normal(1, T, S)) / 64  # single precision holds these exactly
     far = fine + np.array([0, 1e4, -1e4, 0, 1e4])[:, None]
     apart = fine + 1e4 * (np.arange(S) == 5)
-    cases = (
-        Case("ordinary scores", {"scores": scores}),
-        Case("along another axis", {"scores": scores}, {"axis": -2}),
-        Case("scores around ten thousand", {"scores": far}),
-        Case("scores ten thousand apart", {"scores": apart}),
-    )
-    check("softmax", function, attention.softmax, cases)
+    yield "ordinary scores", {"scores": scores}
+    yield "along another axis", {"scores": scores}, {"axis": -2}
+    yield "scores around ten thousand", {"scores": far}
+    yield "scores ten thousand apart", {"scores": apart}
 
 
-def check_causal_mask(function):
+@cases_of(attention.causal_mask)
+def check_causal_mask():
     """Check `causal_mask(T, S=None)` → (T, S) booleans. Prints an account."""
-    cases = (
-        Case("5 tokens", {"T": T}),
-        Case("5 queries, 7 keys", {"T": T, "S": S}),
-        Case("1 query, 7 keys", {"T": 1, "S": S}),
-    )
-    check("causal_mask", function, attention.causal_mask, cases)
+    yield "5 tokens", {"T": T}
+    yield "5 queries, 7 keys", {"T": T, "S": S}
+    yield "1 query, 7 keys", {"T": 1, "S": S}
 
 
-def check_attention_weights(function):
+@cases_of(attention.attention_weights)
+def check_attention_weights():
     """Check `attention_weights(scores, *, mask=None)` → (..., H, T, S). Prints an account."""
     scores, square = 2 * normal(3, B, H, T, S), 2 * normal(4, H, T, T)
-    cases = (
-        Case("no mask", {"scores": scores}),
-        *(Case(label, {"scores": scores}, {"mask": mask}) for label, mask in masks().items()),
-        Case("without a batch axis", {"scores": square}, {"mask": attention.causal_mask(T)}),
-    )
-    check("attention_weights", function, attention.attention_weights, cases)
+    yield "no mask", {"scores": scores}
+    yield from (Case(label, {"scores": scores}, {"mask": mask}) for label, mask in masks().items())
+    yield "without a batch axis", {"scores": square}, {"mask": attention.causal_mask(T)}
 
 
 def check_scaled_dot_product_attention(function):
@@ -65,30 +59,26 @@ def _log_softmax(scores):
     return scores - np.log(np.exp(scores).sum(axis=-1, keepdims=True))
 
 
-def check_log_softmax(function):
+@cases_of(_log_softmax)
+def check_log_softmax():
     """Check `log_softmax(scores)`, exercise of chapter 03. Prints an account."""
     scores = 3 * normal(0, H, T, S)
     far = normal(1, T, S) * np.array([1, 1e4, 1, 1e4, 1])[:, None]
-    cases = (
-        Case("ordinary scores", {"scores": scores}),
-        Case("scores of ten thousand", {"scores": far}),
-    )
-    check("log_softmax", function, _log_softmax, cases)
+    yield "ordinary scores", {"scores": scores}
+    yield "scores of ten thousand", {"scores": far}
 
 
 def _causal_padding_mask(is_token):
     return attention.causal_mask(is_token.shape[-1]) & is_token[:, None, None, :]
 
 
-def check_causal_padding_mask(function):
+@cases_of(_causal_padding_mask)
+def check_causal_padding_mask():
     """Check `causal_padding_mask(is_token)`, exercise of chapter 03. Prints an account."""
     right = np.arange(T) < np.array([5, 3])[:, None]
     left = np.arange(S) >= np.array([0, 2, 4])[:, None]
-    cases = (
-        Case("padding on the right", {"is_token": right}),
-        Case("padding on the left", {"is_token": left}),
-    )
-    check("causal_padding_mask", function, _causal_padding_mask, cases)
+    yield "padding on the right", {"is_token": right}
+    yield "padding on the left", {"is_token": left}
 
 
 def _summed_axis(weights):
@@ -96,16 +86,14 @@ def _summed_axis(weights):
     return next(axis for axis in axes if np.allclose(weights.sum(axis=axis), 1))
 
 
-def check_summed_axis(function):
+@cases_of(_summed_axis)
+def check_summed_axis():
     """Check `summed_axis(weights)`, exercise of chapter 03. Prints an account."""
     scores = normal(14, B, H, T, S)
     rest = attention.softmax(normal(15, T, T), axis=-2) * (1 - 1 / T)
     first_row_too = np.concatenate([np.full((1, T), 1 / T), rest])  # (S, T): row 0 sums to 1 too
-    cases = (
-        Case("over the keys", {"weights": attention.softmax(scores, axis=-1)}),
-        Case("over the queries", {"weights": attention.softmax(scores, axis=-2)}),
-        Case("over the heads", {"weights": attention.softmax(scores, axis=-3)}),
-        Case("without a batch axis", {"weights": attention.softmax(scores[0], axis=-1)}),
-        Case("one row that sums to 1 by chance", {"weights": first_row_too}),
-    )
-    check("summed_axis", function, _summed_axis, cases)
+    yield "over the keys", {"weights": attention.softmax(scores, axis=-1)}
+    yield "over the queries", {"weights": attention.softmax(scores, axis=-2)}
+    yield "over the heads", {"weights": attention.softmax(scores, axis=-3)}
+    yield "without a batch axis", {"weights": attention.softmax(scores[0], axis=-1)}
+    yield "one row that sums to 1 by chance", {"weights": first_row_too}

@@ -4,19 +4,16 @@ import numpy as np
 
 from tutorial_lib import attention, heads
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, S, T, normal
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 
-def check_split_heads(function):
+@cases_of(heads.split_heads)
+def check_split_heads():
     """Check `split_heads(X, n_heads)`: (..., T, H*d) → (..., H, T, d). Prints an account."""
-    cases = (
-        Case("15 tokens, 3 heads of 8", {"X": normal(8, 15, 3 * 8), "n_heads": 3}),
-        Case("a batch, 2 heads of 11", {"X": normal(9, 3, 14, 2 * 11), "n_heads": 2}),
-    )
-    check("split_heads", function, heads.split_heads, cases)
+    yield "15 tokens, 3 heads of 8", {"X": normal(8, 15, 3 * 8), "n_heads": 3}
+    yield "a batch, 2 heads of 11", {"X": normal(9, 3, 14, 2 * 11), "n_heads": 2}
 
 
 def _same_token_weights(ids, n_tokens, strength):
@@ -25,14 +22,12 @@ def _same_token_weights(ids, n_tokens, strength):
     return attention.softmax(np.where(mask, scores, -np.inf))
 
 
-def check_same_token_weights(function):
+@cases_of(_same_token_weights)
+def check_same_token_weights():
     """Check `same_token_weights(ids, n_tokens, strength)`, exercise of chapter 04."""
     ids, others = np.array([3, 1, 3, 0, 1, 3]), np.array([2, 0, 2, 6, 0, 0, 2, 6])
-    cases = (
-        Case("strength 2", {"ids": ids, "n_tokens": 5, "strength": 2.0}),
-        Case("strength 10", {"ids": others, "n_tokens": 9, "strength": 10.0}),
-    )
-    check("same_token_weights", function, _same_token_weights, cases)
+    yield "strength 2", {"ids": ids, "n_tokens": 5, "strength": 2.0}
+    yield "strength 10", {"ids": others, "n_tokens": 9, "strength": 10.0}
 
 
 def _multiply_adds(T, d_model, n_heads, d_k):
@@ -40,29 +35,25 @@ def _multiply_adds(T, d_model, n_heads, d_k):
     return projections + 2 * T * T * n_heads * d_k
 
 
-def check_multiply_adds(function):
+@cases_of(_multiply_adds)
+def check_multiply_adds():
     """Check `multiply_adds(T, d_model, n_heads, d_k)`, exercise of chapter 04."""
     wide = {"T": S, "d_model": D_V, "n_heads": 2, "d_k": WIDE}
-    cases = (
-        Case("5 tokens, 3 heads of 8", {"T": T, "d_model": D_MODEL, "n_heads": H, "d_k": D_K}),
-        Case("7 tokens, 2 heads of 17", wide),
-    )
-    check("multiply_adds", function, _multiply_adds, cases)
+    yield "5 tokens, 3 heads of 8", {"T": T, "d_model": D_MODEL, "n_heads": H, "d_k": D_K}
+    yield "7 tokens, 2 heads of 17", wide
 
 
 def _score_ranks(Q, K):
     return np.linalg.matrix_rank(Q @ np.swapaxes(K, -1, -2))
 
 
-def check_score_ranks(function):
+@cases_of(_score_ranks)
+def check_score_ranks():
     """Check `score_ranks(Q, K)`: (H, T, d_k), (H, S, d_k) → (H,), exercise of chapter 04."""
     Q, K = normal(18, 4, T, D_K), normal(19, 4, S, D_K)
     Q[0, 1] = Q[0, 0]  # head 0 has one query twice
     Q[1, :, 2:] = 0  # the queries of head 1 use two features
     K[2, :, 1:] = 0  # the keys of head 2 use one
     Q[3, :, 2:], K[3, :, :2] = 0, 0  # queries and keys of head 3 share none
-    cases = (
-        Case("4 heads", {"Q": Q, "K": K}),
-        Case("3 heads of width 2", {"Q": normal(20, H, T, 2), "K": normal(21, H, S, 2)}),
-    )
-    check("score_ranks", function, _score_ranks, cases)
+    yield "4 heads", {"Q": Q, "K": K}
+    yield "3 heads of width 2", {"Q": normal(20, H, T, 2), "K": normal(21, H, S, 2)}

@@ -4,20 +4,17 @@ import numpy as np
 
 from tutorial_lib import attention, heads
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_V, B, H, S, T, normal
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 
-def check_concat_heads(function):
+@cases_of(heads.concat_heads)
+def check_concat_heads():
     """Check `concat_heads(heads)`: (..., H, T, d_v) → (..., T, H*d_v). Prints an account."""
-    cases = (
-        Case("3 heads", {"heads": normal(10, H, T, D_V)}),
-        Case("a batch", {"heads": normal(11, B, H, T, D_V)}),
-        Case("two batch axes", {"heads": normal(43, 8, B, H, T, D_V)}),
-    )
-    check("concat_heads", function, heads.concat_heads, cases)
+    yield "3 heads", {"heads": normal(10, H, T, D_V)}
+    yield "a batch", {"heads": normal(11, B, H, T, D_V)}
+    yield "two batch axes", {"heads": normal(43, 8, B, H, T, D_V)}
 
 
 def _concat_tokens_first(heads):
@@ -25,14 +22,12 @@ def _concat_tokens_first(heads):
     return heads.reshape(*batch, T, H * d_v)
 
 
-def check_concat_tokens_first(function):
+@cases_of(_concat_tokens_first)
+def check_concat_tokens_first():
     """Check `concat_tokens_first(heads)`: (..., T, H, d_v) → (..., T, H*d_v), exercise of 05."""
-    cases = (
-        Case("one sequence", {"heads": normal(22, T, H, D_V)}),
-        Case("a batch", {"heads": normal(23, B, T, H, D_V)}),
-        Case("two batch axes", {"heads": normal(44, 8, B, T, H, D_V)}),
-    )
-    check("concat_tokens_first", function, _concat_tokens_first, cases)
+    yield "one sequence", {"heads": normal(22, T, H, D_V)}
+    yield "a batch", {"heads": normal(23, B, T, H, D_V)}
+    yield "two batch axes", {"heads": normal(44, 8, B, T, H, D_V)}
 
 
 def _passes_round_trip(split, concat, X, n_heads):
@@ -107,13 +102,13 @@ def _trips():
     )
 
 
-def check_passes_round_trip(function):
+@cases_of(_passes_round_trip)
+def check_passes_round_trip():
     """Check `passes_round_trip(split, concat, X, n_heads)`, exercise of chapter 05."""
-    cases = tuple(
-        Case(label, {"split": split, "concat": concat, "X": X, "n_heads": n_heads})
+    yield from (
+        (label, {"split": split, "concat": concat, "X": X, "n_heads": n_heads})
         for label, (split, concat), X, n_heads in _trips()
     )
-    check("passes_round_trip", function, _passes_round_trip, cases)
 
 
 def _attend_packed(packed, n_heads):
@@ -122,10 +117,8 @@ def _attend_packed(packed, n_heads):
     return heads.concat_heads(attention.scaled_dot_product_attention(Q, K, V))
 
 
-def check_attend_packed(function):
+@cases_of(_attend_packed)
+def check_attend_packed():
     """Check `attend_packed(packed, n_heads)`: (B, T, 3*H*d) → (B, T, H*d), exercise of 05."""
-    cases = (
-        Case("5 heads", {"packed": normal(25, B, S, 3 * 5 * D_K), "n_heads": 5}),
-        Case("2 heads", {"packed": normal(26, 8, S, 3 * 2 * D_V), "n_heads": 2}),
-    )
-    check("attend_packed", function, _attend_packed, cases)
+    yield "5 heads", {"packed": normal(25, B, S, 3 * 5 * D_K), "n_heads": 5}
+    yield "2 heads", {"packed": normal(26, 8, S, 3 * 2 * D_V), "n_heads": 2}

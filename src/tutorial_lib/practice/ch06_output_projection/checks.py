@@ -4,10 +4,9 @@ import numpy as np
 
 from tutorial_lib import multihead, projection
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 
 def _inputs(n_heads, d_k, *lead):
@@ -22,27 +21,27 @@ def _layer_cases(context, length):
     other = {"context": normal(13, B, length, D_MODEL)}
     padded = {**other, "mask": shown["padding of each sentence"][..., -length:]}
     return (
-        Case("no mask", inputs),
-        *(Case(label, inputs, {"mask": mask[..., -T:]}) for label, mask in shown.items()),
-        Case(context, inputs, other),
-        Case(f"{context}, with padding", inputs, padded),
-        Case("one sentence, 2 wide heads", _inputs(2, WIDE)),
+        ("no mask", inputs),
+        *((label, inputs, {"mask": mask[..., -T:]}) for label, mask in shown.items()),
+        (context, inputs, other),
+        (f"{context}, with padding", inputs, padded),
+        ("one sentence, 2 wide heads", _inputs(2, WIDE)),
     )
 
 
-def check_trace(function):
+@cases_of(multihead.trace)
+def check_trace():
     """Check `trace(X, params, *, context=None, mask=None)`, all arrays of it. Prints an account."""
-    cases = _layer_cases("a context of another length", S)
-    check("trace", function, multihead.trace, cases)
+    yield from _layer_cases("a context of another length", S)
 
 
-def check_multi_head_attention(function):
+@cases_of(multihead.multi_head_attention)
+def check_multi_head_attention():
     """Check `multi_head_attention(X, params, *, context=None, mask=None)`. Prints an account.
 
     Contexts are as long as X, so that keys from X give a result; `check_trace` has other lengths.
     """
-    cases = _layer_cases("a context as long as X", T)
-    check("multi_head_attention", function, multihead.multi_head_attention, cases)
+    yield from _layer_cases("a context as long as X", T)
 
 
 def _head_contributions(heads, W_O):
@@ -52,17 +51,15 @@ def _head_contributions(heads, W_O):
     return (contributions * Y).sum(axis=-1) / (Y * Y).sum(axis=-1)
 
 
-def check_head_contributions(function):
+@cases_of(_head_contributions)
+def check_head_contributions():
     """Check `head_contributions(heads, W_O)` → (..., H, T), exercise of chapter 06."""
     W_O, wide = normal(30, H * D_V, D_MODEL), normal(46, 7 * D_K, D_MODEL)
     silent = normal(31, H, T, D_V)
     silent[1] = 0
-    cases = (
-        Case("3 heads", {"heads": normal(32, H, T, D_V), "W_O": W_O}),
-        Case("a batch, 7 heads", {"heads": normal(33, B, 7, T, D_K), "W_O": wide}),
-        Case("a head whose output is 0", {"heads": silent, "W_O": W_O}),
-    )
-    check("head_contributions", function, _head_contributions, cases)
+    yield "3 heads", {"heads": normal(32, H, T, D_V), "W_O": W_O}
+    yield "a batch, 7 heads", {"heads": normal(33, B, 7, T, D_K), "W_O": wide}
+    yield "a head whose output is 0", {"heads": silent, "W_O": W_O}
 
 
 def _layer_parameters(d_model, heads, d_k, kv_heads):
@@ -70,7 +67,8 @@ def _layer_parameters(d_model, heads, d_k, kv_heads):
     return queries_and_out + 2 * d_model * kv_heads * d_k
 
 
-def check_layer_parameters(function):
+@cases_of(_layer_parameters)
+def check_layer_parameters():
     """Check `layer_parameters(d_model, heads, d_k, kv_heads)`, exercise of chapter 06."""
     sizes = {
         "a KV head for each head": (17, 3, 4, 3),
@@ -78,10 +76,7 @@ def check_layer_parameters(function):
         "2 KV heads for 6 heads": (19, 6, 5, 2),
     }
     names = ("d_model", "heads", "d_k", "kv_heads")
-    cases = tuple(
-        Case(label, dict(zip(names, values, strict=True))) for label, values in sizes.items()
-    )
-    check("layer_parameters", function, _layer_parameters, cases)
+    yield from ((label, dict(zip(names, values, strict=True))) for label, values in sizes.items())
 
 
 def _my_layer(X, params, mask):
@@ -101,13 +96,14 @@ def my_layer_cases():
     params, X = batch["params"], np.round(4 * batch["X"][1]) / 4
     sharp = projection.Params(1000 * params.W_Q, params.W_K, params.W_V, params.W_O)
     return (
-        Case("one sentence under a causal mask", {**wide, "mask": causal}),
-        Case("a batch, with a mask for each sentence and head", {**batch, "mask": own}),
-        Case("a fully masked row", {"X": X, "params": params, "mask": padded}),
-        Case("scores in the thousands", {"X": X, "params": sharp, "mask": causal}),
+        ("one sentence under a causal mask", {**wide, "mask": causal}),
+        ("a batch, with a mask for each sentence and head", {**batch, "mask": own}),
+        ("a fully masked row", {"X": X, "params": params, "mask": padded}),
+        ("scores in the thousands", {"X": X, "params": sharp, "mask": causal}),
     )
 
 
-def check_my_layer(function):
+@cases_of(_my_layer)
+def check_my_layer():
     """Check `my_layer(X, params, mask)`, the blank cell of chapter 06. Prints an account."""
-    check("my_layer", function, _my_layer, my_layer_cases())
+    yield from my_layer_cases()

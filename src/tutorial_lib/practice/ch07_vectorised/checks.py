@@ -7,7 +7,7 @@ from tutorial_lib.practice.account import room
 from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, normal
 
-MISTAKES, check = room(__file__)
+MISTAKES, check, cases_of = room(__file__)
 
 
 def _tile(rows, S, *lead):
@@ -15,31 +15,27 @@ def _tile(rows, S, *lead):
     return {name: normal(60 + n, *shapes[n]) for n, name in enumerate(("Q", "K_T", "V"))}
 
 
-def check_attend_block(function):
+@cases_of(tiled.attend_block)
+def check_attend_block():
     """Check `attend_block(Q, K_T, V, *, causal=False)`: → (..., rows, d_v). Prints an account."""
     tile = _tile(T, S, H)
     large = {**tile, "Q": 400 * tile["Q"]}
-    cases = (
-        Case("5 queries, 7 keys", tile),
-        Case("a causal block", tile, {"causal": True}),
-        Case("one head, as many keys as queries", _tile(T, T), {"causal": True}),
-        Case("scores in the thousands", large, {"causal": True}),
-        Case("a batch", _tile(T, S, B, H), {"causal": True}),
-    )
-    check("attend_block", function, tiled.attend_block, cases)
+    yield "5 queries, 7 keys", tile
+    yield "a causal block", tile, {"causal": True}
+    yield "one head, as many keys as queries", _tile(T, T), {"causal": True}
+    yield "scores in the thousands", large, {"causal": True}
+    yield "a batch", _tile(T, S, B, H), {"causal": True}
 
 
-def check_attend_in_blocks(function):
+@cases_of(tiled.attend_in_blocks)
+def check_attend_in_blocks():
     """Check `attend_in_blocks(Q, K_T, V, *, causal, block)`: → (H, T, d_v). Prints an account."""
     tile = _tile(10, 10, H)
-    cases = (
-        Case("blocks of 4 for 10 tokens", tile, {"causal": True, "block": 4}),
-        Case("not causal", tile, {"causal": False, "block": 4}),
-        Case("one block for all", tile, {"causal": True, "block": 128}),
-        Case("blocks of 1", tile, {"causal": True, "block": 1}),
-        Case("420 tokens at once", _tile(420, 420, H), {"causal": True, "block": 420}),
-    )
-    check("attend_in_blocks", function, tiled.attend_in_blocks, cases)
+    yield "blocks of 4 for 10 tokens", tile, {"causal": True, "block": 4}
+    yield "not causal", tile, {"causal": False, "block": 4}
+    yield "one block for all", tile, {"causal": True, "block": 128}
+    yield "blocks of 1", tile, {"causal": True, "block": 1}
+    yield "420 tokens at once", _tile(420, 420, H), {"causal": True, "block": 420}
 
 
 def _tiled_multi_head_attention(X, params, *, causal=False, block=128):
@@ -73,13 +69,11 @@ def _score_across_heads(Q, K):
     return np.einsum("...gtd,...hsd->...ghts", Q, K)
 
 
-def check_score_across_heads(function):
+@cases_of(_score_across_heads)
+def check_score_across_heads():
     """Check `score_across_heads(Q, K)`: → (..., H, H, T, S), exercise of chapter 07."""
-    cases = (
-        Case("3 heads", {"Q": normal(65, H, T, D_K), "K": normal(66, H, S, D_K)}),
-        Case("a batch", {"Q": normal(67, B, H, T, D_K), "K": normal(68, B, H, S, D_K)}),
-    )
-    check("score_across_heads", function, _score_across_heads, cases)
+    yield "3 heads", {"Q": normal(65, H, T, D_K), "K": normal(66, H, S, D_K)}
+    yield "a batch", {"Q": normal(67, B, H, T, D_K), "K": normal(68, B, H, S, D_K)}
 
 
 def _window_masks(T, widths):
@@ -87,25 +81,21 @@ def _window_masks(T, widths):
     return (back >= 0) & (back < widths[:, None, None])
 
 
-def check_window_masks(function):
+@cases_of(_window_masks)
+def check_window_masks():
     """Check `window_masks(T, widths)`: → (H, T, T) booleans, exercise of chapter 07."""
-    cases = (
-        Case("three heads", {"T": T, "widths": np.array([2, 1, 4])}),
-        Case("two heads, one that sees all", {"T": S, "widths": np.array([3, 9])}),
-    )
-    check("window_masks", function, _window_masks, cases)
+    yield "three heads", {"T": T, "widths": np.array([2, 1, 4])}
+    yield "two heads, one that sees all", {"T": S, "widths": np.array([3, 9])}
 
 
 def _weighted_norms(weights, V):
     return weights * np.linalg.norm(V, axis=-1)[..., None, :]
 
 
-def check_weighted_norms(function):
+@cases_of(_weighted_norms)
+def check_weighted_norms():
     """Check `weighted_norms(weights, V)`: → (..., H, T, S), exercise of chapter 07."""
     weights = attention.softmax(normal(69, B, H, T, S))
     V = normal(70, B, H, S, D_V)
-    cases = (
-        Case("3 heads", {"weights": weights[0], "V": V[0]}),
-        Case("a batch", {"weights": weights, "V": V}),
-    )
-    check("weighted_norms", function, _weighted_norms, cases)
+    yield "3 heads", {"weights": weights[0], "V": V[0]}
+    yield "a batch", {"weights": weights, "V": V}

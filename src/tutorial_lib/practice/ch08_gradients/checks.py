@@ -4,29 +4,27 @@ import numpy as np
 
 from tutorial_lib import attention, gradients, multihead, projection
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 
-def check_softmax_backward(function):
+@cases_of(gradients.softmax_backward)
+def check_softmax_backward():
     """Check `softmax_backward(weights, dweights)`: dL/dweights → dL/dscores. Prints an account."""
     weights = attention.softmax(2 * normal(0, H, T, S))
     masked = attention.attention_weights(2 * normal(3, B, H, T, S), mask=_masked_row())
-    cases = (
-        Case("3 heads", {"weights": weights, "dweights": normal(1, H, T, S)}),
-        Case("one row", {"weights": weights[0, 0], "dweights": normal(2, S)}),
-        Case("a row of zeros", {"weights": masked, "dweights": normal(4, B, H, T, S)}),
-    )
-    check("softmax_backward", function, gradients.softmax_backward, cases)
+    yield "3 heads", {"weights": weights, "dweights": normal(1, H, T, S)}
+    yield "one row", {"weights": weights[0, 0], "dweights": normal(2, S)}
+    yield "a row of zeros", {"weights": masked, "dweights": normal(4, B, H, T, S)}
 
 
 def _masked_row():
     return masks()["a fully masked row"]
 
 
-def check_sum_copies(function):
+@cases_of(gradients.sum_copies)
+def check_sum_copies():
     """Check `sum_copies(gradient, shape)`: add up what broadcasting copied. Prints an account."""
     gradient = normal(4, B, H, T, S)
     shapes = {
@@ -35,8 +33,7 @@ def check_sum_copies(function):
         "both": (1, T, 1),
         "nothing copied": (B, H, T, S),
     }
-    cases = tuple(Case(n, {"gradient": gradient, "shape": shape}) for n, shape in shapes.items())
-    check("sum_copies", function, gradients.sum_copies, cases)
+    yield from ((n, {"gradient": gradient, "shape": shape}) for n, shape in shapes.items())
 
 
 def _attended(seed, *, batch=(), shared=(), mask=None, d_k=D_K):
@@ -52,35 +49,32 @@ def _attended(seed, *, batch=(), shared=(), mask=None, d_k=D_K):
     return {**arrays, "weights": weights, "dheads": dheads}
 
 
-def check_attention_backward(function):
+@cases_of(gradients.attention_backward)
+def check_attention_backward():
     """Check `attention_backward(Q, K, V, weights, dheads)` → dQ, dK, dV. Prints an account."""
     own = masks()["a mask for each sentence and head"]
-    cases = (
-        Case("5 queries, 7 keys", _attended(5)),
-        Case("a fully masked row", _attended(9, mask=_masked_row())),
-        Case("a batch, a mask for each sentence and head", _attended(13, batch=(B,), mask=own)),
-        Case("one context for a batch", _attended(17, batch=(B,), shared=("K", "V"))),
-        Case("one Q and K for a batch of values", _attended(21, batch=(B,), shared=("Q", "K"))),
-        Case("wider heads", _attended(25, d_k=WIDE)),
-    )
-    check("attention_backward", function, gradients.attention_backward, cases)
+    yield "5 queries, 7 keys", _attended(5)
+    yield "a fully masked row", _attended(9, mask=_masked_row())
+    yield "a batch, a mask for each sentence and head", _attended(13, batch=(B,), mask=own)
+    yield "one context for a batch", _attended(17, batch=(B,), shared=("K", "V"))
+    yield "one Q and K for a batch of values", _attended(21, batch=(B,), shared=("Q", "K"))
+    yield "wider heads", _attended(25, d_k=WIDE)
 
 
-def check_linear_backward(function):
+@cases_of(gradients.linear_backward)
+def check_linear_backward():
     """Check `linear_backward(X, W, dY)` → dX, dW. Prints an account."""
     W = normal(20, D_MODEL, D_V)
-    cases = (
-        Case("5 tokens", {"X": normal(21, T, D_MODEL), "W": W, "dY": normal(22, T, D_V)}),
-        Case("a batch", {"X": normal(23, B, T, D_MODEL), "W": W, "dY": normal(24, B, T, D_V)}),
-        Case(
-            "two batch axes",
-            {"X": normal(30, S, B, T, D_MODEL), "W": W, "dY": normal(31, S, B, T, D_V)},
-        ),
+    yield "5 tokens", {"X": normal(21, T, D_MODEL), "W": W, "dY": normal(22, T, D_V)}
+    yield "a batch", {"X": normal(23, B, T, D_MODEL), "W": W, "dY": normal(24, B, T, D_V)}
+    yield (
+        "two batch axes",
+        {"X": normal(30, S, B, T, D_MODEL), "W": W, "dY": normal(31, S, B, T, D_V)},
     )
-    check("linear_backward", function, gradients.linear_backward, cases)
 
 
-def check_project_heads_backward(function):
+@cases_of(gradients.project_heads_backward)
+def check_project_heads_backward():
     """Check `project_heads_backward(X, W, dprojected)` → dX, dW. Prints an account."""
     W = normal(25, H, D_MODEL, D_K)
     inputs = {
@@ -88,18 +82,18 @@ def check_project_heads_backward(function):
         "a batch": (normal(28, B, T, D_MODEL), W, normal(29, B, H, T, D_K)),
     }
     names = ("X", "W", "dprojected")
-    cases = tuple(Case(n, dict(zip(names, arrays, strict=True))) for n, arrays in inputs.items())
-    check("project_heads_backward", function, gradients.project_heads_backward, cases)
+    yield from ((n, dict(zip(names, arrays, strict=True))) for n, arrays in inputs.items())
 
 
 def _layer_case(label, X, *, context=None, mask=None, d_k=D_K):
     rng = np.random.default_rng(1)
     params = projection.init_params(rng, d_model=D_MODEL, n_heads=H, d_k=d_k, d_v=D_V)
     record = multihead.trace(2 * X, params, context=context, mask=mask)
-    return Case(label, {"trace": record, "dY": normal(40, *record.Y.shape)})
+    return (label, {"trace": record, "dY": normal(40, *record.Y.shape)})
 
 
-def check_multi_head_attention_backward(function):
+@cases_of(gradients.multi_head_attention_backward)
+def check_multi_head_attention_backward():
     """Check `multi_head_attention_backward(trace, dY)` → Gradients. Prints an account."""
     X, context = normal(41, B, T, D_MODEL), normal(42, B, S, D_MODEL)
     shown = masks()
@@ -108,14 +102,11 @@ def check_multi_head_attention_backward(function):
         "a mask for each sentence and head",
         "a fully masked row",
     )
-    cases = (
-        _layer_case("no mask", X),
-        _layer_case("a causal mask", X[0], mask=attention.causal_mask(T)),
-        *(_layer_case(f"a context, {n}", X, context=context, mask=shown[n]) for n in labels),
-        _layer_case("one context for a batch", X, context=context[0]),
-        _layer_case("wider heads", X, d_k=WIDE),
-    )
-    check("multi_head_attention_backward", function, gradients.multi_head_attention_backward, cases)
+    yield _layer_case("no mask", X)
+    yield _layer_case("a causal mask", X[0], mask=attention.causal_mask(T))
+    yield from (_layer_case(f"a context, {n}", X, context=context, mask=shown[n]) for n in labels)
+    yield _layer_case("one context for a batch", X, context=context[0])
+    yield _layer_case("wider heads", X, d_k=WIDE)
 
 
 def _input_gradients(params, dQ, dK, dV):
@@ -125,7 +116,8 @@ def _input_gradients(params, dQ, dK, dV):
     return by_queries.sum(axis=-3), (by_keys + by_values).sum(axis=-3)
 
 
-def check_input_gradients(function):
+@cases_of(_input_gradients)
+def check_input_gradients():
     """Check `input_gradients(params, dQ, dK, dV)` → dX, dcontext, exercise of chapter 08."""
     rng = np.random.default_rng(2)
     params = projection.init_params(rng, d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=D_V)
@@ -134,8 +126,8 @@ def check_input_gradients(function):
         dQ, dK = normal(seed, *batch, H, T, D_K), normal(seed + 1, *batch, H, S, D_K)
         return {"params": params, "dQ": dQ, "dK": dK, "dV": normal(seed + 2, *batch, H, S, D_V)}
 
-    cases = (Case("5 tokens, a context of 7", inputs(43)), Case("a batch", inputs(46, B)))
-    check("input_gradients", function, _input_gradients, cases)
+    yield "5 tokens, a context of 7", inputs(43)
+    yield "a batch", inputs(46, B)
 
 
 def _scale_gradients(Q, K, weights, dweights):
@@ -144,7 +136,8 @@ def _scale_gradients(Q, K, weights, dweights):
     return (dscores * products).sum(axis=(-2, -1)).reshape(-1, Q.shape[-3]).sum(axis=0)
 
 
-def check_scale_gradients(function):
+@cases_of(_scale_gradients)
+def check_scale_gradients():
     """Check `scale_gradients(Q, K, weights, dweights)` → (H,), exercise of chapter 08."""
 
     def inputs(seed, *batch, mask=None):
@@ -153,12 +146,9 @@ def check_scale_gradients(function):
         weights = attention.attention_weights(scores, mask=mask)
         return {"Q": Q, "K": K, "weights": weights, "dweights": normal(seed + 3, *weights.shape)}
 
-    cases = (
-        Case("3 heads", inputs(49)),
-        Case("a batch, a fully masked row", inputs(53, B, mask=_masked_row())),
-        Case("two batch axes", inputs(57, D_V, B)),
-    )
-    check("scale_gradients", function, _scale_gradients, cases)
+    yield "3 heads", inputs(49)
+    yield "a batch, a fully masked row", inputs(53, B, mask=_masked_row())
+    yield "two batch axes", inputs(57, D_V, B)
 
 
 def central_differences(function, X, step=1e-5):
@@ -188,7 +178,8 @@ def _constant(X):
     return 1.0
 
 
-def check_wrong_entries(function):
+@cases_of(_wrong_entries)
+def check_wrong_entries():
     """Check `wrong_entries(function, X, gradient)` → booleans, exercise of chapter 08."""
     X, Z = normal(60, 2, T), normal(61, H, T, S)
     steep, flat = 1e4 * (np.exp(X) + X[::-1]), np.zeros(Z.shape)
@@ -207,5 +198,4 @@ def check_wrong_entries(function):
         "a function that is constant": (_constant, X, faint),
     }
     names = ("function", "X", "gradient")
-    cases = tuple(Case(n, dict(zip(names, values, strict=True))) for n, values in inputs.items())
-    check("wrong_entries", function, _wrong_entries, cases)
+    yield from ((n, dict(zip(names, values, strict=True))) for n, values in inputs.items())

@@ -7,7 +7,7 @@ from tutorial_lib.practice.account import room
 from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, H, S, T, normal
 
-MISTAKES, check = room(__file__)
+MISTAKES, check, cases_of = room(__file__)
 
 
 def check_packed_weight(function):
@@ -32,14 +32,12 @@ def _split_packed(weight, n_heads):
     return tuple(np.swapaxes(blocks, -1, -2))
 
 
-def check_split_packed(function):
+@cases_of(_split_packed)
+def check_split_packed():
     """Check `split_packed(weight, n_heads)` → W_Q, W_K, W_V, exercise of chapter 09."""
-    cases = (
-        Case("5 heads", {"weight": normal(50, 3 * 5 * D_K, D_MODEL), "n_heads": 5}),
-        Case("2 heads", {"weight": normal(51, 3 * 2 * D_V, 7), "n_heads": 2}),
-        Case("2 heads, d_model = H * d", {"weight": normal(55, 3 * 2 * 5, 10), "n_heads": 2}),
-    )
-    check("split_packed", function, _split_packed, cases)
+    yield "5 heads", {"weight": normal(50, 3 * 5 * D_K, D_MODEL), "n_heads": 5}
+    yield "2 heads", {"weight": normal(51, 3 * 2 * D_V, 7), "n_heads": 2}
+    yield "2 heads, d_model = H * d", {"weight": normal(55, 3 * 2 * 5, 10), "n_heads": 2}
 
 
 def _from_interleaved(weight, n_heads):
@@ -47,13 +45,11 @@ def _from_interleaved(weight, n_heads):
     return np.swapaxes(blocks, 0, 1).reshape(weight.shape)
 
 
-def check_from_interleaved(function):
+@cases_of(_from_interleaved)
+def check_from_interleaved():
     """Check `from_interleaved(weight, n_heads)` → the packed order, exercise of chapter 09."""
-    cases = (
-        Case("5 heads", {"weight": normal(52, 5 * 3 * D_K, D_MODEL), "n_heads": 5}),
-        Case("2 heads", {"weight": normal(53, 2 * 3 * D_V, 7), "n_heads": 2}),
-    )
-    check("from_interleaved", function, _from_interleaved, cases)
+    yield "5 heads", {"weight": normal(52, 5 * 3 * D_K, D_MODEL), "n_heads": 5}
+    yield "2 heads", {"weight": normal(53, 2 * 3 * D_V, 7), "n_heads": 2}
 
 
 def _outputs_of(module, X, names):
@@ -69,7 +65,8 @@ def _outputs_of(module, X, names):
     return tuple(seen[name] for name in names)
 
 
-def check_outputs_of(function):
+@cases_of(_outputs_of)
+def check_outputs_of():
     """Check `outputs_of(module, X, names)`, exercise of chapter 09. Prints an account."""
     import torch
     from torch import nn
@@ -88,9 +85,6 @@ def check_outputs_of(function):
         X = torch.from_numpy(normal(54, *shape))
         return Case(label, {"module": module.eval(), "X": X, "names": names})
 
-    cases = (
-        case("submodules, not in running order", chain, (T, D_MODEL), ["2", "0", "3"]),
-        case("nested submodules", nested, (S, 2 * D_V), ["1.out_proj", "1.qkv_proj"]),
-        case("nested ones too, in a batch", deep, (4, S, H * T), ["1", "0.1.out_proj"]),
-    )
-    check("outputs_of", function, _outputs_of, cases)
+    yield case("submodules, not in running order", chain, (T, D_MODEL), ["2", "0", "3"])
+    yield case("nested submodules", nested, (S, 2 * D_V), ["1.out_proj", "1.qkv_proj"])
+    yield case("nested ones too, in a batch", deep, (4, S, H * T), ["1", "0.1.out_proj"])

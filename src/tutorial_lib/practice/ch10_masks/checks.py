@@ -9,7 +9,7 @@ from tutorial_lib.practice.account import room
 from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 
-MISTAKES, check = room(__file__)
+MISTAKES, check, cases_of = room(__file__)
 
 
 def _tensors(arrays):
@@ -79,14 +79,12 @@ def _for_torch_layer(mask, n_heads):
     return hidden.reshape(batch * n_heads, queries, keys)
 
 
-def check_for_torch_layer(function):
+@cases_of(_for_torch_layer)
+def check_for_torch_layer():
     """Check `for_torch_layer(mask, n_heads)`, exercise of chapter 10. Prints an account."""
     rng = np.random.default_rng(66)
-    cases = (
-        Case("a mask for each head", {"mask": rng.random((B, H, T, S)) < 0.6, "n_heads": H}),
-        Case("one mask for all heads", {"mask": rng.random((B, 1, T, S)) < 0.6, "n_heads": H}),
-    )
-    check("for_torch_layer", function, _for_torch_layer, cases)
+    yield "a mask for each head", {"mask": rng.random((B, H, T, S)) < 0.6, "n_heads": H}
+    yield "one mask for all heads", {"mask": rng.random((B, 1, T, S)) < 0.6, "n_heads": H}
 
 
 def _packed_mask(ids, end):
@@ -96,14 +94,12 @@ def _packed_mask(ids, end):
     return same & attention.causal_mask(ids.shape[-1])
 
 
-def check_packed_mask(function):
+@cases_of(_packed_mask)
+def check_packed_mask():
     """Check `packed_mask(ids, end)` → (B, 1, T, T), exercise of chapter 10. Prints an account."""
-    cases = (
-        Case("three documents and one", {"ids": _ids("abcabcdec", "abdabdabd"), "end": 2}),
-        Case("documents of one token", {"ids": _ids("ccabc", "bccac", "abcab"), "end": 2}),
-        Case("a different end", {"ids": _ids("caebae", "dbcade"), "end": 4}),
-    )
-    check("packed_mask", function, _packed_mask, cases)
+    yield "three documents and one", {"ids": _ids("abcabcdec", "abdabdabd"), "end": 2}
+    yield "documents of one token", {"ids": _ids("ccabc", "bccac", "abcab"), "end": 2}
+    yield "a different end", {"ids": _ids("caebae", "dbcade"), "end": 4}
 
 
 def _ids(*rows):
@@ -131,7 +127,8 @@ def _spread(X):
     return X + (X[-1] - X[-1].mean())
 
 
-def check_leaking_pairs(function):
+@cases_of(_leaking_pairs)
+def check_leaking_pairs():
     """Check `leaking_pairs(layer, X, mask)` → (T, T), exercise of chapter 10."""
     X, causal = normal(67, S, D_MODEL), attention.causal_mask(S)
     ahead, positions = np.tri(S, k=1, dtype=bool), np.arange(S)
@@ -148,9 +145,6 @@ def check_leaking_pairs(function):
         "a layer that gives NaN": lambda X: np.where(X[-1:] > 9, X, np.nan),
     }
     no_longer, masked = causal & ~np.tri(S, k=-3, dtype=bool), causal & (positions != 2)[:, None]
-    cases = (
-        *(Case(label, {"layer": f, "X": X, "mask": causal}) for label, f in layers.items()),
-        Case("tokens too far back", {"layer": layer, "X": X, "mask": no_longer}),
-        Case("a fully masked row", {"layer": layer, "X": X, "mask": masked}),
-    )
-    check("leaking_pairs", function, _leaking_pairs, cases)
+    yield from (Case(label, {"layer": f, "X": X, "mask": causal}) for label, f in layers.items())
+    yield "tokens too far back", {"layer": layer, "X": X, "mask": no_longer}
+    yield "a fully masked row", {"layer": layer, "X": X, "mask": masked}

@@ -7,10 +7,9 @@ import numpy as np
 
 from tutorial_lib.counting import attention_bytes, attention_flop
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_V, B, H, S, T, normal
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 
 def _attention(seed, dtype, *, batch=(H,), rows=T, keys=S):
@@ -21,24 +20,20 @@ def _attention(seed, dtype, *, batch=(H,), rows=T, keys=S):
     }
 
 
-def check_attention_flop(function):
+@cases_of(attention_flop)
+def check_attention_flop():
     """Check `attention_flop(Q, K, V)`: a number. Prints an account."""
-    cases = (
-        Case("one head", _attention(70, float, batch=())),
-        Case("a batch", _attention(76, float, batch=(B, H))),
-    )
-    check("attention_flop", function, attention_flop, cases)
+    yield "one head", _attention(70, float, batch=())
+    yield "a batch", _attention(76, float, batch=(B, H))
 
 
-def check_attention_bytes(function):
+@cases_of(attention_bytes)
+def check_attention_bytes():
     """Check `attention_bytes(Q, K, V, fused=...)`: a number. Prints an account."""
-    cases = (
-        Case("fused", _attention(70, np.float32), {"fused": True}),
-        Case("step by step", _attention(70, np.float32), {"fused": False}),
-        Case("a batch in float16", _attention(73, np.float16, batch=(B, H)), {"fused": False}),
-        Case("float64, fused", _attention(76, np.float64, batch=(B, H)), {"fused": True}),
-    )
-    check("attention_bytes", function, attention_bytes, cases)
+    yield "fused", _attention(70, np.float32), {"fused": True}
+    yield "step by step", _attention(70, np.float32), {"fused": False}
+    yield "a batch in float16", _attention(73, np.float16, batch=(B, H)), {"fused": False}
+    yield "float64, fused", _attention(76, np.float64, batch=(B, H)), {"fused": True}
 
 
 class _SimulatedGPU:
@@ -71,18 +66,18 @@ def _median_time(gpu, call, repeats, warm_up):
     return statistics.median(spent)
 
 
-def check_median_time(function):
+@cases_of(_median_time)
+def check_median_time():
     """Check `median_time(gpu, call, repeats, warm_up)`, exercise of chapter 11."""
     devices = {
         "one repeat": (_SimulatedGPU(40), 1, 2),
         "three calls of warm-up": (_SimulatedGPU(70, 40, 47, 42, 61, 44), 5, 3),
         "one of four repeats was disturbed": (_SimulatedGPU(35, 50, 40, 44, 300), 4, 3),
     }
-    cases = tuple(
-        Case(label, {"gpu": gpu, "call": gpu.launch, "repeats": repeats, "warm_up": warm_up})
+    yield from (
+        (label, {"gpu": gpu, "call": gpu.launch, "repeats": repeats, "warm_up": warm_up})
         for label, (gpu, repeats, warm_up) in devices.items()
     )
-    check("median_time", function, _median_time, cases)
 
 
 def _least_times(Q, K, V, peak, bandwidth):
@@ -91,19 +86,17 @@ def _least_times(Q, K, V, peak, bandwidth):
     return tuple(max(compute, size / bandwidth) for size in moved)
 
 
-def check_least_times(function):
+@cases_of(_least_times)
+def check_least_times():
     """Check `least_times(Q, K, V, peak, bandwidth)`: two numbers, exercise of chapter 11."""
     long = _attention(70, np.float16, rows=48, keys=50)
     one = _attention(73, np.float16, batch=(B, H), rows=1, keys=50)
-    cases = (
-        Case("memory is the limit of both", {**one, "peak": 8e6, "bandwidth": 4e3}),
-        Case("memory is the limit of one", {**long, "peak": 2e6, "bandwidth": 1e5}),
-        Case(
-            "arithmetic is the limit of both",
-            {**_attention(76, float, batch=(B, H)), "peak": 1e4, "bandwidth": 1e6},
-        ),
+    yield "memory is the limit of both", {**one, "peak": 8e6, "bandwidth": 4e3}
+    yield "memory is the limit of one", {**long, "peak": 2e6, "bandwidth": 1e5}
+    yield (
+        "arithmetic is the limit of both",
+        {**_attention(76, float, batch=(B, H)), "peak": 1e4, "bandwidth": 1e6},
     )
-    check("least_times", function, _least_times, cases)
 
 
 def _within_rounding(result, exact, eps):
@@ -147,11 +140,11 @@ def _rounding_cases():
     }
 
 
-def check_within_rounding(function):
+@cases_of(_within_rounding)
+def check_within_rounding():
     """Check `within_rounding(result, exact, eps)`: True or False, exercise of chapter 11."""
     names = ("result", "exact", "eps")
-    cases = tuple(
-        Case(label, dict(zip(names, triple, strict=True)))
+    yield from (
+        (label, dict(zip(names, triple, strict=True)))
         for label, triple in _rounding_cases().items()
     )
-    check("within_rounding", function, _within_rounding, cases)

@@ -13,10 +13,9 @@ from tutorial_lib.onepass import (
     last_keys,
 )
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, S, T, normal
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 NOTHING = -1e30, 0.0, 0.0
 
@@ -27,7 +26,8 @@ def _quietly(function, *arguments, **options):
         return function(*arguments, **options)
 
 
-def check_fold_block(function):
+@cases_of(fold_block)
+def check_fold_block():
     """Check `fold_block(state, scores, V)`: → (maximum, total, mixed). Prints an account."""
     scores, V = 2 * normal(70, H, T, S), normal(71, H, S, D_V)
     low, high = scores.copy(), 3 * normal(72, H, T, S)
@@ -35,15 +35,12 @@ def check_fold_block(function):
     hidden = np.where(attention.causal_mask(T, S) & (np.arange(T) != 2)[:, None], high, -np.inf)
     before = _quietly(fold_block, NOTHING, low, V)
     new = {"state": before, "scores": high, "V": normal(73, H, S, D_V)}
-    cases = (
-        Case("the first block", {"state": NOTHING, "scores": scores, "V": V}),
-        Case("a second block", new),
-        Case("a block of one key", {**new, "scores": high[..., :1], "V": V[:, :1]}),
-        Case("a block in which a row sees nothing", {**new, "scores": hidden}),
-        Case("scores in the thousands", {**new, "scores": 1000 * high}),
-        Case("much smaller scores than before", {**new, "scores": high - 2000}),
-    )
-    check("fold_block", function, fold_block, cases)
+    yield "the first block", {"state": NOTHING, "scores": scores, "V": V}
+    yield "a second block", new
+    yield "a block of one key", {**new, "scores": high[..., :1], "V": V[:, :1]}
+    yield "a block in which a row sees nothing", {**new, "scores": hidden}
+    yield "scores in the thousands", {**new, "scores": 1000 * high}
+    yield "much smaller scores than before", {**new, "scores": high - 2000}
 
 
 def _rows(rows, keys, *lead, d_k=D_K):
@@ -51,24 +48,23 @@ def _rows(rows, keys, *lead, d_k=D_K):
     return {name: normal(74 + n, *shape) for n, (name, shape) in enumerate(shapes.items())}
 
 
-def check_attend_rows(function):
+@cases_of(attend_rows)
+def check_attend_rows():
     """Check `attend_rows(Q, K, V, last, block)`: → (heads, logsumexp). Prints an account."""
     tile, wide, batch = _rows(T, S, H), _rows(T, S, H, d_k=WIDE), _rows(T, S, B, H)
     every, causal = (last_keys(T, S, causal=causal) for causal in (False, True))
     large, few = {**tile, "Q": 400 * tile["Q"]}, last_keys(S, T, causal=True)
-    cases = (
-        Case("5 queries, 7 keys in blocks of 2", {**tile, "last": every, "block": 2}),
-        Case("causal, wider heads", {**wide, "last": causal, "block": 2}),
-        Case("one block for all", {**tile, "last": causal, "block": 100}),
-        Case("blocks of 1, a batch", {**batch, "last": causal, "block": 1}),
-        Case("scores in the thousands", {**large, "last": every, "block": 2}),
-        Case("queries that see nothing", {**_rows(S, T, H), "last": few, "block": 2}),
-        Case("no query sees a key", {**tile, "last": causal - S, "block": 2}),
-    )
-    check("attend_rows", function, attend_rows, cases)
+    yield "5 queries, 7 keys in blocks of 2", {**tile, "last": every, "block": 2}
+    yield "causal, wider heads", {**wide, "last": causal, "block": 2}
+    yield "one block for all", {**tile, "last": causal, "block": 100}
+    yield "blocks of 1, a batch", {**batch, "last": causal, "block": 1}
+    yield "scores in the thousands", {**large, "last": every, "block": 2}
+    yield "queries that see nothing", {**_rows(S, T, H), "last": few, "block": 2}
+    yield "no query sees a key", {**tile, "last": causal - S, "block": 2}
 
 
-def check_flash_backward(function):
+@cases_of(flash_backward)
+def check_flash_backward():
     """Check `flash_backward(trace, dheads, *, block=64)`: → (dQ, dK, dV). Prints an account."""
 
     def case(label, block, sizes, *lead, causal=True, d_k=D_K):
@@ -76,16 +72,13 @@ def check_flash_backward(function):
         inputs = _rows(rows, keys, *lead, d_k=d_k).values()
         trace = _quietly(flash_forward, *inputs, causal=causal)
         arguments = {"trace": trace, "dheads": normal(77, *lead, rows, D_V)}
-        return Case(label, arguments, {"block": block} if block else {})
+        return (label, arguments, {"block": block} if block else {})
 
-    cases = (
-        case("blocks of 2", 2, (T, S), H, causal=False),
-        case("causal, wider heads", 2, (T, S), H, d_k=WIDE),
-        case("the default, one block for all", None, (T, S), H),
-        case("as many queries as keys, a batch, blocks of 1", 1, (S, S), B, H),
-        case("queries that see nothing", 2, (S, T), H),
-    )
-    check("flash_backward", function, flash_backward, cases)
+    yield case("blocks of 2", 2, (T, S), H, causal=False)
+    yield case("causal, wider heads", 2, (T, S), H, d_k=WIDE)
+    yield case("the default, one block for all", None, (T, S), H)
+    yield case("as many queries as keys, a batch, blocks of 1", 1, (S, S), B, H)
+    yield case("queries that see nothing", 2, (S, T), H)
 
 
 def _merge_parts(heads, logsumexp):
@@ -95,7 +88,8 @@ def _merge_parts(heads, logsumexp):
     return (sums * heads).sum(axis=0) / total, top + np.log(total)
 
 
-def check_merge_parts(function):
+@cases_of(_merge_parts)
+def check_merge_parts():
     """Check `merge_parts(heads, logsumexp)`, exercise of chapter 12. Prints an account."""
     logsumexp = (
         np.round(128 * normal(79, 3, T, 1)) / 64
@@ -104,13 +98,10 @@ def check_merge_parts(function):
     batch = {"heads": normal(80, 7, B, H, T, D_V), "logsumexp": 2 * normal(81, 7, B, H, T, 1)}
     without = {name: array.copy() for name, array in three.items()}
     without["heads"][1], without["logsumexp"][1] = 0, -1e30
-    cases = (
-        Case("three parts", three),
-        Case("seven parts, a batch", batch),
-        Case("scores above a thousand", {**three, "logsumexp": logsumexp + 1024}),
-        Case("a part that saw nothing", without),
-    )
-    check("merge_parts", function, _merge_parts, cases)
+    yield "three parts", three
+    yield "seven parts, a batch", batch
+    yield "scores above a thousand", {**three, "logsumexp": logsumexp + 1024}
+    yield "a part that saw nothing", without
 
 
 def _tiles_to_score(T, window, block):
@@ -119,17 +110,15 @@ def _tiles_to_score(T, window, block):
     return (last[:, None] >= first) & (first[:, None] - last < window)
 
 
-def check_tiles_to_score(function):
+@cases_of(_tiles_to_score)
+def check_tiles_to_score():
     """Check `tiles_to_score(T, window, block)`, exercise of chapter 12. Prints an account."""
-    cases = (
-        Case("12 tokens, a window of 5, blocks of 4", {"T": 12, "window": 5, "block": 4}),
-        Case("a last block of 2", {"T": 14, "window": 6, "block": 4}),
-        Case("a window of 1", {"T": 12, "window": 1, "block": 4}),
-        Case("a window that ends with a block", {"T": 24, "window": 9, "block": 4}),
-        Case("a window of all", {"T": 9, "window": 20, "block": 2}),
-        Case("blocks of 1", {"T": 5, "window": 3, "block": 1}),
-    )
-    check("tiles_to_score", function, _tiles_to_score, cases)
+    yield "12 tokens, a window of 5, blocks of 4", {"T": 12, "window": 5, "block": 4}
+    yield "a last block of 2", {"T": 14, "window": 6, "block": 4}
+    yield "a window of 1", {"T": 12, "window": 1, "block": 4}
+    yield "a window that ends with a block", {"T": 24, "window": 9, "block": 4}
+    yield "a window of all", {"T": 9, "window": 20, "block": 2}
+    yield "blocks of 1", {"T": 5, "window": 3, "block": 1}
 
 
 def _weights_on(Q, K, logsumexp):
@@ -137,7 +126,8 @@ def _weights_on(Q, K, logsumexp):
     return np.exp(scores - logsumexp)
 
 
-def check_weights_on(function):
+@cases_of(_weights_on)
+def check_weights_on():
     """Check `weights_on(Q, K, logsumexp)`, exercise of chapter 12. Prints an account."""
 
     def case(label, some, more, *lead, d_k=D_K):
@@ -147,11 +137,8 @@ def check_weights_on(function):
         top = scores.max(axis=-1, keepdims=True)
         logsumexp = top + np.log(np.exp(scores - top).sum(axis=-1, keepdims=True))
         exact = np.round(64 * logsumexp) / 64  # in single precision too
-        return Case(label, {"Q": Q, "K": K[..., some, :], "logsumexp": exact})
+        return (label, {"Q": Q, "K": K[..., some, :], "logsumexp": exact})
 
-    cases = (
-        case("2 keys of 7", slice(1, 3), 1, H),
-        case("one key, wider heads", slice(0, 1), -1, B, H, d_k=WIDE),
-        case("scores above a thousand", slice(0, 2), 4096, H, d_k=16),  # whose root is exact
-    )
-    check("weights_on", function, _weights_on, cases)
+    yield case("2 keys of 7", slice(1, 3), 1, H)
+    yield case("one key, wider heads", slice(0, 1), -1, B, H, d_k=WIDE)
+    yield case("scores above a thousand", slice(0, 2), 4096, H, d_k=16)

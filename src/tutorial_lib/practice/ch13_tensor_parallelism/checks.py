@@ -7,7 +7,7 @@ from tutorial_lib.practice.account import room
 from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_MODEL
 
-MISTAKES, check = room(__file__)
+MISTAKES, check, cases_of = room(__file__)
 
 
 def _params(seed, n_heads):
@@ -47,10 +47,10 @@ def _shard_unevenly(params, rank, world_size):
     return projection.Params(*own, W_O.reshape(-1, params.d_model))
 
 
-def check_shard_unevenly(function):
+@cases_of(_shard_unevenly)
+def check_shard_unevenly():
     """Check `shard_unevenly(params, rank, world_size)`: → Params, exercise of chapter 13."""
-    cases = _shards((5, 2, 1), (5, 2, 0), (7, 3, 1), (8, 3, 1), (8, 3, 2), (6, 3, 1))
-    check("shard_unevenly", function, _shard_unevenly, cases)
+    yield from _shards((5, 2, 1), (5, 2, 0), (7, 3, 1), (8, 3, 1), (8, 3, 2), (6, 3, 1))
 
 
 def _bytes_sent(shape, n_layers, world_size, itemsize):
@@ -60,7 +60,8 @@ def _bytes_sent(shape, n_layers, world_size, itemsize):
     return 4 * n_layers * sent
 
 
-def check_bytes_sent(function):
+@cases_of(_bytes_sent)
+def check_bytes_sent():
     """Check `bytes_sent(shape, n_layers, world_size, itemsize)`, exercise of chapter 13."""
     names = ("shape", "n_layers", "world_size", "itemsize")
     given = {
@@ -69,10 +70,9 @@ def check_bytes_sent(function):
         "8 processes": ((3, 5, 56), 11, 8, 2),
         "one process": ((3, 7, 10), 13, 1, 2),
     }
-    cases = tuple(
+    yield from (
         Case(label, dict(zip(names, values, strict=True))) for label, values in given.items()
     )
-    check("bytes_sent", function, _bytes_sent, cases)
 
 
 def _pairs_seen(owner, n):
@@ -80,7 +80,8 @@ def _pairs_seen(owner, n):
     return np.bincount(owner, weights=seen, minlength=n).astype(int)
 
 
-def check_pairs_seen(function):
+@cases_of(_pairs_seen)
+def check_pairs_seen():
     """Check `pairs_seen(owner, n)`: → (n,), exercise of chapter 13."""
     owners = {
         "blocks": (np.arange(12) // 4, 3),
@@ -88,5 +89,4 @@ def check_pairs_seen(function):
         "in any order": (np.array([2, 0, 2, 1, 1, 0, 2]), 3),
         "two processes have no tokens": (np.array([3, 0, 0, 1, 3, 1, 0]), 5),
     }
-    cases = tuple(Case(label, {"owner": owner, "n": n}) for label, (owner, n) in owners.items())
-    check("pairs_seen", function, _pairs_seen, cases)
+    yield from (Case(label, {"owner": owner, "n": n}) for label, (owner, n) in owners.items())

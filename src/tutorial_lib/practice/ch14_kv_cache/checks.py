@@ -9,7 +9,7 @@ from tutorial_lib.practice.account import lay_out, print_text, remedy, room
 from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.mistake import named
 
-MISTAKES, check = room(__file__)
+MISTAKES, check, cases_of = room(__file__)
 
 
 def check_cached(step, empty, *, d_model=12):
@@ -51,15 +51,13 @@ def _buffer_mask(length, T, capacity):
     return np.arange(capacity) <= own
 
 
-def check_buffer_mask(function):
+@cases_of(_buffer_mask)
+def check_buffer_mask():
     """Check `buffer_mask(length, T, capacity)`, exercise of chapter 14. Prints an account."""
-    cases = (
-        Case("a chunk of 3 after 4, capacity 11", {"length": 4, "T": 3, "capacity": 11}),
-        Case("one token", {"length": 2, "T": 1, "capacity": 5}),
-        Case("an empty cache", {"length": 0, "T": 4, "capacity": 7}),
-        Case("a buffer filled to its end", {"length": 5, "T": 3, "capacity": 8}),
-    )
-    check("buffer_mask", function, _buffer_mask, cases)
+    yield "a chunk of 3 after 4, capacity 11", {"length": 4, "T": 3, "capacity": 11}
+    yield "one token", {"length": 2, "T": 1, "capacity": 5}
+    yield "an empty cache", {"length": 0, "T": 4, "capacity": 7}
+    yield "a buffer filled to its end", {"length": 5, "T": 3, "capacity": 8}
 
 
 def _users_that_fit(free, tokens, model, bits):
@@ -67,18 +65,16 @@ def _users_that_fit(free, tokens, model, bits):
     return free * 8 // (tokens * entries * bits)
 
 
-def check_users_that_fit(function):
+@cases_of(_users_that_fit)
+def check_users_that_fit():
     """Check `users_that_fit(free, tokens, model, bits)`, exercise of chapter 14."""
     shared = {"layers": 7, "d_model": 90, "heads": 15, "kv_heads": 3, "d_k": 22, "d_v": 13}
     wider = {"layers": 6, "d_model": 70, "heads": 10, "kv_heads": 2, "d_k": 23, "d_v": 41}
     both = {"free": 10**8, "tokens": 710, "model": wider, "bits": 8}
-    cases = (
-        Case("16 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 16}),
-        Case("4 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 4}),
-        Case("8 bits, a different model", both),
-        Case("the last user does not fit whole", {**both, "free": 2 * 10**7}),
-    )
-    check("users_that_fit", function, _users_that_fit, cases)
+    yield "16 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 16}
+    yield "4 bits", {"free": 10**9, "tokens": 1000, "model": shared, "bits": 4}
+    yield "8 bits, a different model", both
+    yield "the last user does not fit whole", {**both, "free": 2 * 10**7}
 
 
 def _whole(function):

@@ -3,14 +3,13 @@
 import numpy as np
 
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 from tutorial_lib.projection import Params
 from tutorial_lib.variants import grouped, latent
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.latent import LatentParams
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 RANK = 9
 
 
@@ -44,56 +43,48 @@ def _masks(*, n_heads=H, n_keys=S):
     return last | {"a mask for each head": own[0], "a mask for each sentence and head": own}
 
 
-def check_grouped_attention(function):
+@cases_of(grouped.grouped_attention)
+def check_grouped_attention():
     """Check `grouped_attention(Q, K, V, *, mask=None)`: some heads, fewer KV heads."""
     inputs = _qkv(1500, B, H=18, G=3)
-    cases = (
-        Case("18 heads, 3 KV heads", inputs),
-        *(Case(label, inputs, {"mask": mask}) for label, mask in _masks(n_heads=18).items()),
-        Case("6 heads, 2 KV heads, wider", _qkv(1510, H=6, G=2, d_k=WIDE)),
-        Case(
-            "a batch that attends to one sequence",
-            _qkv(1520, H=18, G=3) | {"Q": normal(1523, B, 18, T, D_K)},
-        ),
+    yield "18 heads, 3 KV heads", inputs
+    yield from ((label, inputs, {"mask": mask}) for label, mask in _masks(n_heads=18).items())
+    yield "6 heads, 2 KV heads, wider", _qkv(1510, H=6, G=2, d_k=WIDE)
+    yield (
+        "a batch that attends to one sequence",
+        _qkv(1520, H=18, G=3) | {"Q": normal(1523, B, 18, T, D_K)},
     )
-    check("grouped_attention", function, grouped.grouped_attention, cases)
 
 
-def check_group_params(function):
+@cases_of(grouped.group_params)
+def check_group_params():
     """Check `group_params(params, n_kv_heads)`: Params → GroupedParams."""
-    cases = (
-        Case("6 heads, 2 KV heads", {"params": _params(1530, H=6), "n_kv_heads": 2}),
-        Case("10 heads, 5 KV heads", {"params": _params(1540, H=10), "n_kv_heads": 5}),
-    )
-    check("group_params", function, grouped.group_params, cases)
+    yield "6 heads, 2 KV heads", {"params": _params(1530, H=6), "n_kv_heads": 2}
+    yield "10 heads, 5 KV heads", {"params": _params(1540, H=10), "n_kv_heads": 5}
 
 
-def check_absorbed_attention(function):
+@cases_of(latent.absorbed_attention)
+def check_absorbed_attention():
     """Check `absorbed_attention(Q, C, latent, *, mask=None)`."""
     inputs = {"Q": normal(1550, B, H, T, D_K), "C": normal(1551, B, S, RANK)}
     inputs["latent"] = _latent(1552)
     wide = {"Q": normal(1560, H, T, WIDE), "C": normal(1561, S, 4)}
     wide["latent"] = _latent(1562, rank=4, d_k=WIDE)
-    cases = (
-        Case("rank 9", inputs),
-        *(Case(label, inputs, {"mask": mask}) for label, mask in masks(empty=False).items()),
-        Case("rank 4, wider heads, no batch axis", wide),
-    )
-    check("absorbed_attention", function, latent.absorbed_attention, cases)
+    yield "rank 9", inputs
+    yield from ((label, inputs, {"mask": mask}) for label, mask in masks(empty=False).items())
+    yield "rank 4, wider heads, no batch axis", wide
 
 
-def check_cross_layer_attention(function):
+@cases_of(grouped.cross_layer_attention)
+def check_cross_layer_attention():
     """Check `cross_layer_attention(X, layers, sources, *, mask=None)`."""
     layers = tuple(_params(seed, H=H, d_k=9) for seed in (1570, 1580, 1590, 1600))
     inputs = {"X": normal(1575, B, T, D_MODEL), "layers": layers, "sources": (0, 0, 2, 0)}
     wide = tuple(_params(seed, H=4, d_k=WIDE) for seed in (1610, 1620, 1630))
     one = {"X": normal(1576, T, D_MODEL)}
-    cases = (
-        *(Case(label, inputs, {"mask": mask}) for label, mask in _masks(n_keys=T).items()),
-        Case("wider heads, one borrows from layer 1", one | {"layers": wide, "sources": (0, 1, 1)}),
-        Case("two layers, one of which borrows", one | {"layers": layers[:2], "sources": (0, 0)}),
-    )
-    check("cross_layer_attention", function, grouped.cross_layer_attention, cases)
+    yield from ((label, inputs, {"mask": mask}) for label, mask in _masks(n_keys=T).items())
+    yield "wider heads, one borrows from layer 1", one | {"layers": wide, "sources": (0, 1, 1)}
+    yield "two layers, one of which borrows", one | {"layers": layers[:2], "sources": (0, 0)}
 
 
 def _from_tiled(params):
@@ -104,13 +95,11 @@ def _from_tiled(params):
     return GroupedParams(params.W_Q[order], params.W_K, params.W_V, W_O)
 
 
-def check_from_tiled(function):
+@cases_of(_from_tiled)
+def check_from_tiled():
     """Check `from_tiled(params)`, exercise of chapter 15."""
-    cases = (
-        Case("6 heads, 2 KV heads", {"params": _grouped(1640, H=6, G=2)}),
-        Case("10 heads, 5 KV heads", {"params": _grouped(1650, H=10, G=5)}),
-    )
-    check("from_tiled", function, _from_tiled, cases)
+    yield "6 heads, 2 KV heads", {"params": _grouped(1640, H=6, G=2)}
+    yield "10 heads, 5 KV heads", {"params": _grouped(1650, H=10, G=5)}
 
 
 def _absorbed_output(latent):
@@ -118,28 +107,24 @@ def _absorbed_output(latent):
     return (latent.W_UV @ blocks).reshape(-1, latent.d_model)
 
 
-def check_absorbed_output(function):
+@cases_of(_absorbed_output)
+def check_absorbed_output():
     """Check `absorbed_output(latent)`, exercise of chapter 15: (H*rank, d_model)."""
-    cases = (
-        Case("3 heads, rank 9", {"latent": _latent(1660)}),
-        Case("2 heads, rank 5", {"latent": _latent(1670, H=2, rank=5)}),
-    )
-    check("absorbed_output", function, _absorbed_output, cases)
+    yield "3 heads, rank 9", {"latent": _latent(1660)}
+    yield "2 heads, rank 5", {"latent": _latent(1670, H=2, rank=5)}
 
 
 def _latent_cache_bytes(*, n_layers, n_heads, rank, rope_dim, itemsize):
     return n_layers * (rank + rope_dim) * itemsize
 
 
-def check_latent_cache_bytes(function):
+@cases_of(_latent_cache_bytes)
+def check_latent_cache_bytes():
     """Check `latent_cache_bytes(*, n_layers, n_heads, rank, rope_dim, itemsize)`."""
     small = {"n_layers": 3, "n_heads": 7, "rank": 40, "rope_dim": 6, "itemsize": 4}
-    cases = (
-        Case("a small model", {}, small),
-        Case(
-            "16 bits, 27 layers",
-            {},
-            {"n_layers": 27, "n_heads": 16, "rank": 72, "rope_dim": 10, "itemsize": 2},
-        ),
+    yield "a small model", {}, small
+    yield (
+        "16 bits, 27 layers",
+        {},
+        {"n_layers": 27, "n_heads": 16, "rank": 72, "rope_dim": 10, "itemsize": 2},
     )
-    check("latent_cache_bytes", function, _latent_cache_bytes, cases)

@@ -4,32 +4,29 @@ import numpy as np
 
 from tutorial_lib.attention import scaled_dot_product_attention
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_MODEL, B, H, S, T, masks, normal
 from tutorial_lib.variants.positions import alibi_slopes, rope_frequencies, rotate
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 
-def check_rotate(function):
+@cases_of(rotate)
+def check_rotate():
     """Check `rotate(X, positions, frequencies, *, half=False)` of chapter 16. Prints an account."""
     positions, base_500 = np.arange(T), rope_frequencies(8, base=500)
     own = positions + np.array([[[7]], [[1000]]])  # (B, 1, T)
     all_pairs, two_pairs = rope_frequencies(8), rope_frequencies(14)[:2]
     two, two_halves = (_rotation(seed, positions, two_pairs, width=14) for seed in (72, 73))
     late = _rotation(71, 40 + positions, all_pairs)
-    cases = (
-        Case("interleaved pairs", _rotation(70, positions, all_pairs)),
-        Case("rotate_half, from position 40", late, {"half": True}),
-        Case("two pairs of seven rotated", two),
-        Case("two pairs of seven rotated, rotate_half", two_halves, {"half": True}),
-        Case("frequencies of another base", _rotation(86, positions, base_500)),
-        Case(
-            "a batch, each sequence with its own positions, up to 1,004",
-            _rotation(74, own, all_pairs, B, H, width=14),
-        ),
+    yield "interleaved pairs", _rotation(70, positions, all_pairs)
+    yield "rotate_half, from position 40", late, {"half": True}
+    yield "two pairs of seven rotated", two
+    yield "two pairs of seven rotated, rotate_half", two_halves, {"half": True}
+    yield "frequencies of another base", _rotation(86, positions, base_500)
+    yield (
+        "a batch, each sequence with its own positions, up to 1,004",
+        _rotation(74, own, all_pairs, B, H, width=14),
     )
-    check("rotate", function, rotate, cases)
 
 
 def _rotation(seed, positions, frequencies, *batch, width=8):
@@ -37,10 +34,10 @@ def _rotation(seed, positions, frequencies, *batch, width=8):
     return {"X": X, "positions": positions, "frequencies": frequencies}
 
 
-def check_alibi_slopes(function):
+@cases_of(alibi_slopes)
+def check_alibi_slopes():
     """Check `alibi_slopes(n_heads)` of chapter 16. Prints an account."""
-    cases = tuple(Case(f"{n} head" + "s" * (n > 1), {"n_heads": n}) for n in (8, 12, 16, 7, 2, 1))
-    check("alibi_slopes", function, alibi_slopes, cases)
+    yield from ((f"{n} head" + "s" * (n > 1), {"n_heads": n}) for n in (8, 12, 16, 7, 2, 1))
 
 
 def _halves_from_interleaved(W, n):
@@ -48,28 +45,24 @@ def _halves_from_interleaved(W, n):
     return W[..., order]
 
 
-def check_halves_from_interleaved(function):
+@cases_of(_halves_from_interleaved)
+def check_halves_from_interleaved():
     """Check `halves_from_interleaved(W, n)`: columns in another order, exercise of chapter 16."""
-    cases = (
-        Case("all four pairs rotated", {"W": normal(75, H, D_MODEL, 8), "n": 4}),
-        Case("five pairs rotated, one head", {"W": normal(76, D_MODEL, 10), "n": 5}),
-        Case("four pairs of seven rotated", {"W": normal(77, H, D_MODEL, 14), "n": 4}),
-    )
-    check("halves_from_interleaved", function, _halves_from_interleaved, cases)
+    yield "all four pairs rotated", {"W": normal(75, H, D_MODEL, 8), "n": 4}
+    yield "five pairs rotated, one head", {"W": normal(76, D_MODEL, 10), "n": 5}
+    yield "four pairs of seven rotated", {"W": normal(77, H, D_MODEL, 14), "n": 4}
 
 
 def _longer_frequencies(d_k, factor, *, base=10_000.0):
     return rope_frequencies(d_k, base=base * factor ** (d_k / (d_k - 2)))
 
 
-def check_longer_frequencies(function):
+@cases_of(_longer_frequencies)
+def check_longer_frequencies():
     """Check `longer_frequencies(d_k, factor, *, base=10_000.0)`, exercise of chapter 16."""
-    cases = (
-        Case("8 entries, three times the length", {"d_k": 8, "factor": 3}),
-        Case("12 entries, 16 times the length", {"d_k": 12, "factor": 16}),
-        Case("another base", {"d_k": 6, "factor": 4}, {"base": 500_000.0}),
-    )
-    check("longer_frequencies", function, _longer_frequencies, cases)
+    yield "8 entries, three times the length", {"d_k": 8, "factor": 3}
+    yield "12 entries, 16 times the length", {"d_k": 12, "factor": 16}
+    yield "another base", {"d_k": 6, "factor": 4}, {"base": 500_000.0}
 
 
 def _rotated_back(Q, C, positions, frequencies, *, mask=None):
@@ -78,18 +71,16 @@ def _rotated_back(Q, C, positions, frequencies, *, mask=None):
     return rotate(mixed, positions, -frequencies)
 
 
-def check_rotated_back(function):
+@cases_of(_rotated_back)
+def check_rotated_back():
     """Check `rotated_back(Q, C, positions, frequencies, *, mask=None)`, exercise of chapter 16."""
     batch = _latent(82, 4, B, start=40, width=14)
     shown = masks(empty=False)
     own = {label: mask[..., S - T :] for label, mask in shown.items()}  # for T of the S keys
-    cases = (
-        Case("every token sees all", _latent(78, 4)),
-        Case("one pair of four rotated", _latent(84, 1)),
-        Case("a batch of wider heads, the sequence begins at 40", batch),
-        *(Case(label, batch, {"mask": mask}) for label, mask in own.items()),
-    )
-    check("rotated_back", function, _rotated_back, cases)
+    yield "every token sees all", _latent(78, 4)
+    yield "one pair of four rotated", _latent(84, 1)
+    yield "a batch of wider heads, the sequence begins at 40", batch
+    yield from ((label, batch, {"mask": mask}) for label, mask in own.items())
 
 
 def _latent(seed, pairs, *batch, start=0, width=8):

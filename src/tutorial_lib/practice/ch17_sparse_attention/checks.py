@@ -5,70 +5,61 @@ import numpy as np
 from tutorial_lib.attention import attention_scores, attention_weights, causal_mask
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 from tutorial_lib.projection import init_params, project_heads
 from tutorial_lib.variants import patterns
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 
-def check_window_mask(function):
+@cases_of(patterns.window_mask)
+def check_window_mask():
     """Check `window_mask(T, S, window)` of chapter 17. Prints an account."""
-    cases = (
-        Case("a square, window of 3", {"T": 5, "S": 5, "window": 3}),
-        Case("2 new words after 5", {"T": 2, "S": 7, "window": 3}),
-        Case("a window of 1", {"T": 4, "S": 7, "window": 1}),
-        Case("a window that holds all", {"T": 3, "S": 5, "window": 11}),
-    )
-    check("window_mask", function, patterns.window_mask, cases)
+    yield "a square, window of 3", {"T": 5, "S": 5, "window": 3}
+    yield "2 new words after 5", {"T": 2, "S": 7, "window": 3}
+    yield "a window of 1", {"T": 4, "S": 7, "window": 1}
+    yield "a window that holds all", {"T": 3, "S": 5, "window": 11}
 
 
-def check_receptive_field(function):
+@cases_of(patterns.receptive_field)
+def check_receptive_field():
     """Check `receptive_field(mask, n_layers)` of chapter 17. Prints an account."""
     window, strided = patterns.window_mask(11, 11, 3), patterns.strided_mask(11, 3)
     others = patterns.window_mask(7, 7, 3) & ~np.eye(7, dtype=bool)
-    cases = (
-        Case("a window, one layer", {"mask": window, "n_layers": 1}),
-        Case("a window, four layers", {"mask": window, "n_layers": 4}),
-        Case("a stride, two layers", {"mask": strided, "n_layers": 2}),
-        Case("a row and a column", {"mask": patterns.global_mask(7, [3]), "n_layers": 2}),
-        Case("a mask that hides each row's own token", {"mask": others, "n_layers": 2}),
-    )
-    check("receptive_field", function, patterns.receptive_field, cases)
+    yield "a window, one layer", {"mask": window, "n_layers": 1}
+    yield "a window, four layers", {"mask": window, "n_layers": 4}
+    yield "a stride, two layers", {"mask": strided, "n_layers": 2}
+    yield "a row and a column", {"mask": patterns.global_mask(7, [3]), "n_layers": 2}
+    yield "a mask that hides each row's own token", {"mask": others, "n_layers": 2}
 
 
-def check_attention_with_sink(function):
+@cases_of(patterns.attention_with_sink)
+def check_attention_with_sink():
     """Check `attention_with_sink(scores, sink, *, mask=None)` of chapter 17. Prints an account."""
     sink, none = np.array([-1.0, 0.5, 2.0]), np.array([-1.0, -np.inf, 2.0])
     batch = {"scores": normal(172, B, H, T, S), "sink": sink[::-1].copy()}
     square = {"scores": normal(171, H, T, T), "sink": sink}
-    cases = (
-        Case("every word sees all", {"scores": normal(170, H, T, S), "sink": sink}),
-        Case("a batch", batch),
-        *(Case(label, batch, {"mask": mask}) for label, mask in masks().items()),
-        Case("without a batch axis", square, {"mask": causal_mask(T)}),
-        Case("scores near 1,000", {"scores": 1000 + normal(173, H, T, S), "sink": 1000 + sink}),
-        Case("a sink near 2,000", {"scores": normal(174, H, T, S), "sink": 2000 + sink}),
-        Case("a head without a sink", {"scores": normal(168, H, T, S), "sink": none}),
-    )
-    check("attention_with_sink", function, patterns.attention_with_sink, cases)
+    yield "every word sees all", {"scores": normal(170, H, T, S), "sink": sink}
+    yield "a batch", batch
+    yield from ((label, batch, {"mask": mask}) for label, mask in masks().items())
+    yield "without a batch axis", square, {"mask": causal_mask(T)}
+    yield "scores near 1,000", {"scores": 1000 + normal(173, H, T, S), "sink": 1000 + sink}
+    yield "a sink near 2,000", {"scores": normal(174, H, T, S), "sink": 2000 + sink}
+    yield "a head without a sink", {"scores": normal(168, H, T, S), "sink": none}
 
 
-def check_top_k_mask(function):
+@cases_of(patterns.top_k_mask)
+def check_top_k_mask():
     """Check `top_k_mask(scores, k, *, mask=None)` of chapter 17. Prints an account."""
     causal, behind = {"mask": causal_mask(T)}, {"mask": causal_mask(4, S)}
     batch = {"scores": normal(169, B, H, T, S), "k": 4}
     ties = np.array([[1.0, 2.0, 2.0, 0.0, 2.0, 1.0]])
-    cases = (
-        Case("2 keys, a causal mask", {"scores": normal(175, H, T, T), "k": 2}, causal),
-        Case("more keys than a row sees", {"scores": normal(176, T, T), "k": 4}, causal),
-        Case("4 new words after 3", {"scores": normal(177, B, H, 4, S), "k": 5}, behind),
-        *(Case(label, batch, {"mask": mask}) for label, mask in masks().items()),
-        Case("one query, no mask", {"scores": normal(178, H, 1, S), "k": 2}),
-        Case("equal scores", {"scores": ties, "k": 2}),
-    )
-    check("top_k_mask", function, patterns.top_k_mask, cases)
+    yield "2 keys, a causal mask", {"scores": normal(175, H, T, T), "k": 2}, causal
+    yield "more keys than a row sees", {"scores": normal(176, T, T), "k": 4}, causal
+    yield "4 new words after 3", {"scores": normal(177, B, H, 4, S), "k": 5}, behind
+    yield from ((label, batch, {"mask": mask}) for label, mask in masks().items())
+    yield "one query, no mask", {"scores": normal(178, H, 1, S), "k": 2}
+    yield "equal scores", {"scores": ties, "k": 2}
 
 
 def _windowed_step(X, params, K, V, window):
@@ -83,18 +74,16 @@ def _windowed_step(X, params, K, V, window):
     return Y, K[..., first:, :], V[..., first:, :]
 
 
-def check_windowed_step(function):
+@cases_of(_windowed_step)
+def check_windowed_step():
     """Check `windowed_step(X, params, K, V, window)`, exercise of chapter 17."""
     long = _chunk(182, T=7, cached=4, window=5)
-    cases = (
-        Case("a word after 4, window of 5", _chunk(179, T=1, cached=4, window=5)),
-        Case("wider heads, 2 words after 7", _chunk(180, T=2, cached=7, window=8, d_k=WIDE)),
-        Case("the first chunk, longer than the window", _chunk(181, T=7, cached=0, window=4)),
-        Case("a chunk longer than the window, after 4", long),
-        Case("a window of 1", _chunk(183, T=2, cached=0, window=1)),
-        Case("a sequence shorter than the window", _chunk(184, T=2, cached=5, window=19)),
-    )
-    check("windowed_step", function, _windowed_step, cases)
+    yield "a word after 4, window of 5", _chunk(179, T=1, cached=4, window=5)
+    yield "wider heads, 2 words after 7", _chunk(180, T=2, cached=7, window=8, d_k=WIDE)
+    yield "the first chunk, longer than the window", _chunk(181, T=7, cached=0, window=4)
+    yield "a chunk longer than the window, after 4", long
+    yield "a window of 1", _chunk(183, T=2, cached=0, window=1)
+    yield "a sequence shorter than the window", _chunk(184, T=2, cached=5, window=19)
 
 
 def _chunk(seed, *, T, cached, window, d_k=D_K):
@@ -109,17 +98,15 @@ def _bigbird_mask(T, window, tokens, random):
     return near | patterns.global_mask(T, tokens) | random
 
 
-def check_bigbird_mask(function):
+@cases_of(_bigbird_mask)
+def check_bigbird_mask():
     """Check `bigbird_mask(T, window, tokens, random)`, exercise of chapter 17."""
     sampled = patterns.random_mask(np.random.default_rng(0), 11, 2)
     none = np.zeros((11, 11), dtype=bool)
-    cases = (
-        Case("BigBird", {"T": 11, "window": 3, "tokens": [0, 4], "random": sampled}),
-        Case("Longformer: no random keys", {"T": 11, "window": 5, "tokens": [8], "random": none}),
-        Case("no global token", {"T": 11, "window": 3, "tokens": [], "random": sampled}),
-        Case("a window of 1", {"T": 11, "window": 1, "tokens": [2], "random": none}),
-    )
-    check("bigbird_mask", function, _bigbird_mask, cases)
+    yield "BigBird", {"T": 11, "window": 3, "tokens": [0, 4], "random": sampled}
+    yield "Longformer: no random keys", {"T": 11, "window": 5, "tokens": [8], "random": none}
+    yield "no global token", {"T": 11, "window": 3, "tokens": [], "random": sampled}
+    yield "a window of 1", {"T": 11, "window": 1, "tokens": [2], "random": none}
 
 
 def _indexed_weights(scores, q, keys, w, k):
@@ -130,15 +117,13 @@ def _indexed_weights(scores, q, keys, w, k):
     return attention_weights(scores, mask=chosen)
 
 
-def check_indexed_weights(function):
+@cases_of(_indexed_weights)
+def check_indexed_weights():
     """Check `indexed_weights(scores, q, keys, w, k)`, exercise of chapter 17."""
-    cases = (
-        Case("2 of 7 keys", _indexed(185, k=2)),
-        Case("4 of 7 keys: more than the first rows see", _indexed(186, k=4)),
-        Case("weights of both signs", _indexed(187, k=2, signed=True)),
-        Case("one index head", _indexed(188, k=4, J=1)),
-    )
-    check("indexed_weights", function, _indexed_weights, cases)
+    yield "2 of 7 keys", _indexed(185, k=2)
+    yield "4 of 7 keys: more than the first rows see", _indexed(186, k=4)
+    yield "weights of both signs", _indexed(187, k=2, signed=True)
+    yield "one index head", _indexed(188, k=4, J=1)
 
 
 def _indexed(seed, *, k, J=5, signed=False):

@@ -3,11 +3,10 @@
 import numpy as np
 
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, T, normal
 from tutorial_lib.variants.state import chunked, delta_step, linear_attention
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 
 def _tokens(seed, *batch, length=T, d_k=D_K):
@@ -15,14 +14,12 @@ def _tokens(seed, *batch, length=T, d_k=D_K):
     return {"Q": Q, "K": K, "V": normal(seed + 2, *batch, H, length, D_V)}
 
 
-def check_linear_attention(function):
+@cases_of(linear_attention)
+def check_linear_attention():
     """Check `linear_attention(Q, K, V)` of chapter 18, in either form. Prints an account."""
-    cases = (
-        Case("three heads", _tokens(90)),
-        Case("a batch", _tokens(93, B)),
-        Case("wider keys", _tokens(87, d_k=WIDE)),
-    )
-    check("linear_attention", function, linear_attention, cases)
+    yield "three heads", _tokens(90)
+    yield "a batch", _tokens(93, B)
+    yield "wider keys", _tokens(87, d_k=WIDE)
 
 
 def _write(seed, *batch):
@@ -35,30 +32,26 @@ def _write(seed, *batch):
     }
 
 
-def check_delta_step(function):
+@cases_of(delta_step)
+def check_delta_step():
     """Check `delta_step(state, k, v, *, beta, decay)` of chapter 18. Prints an account."""
     heads = np.linspace(0.2, 0.9, H).reshape(H, 1, 1)
     own = np.linspace(0.1, 0.9, B * H).reshape(B, H, 1, 1)
     channels = np.linspace(0.1, 1, H * D_K).reshape(H, D_K, 1)
-    cases = (
-        Case("the whole error", _write(96)),
-        Case("half of the error, a decay", _write(99), {"beta": 0.5, "decay": 0.8}),
-        Case("gates of each head", _write(102, B), {"beta": heads, "decay": 1 - heads}),
-        Case("gates of each sentence and head", _write(84, B), {"beta": own, "decay": 1 - own}),
-        Case("a decay of each channel", _write(105), {"beta": 0.7, "decay": channels}),
-    )
-    check("delta_step", function, delta_step, cases)
+    yield "the whole error", _write(96)
+    yield "half of the error, a decay", _write(99), {"beta": 0.5, "decay": 0.8}
+    yield "gates of each head", _write(102, B), {"beta": heads, "decay": 1 - heads}
+    yield "gates of each sentence and head", _write(84, B), {"beta": own, "decay": 1 - own}
+    yield "a decay of each channel", _write(105), {"beta": 0.7, "decay": channels}
 
 
-def check_chunked(function):
+@cases_of(chunked)
+def check_chunked():
     """Check `chunked(Q, K, V, *, size)` of chapter 18. Prints an account."""
-    cases = (
-        Case("chunks of 2, the last shorter", _tokens(108, length=19), {"size": 2}),
-        Case("chunks of 5, a batch", _tokens(111, B, length=17), {"size": 5}),
-        Case("one chunk", _tokens(114), {"size": T}),
-        Case("one token per chunk", _tokens(117), {"size": 1}),
-    )
-    check("chunked", function, chunked, cases)
+    yield "chunks of 2, the last shorter", _tokens(108, length=19), {"size": 2}
+    yield "chunks of 5, a batch", _tokens(111, B, length=17), {"size": 5}
+    yield "one chunk", _tokens(114), {"size": T}
+    yield "one token per chunk", _tokens(117), {"size": 1}
 
 
 def _gated_delta(Q, K, V, betas, decays):
@@ -71,14 +64,12 @@ def _gated_delta(Q, K, V, betas, decays):
     return np.concatenate(rows, axis=-2)
 
 
-def check_gated_delta(function):
+@cases_of(_gated_delta)
+def check_gated_delta():
     """Check `gated_delta(Q, K, V, betas, decays)`, exercise of chapter 18."""
-    cases = (
-        Case("gates of each head and token", _tokens(120) | _gates(123)),
-        Case("a batch", _tokens(126, B) | _gates(129, B)),
-        Case("nothing forgotten", _tokens(132) | _gates(135) | {"decays": np.ones((H, T))}),
-    )
-    check("gated_delta", function, _gated_delta, cases)
+    yield "gates of each head and token", _tokens(120) | _gates(123)
+    yield "a batch", _tokens(126, B) | _gates(129, B)
+    yield "nothing forgotten", _tokens(132) | _gates(135) | {"decays": np.ones((H, T))}
 
 
 def _gates(seed, *batch):
@@ -100,11 +91,9 @@ def _chunked_decay(Q, K, V, decay, *, size):
     return np.concatenate(parts, axis=-2)
 
 
-def check_chunked_decay(function):
+@cases_of(_chunked_decay)
+def check_chunked_decay():
     """Check `chunked_decay(Q, K, V, decay, *, size)`, exercise of chapter 18."""
-    cases = (
-        Case("chunks of 2", _tokens(138, length=19) | {"decay": 0.5}, {"size": 2}),
-        Case("chunks of 5, a batch", _tokens(141, B, length=17) | {"decay": 0.9}, {"size": 5}),
-        Case("one chunk", _tokens(144) | {"decay": 0.7}, {"size": T}),
-    )
-    check("chunked_decay", function, _chunked_decay, cases)
+    yield "chunks of 2", _tokens(138, length=19) | {"decay": 0.5}, {"size": 2}
+    yield "chunks of 5, a batch", _tokens(141, B, length=17) | {"decay": 0.9}, {"size": 5}
+    yield "one chunk", _tokens(144) | {"decay": 0.7}, {"size": T}

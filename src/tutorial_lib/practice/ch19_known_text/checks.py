@@ -5,36 +5,31 @@ import numpy as np
 from tutorial_lib.attention import softmax
 from tutorial_lib.models.block import block, mlp, rms_norm
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 from tutorial_lib.projection import init_params
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 D_FEED = 19
 
 
-def check_rms_norm(function):
+@cases_of(rms_norm)
+def check_rms_norm():
     """Check `rms_norm(X)` of chapter 19. Prints an account."""
     zeros = normal(149, T, D_MODEL) * (np.arange(T) != 1)[:, None]
-    cases = (
-        Case("five rows", {"X": 3 + normal(150, T, D_MODEL)}),
-        Case("a batch of wider rows", {"X": 10 * normal(151, B, T, WIDE)}),
-        Case("a row of zeros", {"X": zeros}),
-    )
-    check("rms_norm", function, rms_norm, cases)
+    yield "five rows", {"X": 3 + normal(150, T, D_MODEL)}
+    yield "a batch of wider rows", {"X": 10 * normal(151, B, T, WIDE)}
+    yield "a row of zeros", {"X": zeros}
 
 
 def _feed(seed, d_model=D_MODEL):
     return {"W_1": normal(seed, d_model, D_FEED), "W_2": normal(seed + 1, D_FEED, d_model)}
 
 
-def check_mlp(function):
+@cases_of(mlp)
+def check_mlp():
     """Check `mlp(X, W_1, W_2)` of chapter 19. Prints an account."""
-    cases = (
-        Case("five rows", {"X": normal(152, T, D_MODEL)} | _feed(153)),
-        Case("a batch", {"X": normal(155, B, T, D_MODEL)} | _feed(156)),
-    )
-    check("mlp", function, mlp, cases)
+    yield "five rows", {"X": normal(152, T, D_MODEL)} | _feed(153)
+    yield "a batch", {"X": normal(155, B, T, D_MODEL)} | _feed(156)
 
 
 def _stream(seed, *batch, d_model=D_MODEL, d_k=D_K):
@@ -44,18 +39,16 @@ def _stream(seed, *batch, d_model=D_MODEL, d_k=D_K):
     return {"X": X, "params": params} | _feed(seed + 2, d_model)
 
 
-def check_block(function):
+@cases_of(block)
+def check_block():
     """Check `block(X, params, W_1, W_2, *, mask)` of chapter 19. Prints an account."""
     batch = _stream(166, B)
     own = {
         label: mask[..., -T:] for label, mask in masks(empty=False).items()
     }  # of the last T keys
-    cases = (
-        Case("five rows", _stream(158)),
-        Case("wider rows, narrower heads", _stream(162, d_model=WIDE, d_k=S)),
-        *(Case(label, batch, {"mask": mask}) for label, mask in own.items()),
-    )
-    check("block", function, block, cases)
+    yield "five rows", _stream(158)
+    yield "wider rows, narrower heads", _stream(162, d_model=WIDE, d_k=S)
+    yield from ((label, batch, {"mask": mask}) for label, mask in own.items())
 
 
 def _sentence_entropy(clause, again):
@@ -65,14 +58,12 @@ def _sentence_entropy(clause, again):
     return np.log(2) * (1 + clause) + choice(clause) + choice(again) / (1 - again)
 
 
-def check_sentence_entropy(function):
+@cases_of(_sentence_entropy)
+def check_sentence_entropy():
     """Check `sentence_entropy(clause, again)`, exercise of chapter 19."""
-    cases = (
-        Case("both at 1/2", {"clause": 0.5, "again": 0.5}),
-        Case("few clauses, many words", {"clause": 0.2, "again": 0.75}),
-        Case("many clauses, few words", {"clause": 0.9, "again": 0.1}),
-    )
-    check("sentence_entropy", function, _sentence_entropy, cases)
+    yield "both at 1/2", {"clause": 0.5, "again": 0.5}
+    yield "few clauses, many words", {"clause": 0.2, "again": 0.75}
+    yield "many clauses, few words", {"clause": 0.9, "again": 0.1}
 
 
 def _next_words(logits, luck):
@@ -80,15 +71,13 @@ def _next_words(logits, luck):
     return (ends <= luck[:, None]).sum(axis=-1)
 
 
-def check_next_words(function):
+@cases_of(_next_words)
+def check_next_words():
     """Check `next_words(logits, luck)`, exercise of chapter 19."""
     even = np.zeros((4, T, 8))  # segments that end at 1/8, 1/4, …, 1
-    cases = (
-        Case("six sequences", {"logits": normal(170, 6, T, 9), "luck": np.linspace(0.05, 0.95, 6)}),
-        Case("large logits", {"logits": 900 + normal(171, 3, T, 7), "luck": np.full(3, 0.7)}),
-        Case("on the edge", {"logits": even, "luck": np.array([0, 0.25, 0.5, 0.75])}),
-    )
-    check("next_words", function, _next_words, cases)
+    yield "six sequences", {"logits": normal(170, 6, T, 9), "luck": np.linspace(0.05, 0.95, 6)}
+    yield "large logits", {"logits": 900 + normal(171, 3, T, 7), "luck": np.full(3, 0.7)}
+    yield "on the edge", {"logits": even, "luck": np.array([0, 0.25, 0.5, 0.75])}
 
 
 def _widest(parameters, *, words, length, layers):
@@ -98,11 +87,9 @@ def _widest(parameters, *, words, length, layers):
     return d_model
 
 
-def check_widest(function):
+@cases_of(_widest)
+def check_widest():
     """Check `widest(parameters, *, words, length, layers)`, exercise of chapter 19."""
-    cases = (
-        Case("this model", {"parameters": 49_664}, {"words": 100, "length": 64, "layers": 2}),
-        Case("many words", {"parameters": 900_000}, {"words": 5_000, "length": 600, "layers": 3}),
-        Case("it fits exactly", {"parameters": 9_922}, {"words": 10, "length": 90, "layers": 6}),
-    )
-    check("widest", function, _widest, cases)
+    yield "this model", {"parameters": 49_664}, {"words": 100, "length": 64, "layers": 2}
+    yield "many words", {"parameters": 900_000}, {"words": 5_000, "length": 600, "layers": 3}
+    yield "it fits exactly", {"parameters": 9_922}, {"words": 10, "length": 90, "layers": 6}

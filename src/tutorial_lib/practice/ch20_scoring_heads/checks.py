@@ -8,11 +8,10 @@ from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.grammar import WORDS, read_documents
 from tutorial_lib.models.language import encode
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, T, normal
 from tutorial_lib.projection import Params
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 N, LENGTH, VOCABULARY = 4, 10, 14  # sequences, their length, words there are
 POSITIONS = 19  # that a model has
 
@@ -31,14 +30,12 @@ def _weights(seed, *, n=N, heads=H, length=LENGTH):
     return softmax(np.where(np.tri(length, dtype=bool), scores, -np.inf))
 
 
-def check_score_head(function):
+@cases_of(head_scores.score_head)
+def check_score_head():
     """Check `score_head(weights, target)` of chapter 20. Prints an account."""
-    cases = (
-        Case("three heads", {"weights": _weights(0), "target": _target(1)}),
-        Case("one sequence", {"weights": _weights(2, n=1), "target": _target(3, n=1)}),
-        Case("eight heads", {"weights": _weights(4, heads=8), "target": _target(5)}),
-    )
-    check("score_head", function, head_scores.score_head, cases)
+    yield "three heads", {"weights": _weights(0), "target": _target(1)}
+    yield "one sequence", {"weights": _weights(2, n=1), "target": _target(3, n=1)}
+    yield "eight heads", {"weights": _weights(4, heads=8), "target": _target(5)}
 
 
 def _back(seed, *likely):
@@ -57,25 +54,21 @@ def _rarely():
     return target
 
 
-def check_best_offset(function):
+@cases_of(head_scores.best_offset)
+def check_best_offset():
     """Check `best_offset(target)` of chapter 20. Prints an account."""
-    cases = (
-        Case("mostly two back", {"target": _back(6, 2, 2, 2)}),
-        Case("mostly itself", {"target": _back(7, 0, 0, 0)}),
-        Case("mostly three back", {"target": _back(8, 3, 3, 3, 3)}),
-        Case("few targets", {"target": _rarely()}),
-    )
-    check("best_offset", function, head_scores.best_offset, cases)
+    yield "mostly two back", {"target": _back(6, 2, 2, 2)}
+    yield "mostly itself", {"target": _back(7, 0, 0, 0)}
+    yield "mostly three back", {"target": _back(8, 3, 3, 3, 3)}
+    yield "few targets", {"target": _rarely()}
 
 
-def check_fixed_offset_score(function):
+@cases_of(head_scores.fixed_offset_score)
+def check_fixed_offset_score():
     """Check `fixed_offset_score(target, offset)` of chapter 20. Prints an account."""
-    cases = (
-        Case("two back", {"target": _back(9, 2, 2), "offset": 2}),
-        Case("itself", {"target": _back(10, 0, 0), "offset": 0}),
-        Case("a distance that never occurs", {"target": _back(11, 1), "offset": 7}),
-    )
-    check("fixed_offset_score", function, head_scores.fixed_offset_score, cases)
+    yield "two back", {"target": _back(9, 2, 2), "offset": 2}
+    yield "itself", {"target": _back(10, 0, 0), "offset": 0}
+    yield "a distance that never occurs", {"target": _back(11, 1), "offset": 7}
 
 
 def _model(seed, *, d_k=D_K, vocabulary=VOCABULARY):
@@ -97,37 +90,31 @@ def _all_logit_terms(model, ids):
     return tuple(head_scores.logit_terms(model, ids))
 
 
-def check_logit_terms(function):
+@cases_of(_all_logit_terms)
+def check_logit_terms():
     """Check `logit_terms(model, ids)` of chapter 20. Prints an account."""
-    cases = (
-        Case("one sequence", {"model": _model(20), "ids": _ids(12)}),
-        Case("four sequences", {"model": _model(40, d_k=WIDE), "ids": _ids(13, N, length=T)}),
-    )
-    check("logit_terms", function, _all_logit_terms, cases)
+    yield "one sequence", {"model": _model(20), "ids": _ids(12)}
+    yield "four sequences", {"model": _model(40, d_k=WIDE), "ids": _ids(13, N, length=T)}
 
 
-def check_run_with(function):
+@cases_of(head_scores.run_with)
+def check_run_with():
     """Check `run_with(model, ids, outputs)` of chapter 20. Prints an account."""
     first, last = {"model": _model(60)}, {"model": _model(80, d_k=WIDE)}
     one, each = {(0, 1): normal(16, D_V)}, {(1, 2): normal(17, N, LENGTH, D_V)}
     apart, both = each | {(0, 0): normal(18, D_V)}, each | {(1, 0): normal(19, D_V)}
-    cases = (
-        Case("one vector for all words, layer 0", first | {"ids": _ids(14), "outputs": one}),
-        Case("a vector for each word, layer 1", last | {"ids": _ids(15, N), "outputs": each}),
-        Case("a head of each layer", last | {"ids": _ids(15, N), "outputs": apart}),
-        Case("two heads of one layer", last | {"ids": _ids(15, N), "outputs": both}),
-    )
-    check("run_with", function, head_scores.run_with, cases)
+    yield "one vector for all words, layer 0", first | {"ids": _ids(14), "outputs": one}
+    yield "a vector for each word, layer 1", last | {"ids": _ids(15, N), "outputs": each}
+    yield "a head of each layer", last | {"ids": _ids(15, N), "outputs": apart}
+    yield "two heads of one layer", last | {"ids": _ids(15, N), "outputs": both}
 
 
-def check_patch(function):
+@cases_of(head_scores.patch)
+def check_patch():
     """Check `patch(model, ids, other, layer, head)` of chapter 20. Prints an account."""
     first, last = _model(100), _model(120, d_k=WIDE)
-    cases = (
-        Case("layer 0", _patched(first, 18) | {"layer": 0, "head": 2}),
-        Case("layer 1, four sequences", _patched(last, 21, N) | {"layer": 1, "head": 0}),
-    )
-    check("patch", function, head_scores.patch, cases)
+    yield "layer 0", _patched(first, 18) | {"layer": 0, "head": 2}
+    yield "layer 1, four sequences", _patched(last, 21, N) | {"layer": 1, "head": 0}
 
 
 def _patched(model, seed, *batch):
@@ -141,15 +128,13 @@ def _score_by_kind(weights, target, ids, kinds):
     return np.array([picked[np.isin(decided, kind)].mean(axis=0) for kind in kinds])
 
 
-def check_score_by_kind(function):
+@cases_of(_score_by_kind)
+def check_score_by_kind():
     """Check `score_by_kind(weights, target, ids, kinds)`, exercise of chapter 20."""
     two = [[*range(6)], [*range(6, VOCABULARY)]]
     three = [[0, 2, 4, 11], [1, 3, 5, 7], [6, 8, 9, 10, 12]]
-    cases = (
-        Case("two kinds", _asked(23, 11) | {"kinds": two}),
-        Case("three kinds, five heads", _asked(26, 17, heads=5) | {"kinds": three}),
-    )
-    check("score_by_kind", function, _score_by_kind, cases)
+    yield "two kinds", _asked(23, 11) | {"kinds": two}
+    yield "three kinds, five heads", _asked(26, 17, heads=5) | {"kinds": three}
 
 
 def _asked(seed, n, *, heads=H):
@@ -165,14 +150,12 @@ def _duplicate_score(weights, ids):
     return on_copies[n, :, t].mean(axis=0)
 
 
-def check_duplicate_score(function):
+@cases_of(_duplicate_score)
+def check_duplicate_score():
     """Check `duplicate_score(weights, ids)`, exercise of chapter 20."""
     twice = np.array([[0, 3, 0, 5, 3, 6, 7, 8, 0, 2], [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]])
-    cases = (
-        Case("words come again and again", {"weights": _weights(29), "ids": _ids(30, N) % 5}),
-        Case("one sequence without copies", {"weights": _weights(31, n=2), "ids": twice}),
-    )
-    check("duplicate_score", function, _duplicate_score, cases)
+    yield "words come again and again", {"weights": _weights(29), "ids": _ids(30, N) % 5}
+    yield "one sequence without copies", {"weights": _weights(31, n=2), "ids": twice}
 
 
 def _weight_at_subject(model, sentence, layer, head):
@@ -181,7 +164,8 @@ def _weight_at_subject(model, sentence, layer, head):
     return run(model, words[:-1])[1][layer].weights[head, -1, target]
 
 
-def check_weight_at_subject(function):
+@cases_of(_weight_at_subject)
+def check_weight_at_subject():
     """Check `weight_at_subject(model, sentence, layer, head)`, exercise of chapter 20."""
     model, wide = (_model(140, d_k=d_k, vocabulary=len(WORDS)) for d_k in (D_K, WIDE))
     asked = {
@@ -190,5 +174,4 @@ def check_weight_at_subject(function):
         "the second sentence": (model, "the cow sings . the frogs dance", 1, 0),
     }
     names = ("model", "sentence", "layer", "head")
-    cases = (Case(n, dict(zip(names, given, strict=True))) for n, given in asked.items())
-    check("weight_at_subject", function, _weight_at_subject, tuple(cases))
+    yield from ((n, dict(zip(names, given, strict=True))) for n, given in asked.items())

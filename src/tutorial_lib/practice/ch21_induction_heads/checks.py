@@ -5,11 +5,10 @@ import numpy as np
 from tutorial_lib.attention import softmax
 from tutorial_lib.models import circuits
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, normal
 from tutorial_lib.projection import Params
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 N, WORDS = 4, 7  # sequences, words there are
 
 
@@ -20,27 +19,30 @@ def _params(seed, *, d_k=D_K):
 
 def _heads(seed):
     return (
-        Case("the first head", {"params": _params(seed), "head": 0}),
-        Case("the last head", {"params": _params(seed + 4, d_k=WIDE), "head": H - 1}),
+        ("the first head", {"params": _params(seed), "head": 0}),
+        ("the last head", {"params": _params(seed + 4, d_k=WIDE), "head": H - 1}),
     )
 
 
-def check_qk_circuit(function):
+@cases_of(circuits.qk_circuit)
+def check_qk_circuit():
     """Check `qk_circuit(params, head)` of chapter 21. Prints an account."""
-    check("qk_circuit", function, circuits.qk_circuit, _heads(0))
+    yield from _heads(0)
 
 
-def check_ov_circuit(function):
+@cases_of(circuits.ov_circuit)
+def check_ov_circuit():
     """Check `ov_circuit(params, head)` of chapter 21. Prints an account."""
-    check("ov_circuit", function, circuits.ov_circuit, _heads(10))
+    yield from _heads(10)
 
 
-def check_composition(function):
+@cases_of(circuits.composition)
+def check_composition():
     """Check `composition(first, second)` of chapter 21. Prints an account."""
     square = {"first": normal(20, D_MODEL, D_MODEL), "second": 3 * normal(21, D_MODEL, D_MODEL)}
     narrow = {"first": normal(22, D_MODEL, D_K), "second": normal(23, D_K, D_V)}
-    cases = (Case("square matrices", square), Case("factors of a head", narrow))
-    check("composition", function, circuits.composition, cases)
+    yield "square matrices", square
+    yield "factors of a head", narrow
 
 
 def _words(seed, n=WORDS):
@@ -51,20 +53,22 @@ def _words(seed, n=WORDS):
     return {"E": normal(seed + 2, n, D_MODEL)} | pair
 
 
-def check_match_scores(function):
+@cases_of(circuits.match_scores)
+def check_match_scores():
     """Check `match_scores(E, W_QK, W_OV)` of chapter 21. Prints an account."""
-    cases = (Case("seven words", _words(30)), Case("two words", _words(33, 2)))
-    check("match_scores", function, circuits.match_scores, cases)
+    yield "seven words", _words(30)
+    yield "two words", _words(33, 2)
 
 
 def _match_through_queries(E, W_QK, W_OV):
     return E @ W_OV @ W_QK @ E.T
 
 
-def check_match_through_queries(function):
+@cases_of(_match_through_queries)
+def check_match_through_queries():
     """Check `match_through_queries(E, W_QK, W_OV)`, exercise of chapter 21."""
-    cases = (Case("seven words", _words(36)), Case("two words", _words(39, 2)))
-    check("match_through_queries", function, _match_through_queries, cases)
+    yield "seven words", _words(36)
+    yield "two words", _words(39, 2)
 
 
 def _weights(seed, p):
@@ -78,24 +82,22 @@ def _beyond_positions(twice, fresh, p):
     return both[0] - both[1]
 
 
-def check_beyond_positions(function):
+@cases_of(_beyond_positions)
+def check_beyond_positions():
     """Check `beyond_positions(twice, fresh, p)`, exercise of chapter 21."""
-    cases = tuple(
-        Case(f"blocks of {p}", {"twice": _weights(seed, p), "fresh": _weights(seed + 1, p), "p": p})
+    yield from (
+        (f"blocks of {p}", {"twice": _weights(seed, p), "fresh": _weights(seed + 1, p), "p": p})
         for seed, p in ((42, 5), (44, 7))
     )
-    check("beyond_positions", function, _beyond_positions, cases)
 
 
 def _score_terms(params, head, query, key):
     return query @ circuits.qk_circuit(params, head) @ key.T / np.sqrt(params.d_k)
 
 
-def check_score_terms(function):
+@cases_of(_score_terms)
+def check_score_terms():
     """Check `score_terms(params, head, query, key)`, exercise of chapter 21."""
     rows = {"query": normal(50, 2, D_MODEL), "key": normal(51, 2, D_MODEL)}
-    cases = (
-        Case("the second head", {"params": _params(52), "head": 1} | rows),
-        Case("the last head, wider", {"params": _params(56, d_k=WIDE), "head": H - 1} | rows),
-    )
-    check("score_terms", function, _score_terms, cases)
+    yield "the second head", {"params": _params(52), "head": 1} | rows
+    yield "the last head, wider", {"params": _params(56, d_k=WIDE), "head": H - 1} | rows

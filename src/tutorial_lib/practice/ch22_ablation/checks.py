@@ -5,11 +5,10 @@ import numpy as np
 from tutorial_lib.models import ablation
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, normal
 from tutorial_lib.projection import Params
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 N, LENGTH, VOCABULARY = 7, 9, 23  # documents, words of a document, words there are
 POSITIONS = 19  # that a model has
 HEADS = [(0, 0), (0, 1), (1, 0), (1, 2)]
@@ -32,16 +31,14 @@ def _ids(seed, *batch):
     return np.random.default_rng(seed).integers(0, VOCABULARY, (*batch, LENGTH))
 
 
-def check_ablate(function):
+@cases_of(ablation.ablate)
+def check_ablate():
     """Check `ablate(model, ids, heads, others, *, how)` of chapter 22. Prints an account."""
     documents = {"ids": _ids(1, N), "heads": FIVE, "others": _ids(2, N)}
     given, resample = {"model": _model(0), **documents}, {"how": "resample"}
-    cases = (
-        Case("five heads by the mean", given),
-        Case("by zero", given, {"how": "zero"}),
-        Case("by resampling, wider heads", given | {"model": _model(50, d_k=WIDE)}, resample),
-    )
-    check("ablate", function, ablation.ablate, cases)
+    yield "five heads by the mean", given
+    yield "by zero", given, {"how": "zero"}
+    yield "by resampling, wider heads", given | {"model": _model(50, d_k=WIDE)}, resample
 
 
 def _losses(seed, *, composed=0.25):
@@ -65,17 +62,16 @@ def _pruned(heads, loss):
     return tuple(order), tuple(losses)
 
 
-def check_prune_greedily(function):
+@cases_of(_pruned)
+def check_prune_greedily():
     """Check `prune_greedily(heads, loss)` of chapter 22. Prints an account."""
-    cases = (
-        Case("four heads", {"heads": HEADS, "loss": _losses(4)}),
-        Case("backup and composed heads", {"heads": HEADS, "loss": _losses(5)}),
-        Case("a single head", {"heads": HEADS[:1], "loss": _losses(6)}),
-    )
-    check("prune_greedily", function, _pruned, cases)
+    yield "four heads", {"heads": HEADS, "loss": _losses(4)}
+    yield "backup and composed heads", {"heads": HEADS, "loss": _losses(5)}
+    yield "a single head", {"heads": HEADS[:1], "loss": _losses(6)}
 
 
-def check_gated(function):
+@cases_of(ablation.gated)
+def check_gated():
     """Check `gated(model, ids, gates, outputs)` of chapter 22. Prints an account."""
     model, heads = _model(20), [(0, 0), (0, 2), (1, 1)]
     outputs = {head: normal(30 + i, D_V) for i, head in enumerate(heads)}
@@ -83,21 +79,16 @@ def check_gated(function):
     closed = dict(zip(heads, (0.0, 1.0, 0.0), strict=True))
     given, outputs = {"model": model, "ids": _ids(7, N)}, {"outputs": outputs}
     wider = {"model": _model(70, d_k=WIDE), "ids": _ids(8)}
-    cases = (
-        Case("gates in between", given | {"gates": half} | outputs),
-        Case("open and closed", given | {"gates": closed} | outputs),
-        Case("one document, wider heads", wider | {"gates": half} | outputs),
-    )
-    check("gated", function, ablation.gated, cases)
+    yield "gates in between", given | {"gates": half} | outputs
+    yield "open and closed", given | {"gates": closed} | outputs
+    yield "one document, wider heads", wider | {"gates": half} | outputs
 
 
-def check_interval(function):
+@cases_of(ablation.interval)
+def check_interval():
     """Check `interval(values)` of chapter 22. Prints an account."""
-    cases = (
-        Case("five seeds", {"values": normal(8, 5)}),
-        Case("three seeds", {"values": normal(9, 3)}),
-    )
-    check("interval", function, ablation.interval, cases)
+    yield "five seeds", {"values": normal(8, 5)}
+    yield "three seeds", {"values": normal(9, 3)}
 
 
 def _prune_to(heads, loss, most):
@@ -107,7 +98,8 @@ def _prune_to(heads, loss, most):
     return tuple(head for head in heads if head not in removed)
 
 
-def check_prune_to(function):
+@cases_of(_prune_to)
+def check_prune_to():
     """Check `prune_to(heads, loss, most)`, exercise of chapter 22."""
     given = {
         "a loss at the limit": (HEADS, _losses(4), 1.625),
@@ -117,8 +109,7 @@ def check_prune_to(function):
         "all may be removed": (HEADS, _losses(8), 4.0),
     }
     names = ("heads", "loss", "most")
-    cases = tuple(Case(n, dict(zip(names, a, strict=True))) for n, a in given.items())
-    check("prune_to", function, _prune_to, cases)
+    yield from ((n, dict(zip(names, a, strict=True))) for n, a in given.items())
 
 
 def _seeds_apart(first, second):
@@ -133,7 +124,8 @@ def _runs(means, seed):
     return np.array(means)[:, None] + noise
 
 
-def check_seeds_apart(function):
+@cases_of(_seeds_apart)
+def check_seeds_apart():
     """Check `seeds_apart(first, second)`, exercise of chapter 22."""
     low, high = _runs([0.1, 0.2, 0.3, 0.25, 0.15], 10), _runs([1.1, 1.2, 1.3, 1.25, 1.15], 11)
     mixed, above = _runs([0.2, 0.9, 0.4, 1.6, 0.3], 12), _runs([0.6, 1.3, 0.8, 2.0, 0.7], 13)
@@ -148,8 +140,7 @@ def check_seeds_apart(function):
         "the best of one as good as the worst of the other": (touching, below),
         "the same, exchanged": (below, touching),
     }
-    cases = tuple(Case(n, {"first": a, "second": b}) for n, (a, b) in pairs.items())
-    check("seeds_apart", function, _seeds_apart, cases)
+    yield from ((n, {"first": a, "second": b}) for n, (a, b) in pairs.items())
 
 
 def _with_n_open(gates, n):
@@ -163,14 +154,12 @@ def _with_n_open(gates, n):
     return np.clip(gates - high, 0, 1)
 
 
-def check_with_n_open(function):
+@cases_of(_with_n_open)
+def check_with_n_open():
     """Check `with_n_open(gates, n)`, exercise of chapter 22."""
     many = np.array([0.9, 0.1, 0.75, 0.2, 0.95, 0.05, 0.6, 0.3])
     few = np.array([0.2, 0.02, 0.3, 0.05, 0.9, 0.0])
-    cases = (
-        Case("three of eight", {"gates": many, "n": 3}),
-        Case("four of six, from few", {"gates": few, "n": 4}),
-        Case("one of six", {"gates": few, "n": 1}),
-        Case("all of six", {"gates": few, "n": 6}),
-    )
-    check("with_n_open", function, _with_n_open, cases)
+    yield "three of eight", {"gates": many, "n": 3}
+    yield "four of six, from few", {"gates": few, "n": 4}
+    yield "one of six", {"gates": few, "n": 1}
+    yield "all of six", {"gates": few, "n": 6}

@@ -10,7 +10,7 @@ from tutorial_lib.models.grammar import WORDS, sample_documents
 from tutorial_lib.models.own_layer import OwnLayer, OwnModel
 from tutorial_lib.models.promises import leak
 from tutorial_lib.practice.account import lay_out, print_text, remedy, room
-from tutorial_lib.practice.calls import Case, a
+from tutorial_lib.practice.calls import a
 from tutorial_lib.practice.ch23_capstone.claims import CLAIMS, near
 from tutorial_lib.practice.ch23_capstone.promises import (
     PROMISES,
@@ -24,7 +24,7 @@ from tutorial_lib.practice.ch23_capstone.promises import (
 from tutorial_lib.practice.inputs import D_MODEL, B, T, normal
 from tutorial_lib.variants.grouped import GroupedParams
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 LEAST = 3  # claims
 
 
@@ -61,7 +61,8 @@ def _second_sequence(X):
     return np.where(np.arange(len(X))[:, None, None] == 1, _all(X), _past(X))
 
 
-def check_leak(function):
+@cases_of(leak)
+def check_leak():
     """Check `leak(layer, X, other)` of chapter 23. Prints an account."""
     layers = {
         "a causal layer": _past,
@@ -71,12 +72,10 @@ def check_leak(function):
         "only the last row but one depends on the next": _leaks_into(T - 2),
         "a batch whose second sequence leaks": _second_sequence,
     }
-    cases = []
     for n, (label, layer) in enumerate(layers.items()):
         shape = (B, T, D_MODEL) if layer is _second_sequence else (T, D_MODEL)
         sequences = {"X": normal(220 + n, *shape), "other": normal(230 + n, *shape)}
-        cases.append(Case(label, {"layer": layer, **sequences}))
-    check("leak", function, leak, tuple(cases))
+        yield label, {"layer": layer, **sequences}
 
 
 def check_attention(function):
@@ -189,7 +188,8 @@ def _initialised(rng, n_kv_heads, d_k, **options):
     return OwnModel(E, P * ("frequencies" not in options), tuple(layers), U)
 
 
-def check_nats_above(function):
+@cases_of(nats_above)
+def check_nats_above():
     """Check `nats_above(model, documents, layer)`, exercise of chapter 23. Prints an account."""
     rng = np.random.default_rng(230)
     frequencies = np.array([1.0, 0.6, 0.3, 0.1, 0.02])
@@ -198,9 +198,7 @@ def check_nats_above(function):
         "two layers, a KV head for each query head": (_initialised(rng, 12, 17), 5),
         "RoPE, groups, a window and a sink": (_initialised(rng, 3, 26, **options), 11),
     }
-    cases = []
     for n, (label, (model, many)) in enumerate(models.items()):
         documents = sample_documents(np.random.default_rng(231 + n), many, length=31)
         given = {"model": model, "documents": documents, "layer": attention}
-        cases.append(Case(label, given))
-    check("nats_above", function, nats_above, tuple(cases))
+        yield label, given

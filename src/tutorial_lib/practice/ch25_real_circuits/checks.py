@@ -6,11 +6,10 @@ from tutorial_lib.models.real import heads
 from tutorial_lib.models.real.model import BlockParams, RealModel, run_real
 from tutorial_lib.models.real.tokenizer import Tokenizer
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_MODEL, normal
 from tutorial_lib.variants.grouped import GroupedParams
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 NO_TEXTS = Tokenizer((), ())  # the models of the checks get ids
 
 
@@ -46,27 +45,23 @@ def _two_layers(seed):
     return {"model": _model(seed, THREES, **rest), "ids": ids}
 
 
-def check_run_real_with(function):
+@cases_of(heads.run_real_with)
+def check_run_real_with():
     """Check `run_real_with(model, ids, outputs)` of chapter 25. Prints an account."""
     one, other = _three_layers(0), _two_layers(100)
     mean, each = {(0, 1): normal(200, 9)}, {(1, 7): normal(201, 4, 11, 17)}
     apart, beside = {(0, 1): normal(202, 17)} | each, each | {(1, 0): normal(203, 11, 17)}
-    cases = (
-        Case("one vector for all tokens, layer 0", one | {"outputs": mean}),
-        Case("a vector for each token, the last layer", other | {"outputs": each}),
-        Case("a head of each layer", other | {"outputs": apart}),
-        Case("two heads of one layer", other | {"outputs": beside}),
-    )
-    check("run_real_with", function, heads.run_real_with, cases)
+    yield "one vector for all tokens, layer 0", one | {"outputs": mean}
+    yield "a vector for each token, the last layer", other | {"outputs": each}
+    yield "a head of each layer", other | {"outputs": apart}
+    yield "two heads of one layer", other | {"outputs": beside}
 
 
-def check_head_logits(function):
+@cases_of(heads.head_logits)
+def check_head_logits():
     """Check `head_logits(model, trace, tokens)` of chapter 25. Prints an account."""
-    cases = (
-        Case("one sequence, three layers", _traced(**_three_layers(300)) | {"tokens": _some(29)}),
-        Case("four sequences, two layers", _traced(**_two_layers(400)) | {"tokens": _some(24)}),
-    )
-    check("head_logits", function, heads.head_logits, cases)
+    yield "one sequence, three layers", _traced(**_three_layers(300)) | {"tokens": _some(29)}
+    yield "four sequences, two layers", _traced(**_two_layers(400)) | {"tokens": _some(24)}
 
 
 def _traced(model, ids):
@@ -78,29 +73,25 @@ def _some(vocabulary):
     return np.random.default_rng(vocabulary).permutation(vocabulary)[:5]
 
 
-def check_fold_gain(function):
+@cases_of(heads.fold_gain)
+def check_fold_gain():
     """Check `fold_gain(block)` of chapter 25. Prints an account."""
-    cases = (
-        Case("pairs of heads share keys", {"block": _block(500, PAIRS)}),
-        Case("three heads share keys", {"block": _block(520, THREES)}),
-    )
-    check("fold_gain", function, heads.fold_gain, cases)
+    yield "pairs of heads share keys", {"block": _block(500, PAIRS)}
+    yield "three heads share keys", {"block": _block(520, THREES)}
 
 
 def _patching_effect(whole, patched, other):
     return (whole - patched).mean() / (whole - other).mean()
 
 
-def check_patching_effect(function):
+@cases_of(_patching_effect)
+def check_patching_effect():
     """Check `patching_effect(whole, patched, other)`, exercise of chapter 25."""
     same = _differences(545, 11)
     same["other"][3] = same["whole"][3]
-    cases = (
-        Case("seven pairs", _differences(540, 7)),
-        Case("a head that votes for the other word", _differences(541, 5, effect=-0.3)),
-        Case("a pair whose two texts have one difference", same),
-    )
-    check("patching_effect", function, _patching_effect, cases)
+    yield "seven pairs", _differences(540, 7)
+    yield "a head that votes for the other word", _differences(541, 5, effect=-0.3)
+    yield "a pair whose two texts have one difference", same
 
 
 def _differences(seed, n, *, effect=0.6):
@@ -113,16 +104,14 @@ def _fraction_below(logits, tokens):
     return (logits < own).mean(axis=-1)
 
 
-def check_fraction_below(function):
+@cases_of(_fraction_below)
+def check_fraction_below():
     """Check `fraction_below(logits, tokens)`, exercise of chapter 25."""
     ties = _ranked(562, 5, 19)
     ties["logits"] = np.floor(ties["logits"])
-    cases = (
-        Case("seven positions", _ranked(560, 7, 23)),
-        Case("a batch", _ranked(561, 3, 5, 29)),
-        Case("equal logits", ties),
-    )
-    check("fraction_below", function, _fraction_below, cases)
+    yield "seven positions", _ranked(560, 7, 23)
+    yield "a batch", _ranked(561, 3, 5, 29)
+    yield "equal logits", ties
 
 
 def _ranked(seed, *shape):
@@ -134,13 +123,13 @@ def _earlier_and_later(probabilities, digit):
     return np.array([probabilities[:digit].sum(), probabilities[digit + 1 :].sum()])
 
 
-def check_earlier_and_later(function):
+@cases_of(_earlier_and_later)
+def check_earlier_and_later():
     """Check `earlier_and_later(probabilities, digit)`, exercise of chapter 25."""
-    cases = tuple(
-        Case(label, {"probabilities": _ten(580 + digit), "digit": digit})
+    yield from (
+        (label, {"probabilities": _ten(580 + digit), "digit": digit})
         for label, digit in (("the digit 6", 6), ("0, before all others", 0), ("9, the last", 9))
     )
-    check("earlier_and_later", function, _earlier_and_later, cases)
 
 
 def _ten(seed):

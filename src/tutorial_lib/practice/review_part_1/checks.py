@@ -4,13 +4,14 @@ from tutorial_lib import multihead
 from tutorial_lib.practice.account import room
 from tutorial_lib.practice.ch06_output_projection.checks import my_layer_cases
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 
 def _layer_from_memory(X, params, mask):
     return multihead.multi_head_attention(X, params, mask=mask)
 
 
-def check_layer_from_memory(function):
+@cases_of(_layer_from_memory)
+def check_layer_from_memory():
     """Check `layer_from_memory(X, params, mask)` as chapter 06 checks its blank cell."""
-    check("layer_from_memory", function, _layer_from_memory, my_layer_cases())
+    yield from my_layer_cases()

@@ -5,14 +5,13 @@ import numpy as np
 from tutorial_lib.attention import attention_scores
 from tutorial_lib.heads import concat_heads
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import normal
 from tutorial_lib.projection import project_heads
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.patterns import attention_with_sink, window_mask
 from tutorial_lib.variants.positions import rotate
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 H, G, D_MODEL, D_K, D_V = 12, 2, 32, 22, 19  # d_model / H is no d_k
 WINDOW, T, B, WIDE = 9, 13, 3, 26
@@ -46,7 +45,8 @@ def _step_by_card(X, params, card, cache):
     return Y, (K[..., first:, :], V[..., first:, :], position + T)
 
 
-def check_step_by_card(function):
+@cases_of(_step_by_card)
+def check_step_by_card():
     """Check `step_by_card(X, params, card, cache)` → (Y, cache), the task of Part III's review.
 
     Prints an account.
@@ -60,16 +60,13 @@ def check_step_by_card(function):
     nothing = np.zeros((G, 0, D_K)), np.zeros((G, 0, D_V)), 6
 
     def case(label, X, cache, *, params=params, card=card):
-        return Case(label, {"X": X, "params": params, "card": card, "cache": cache})
+        return (label, {"X": X, "params": params, "card": card, "cache": cache})
 
     new = normal(68, 1, D_MODEL)
-    cases = (
-        case("a first chunk", normal(65, T, D_MODEL), _cache(66, position=0)),
-        case("one new token, wider heads", new, _cache(69, position=17, d_k=WIDE), params=wide),
-        case("a sequence shorter than the window", normal(70, 1, D_MODEL), _cache(71, position=4)),
-        case("a chunk longer than the window", normal(71, T, D_MODEL), _cache(72, position=10)),
-        case("a batch, padded", normal(74, B, T, D_MODEL), empty),
-        case("large scores", normal(75, 3, D_MODEL), _cache(76, position=7), params=sharp),
-        case("a window of only the token itself", normal(78, 3, D_MODEL), nothing, card=narrow),
-    )
-    check("step_by_card", function, _step_by_card, cases)
+    yield case("a first chunk", normal(65, T, D_MODEL), _cache(66, position=0))
+    yield case("one new token, wider heads", new, _cache(69, position=17, d_k=WIDE), params=wide)
+    yield case("a sequence shorter than the window", normal(70, 1, D_MODEL), _cache(71, position=4))
+    yield case("a chunk longer than the window", normal(71, T, D_MODEL), _cache(72, position=10))
+    yield case("a batch, padded", normal(74, B, T, D_MODEL), empty)
+    yield case("large scores", normal(75, 3, D_MODEL), _cache(76, position=7), params=sharp)
+    yield case("a window of only the token itself", normal(78, 3, D_MODEL), nothing, card=narrow)

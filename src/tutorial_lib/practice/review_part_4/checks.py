@@ -8,11 +8,10 @@ from tutorial_lib.models.ablation import ablate
 from tutorial_lib.models.copying import run
 from tutorial_lib.models.head_scores import patch
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import WIDE
 from tutorial_lib.practice.review_part_4.planted import planted_model, sample_pairs
 
-MISTAKES, check = room(__file__)
+MISTAKES, _, cases_of = room(__file__)
 
 PLANTED = {  # the order of the heads in each layer, of which the two 0s are the pair; d_k; n
     "three heads below four": ([1, 0, 2], [3, 1, 0, 2], WIDE, 11),
@@ -65,14 +64,13 @@ def _find_circuit(model, ids, other):
     return np.array([a, b]), np.array(increases), _effect(model, ids, other, b)
 
 
-def check_find_circuit(function):
+@cases_of(_find_circuit)
+def check_find_circuit():
     """Check `find_circuit(model, ids, other)` → (pair, increases, effect), the task of the review.
 
     Prints an account.
     """
-    cases = []
     for seed, (label, (low, top, d_k, n)) in enumerate(PLANTED.items(), start=90):
         ids, other = sample_pairs(np.random.default_rng(seed), n)
         model = planted_model(seed, (low, top), d_k)
-        cases.append(Case(label, {"model": model, "ids": ids, "other": other}))
-    check("find_circuit", function, _find_circuit, tuple(cases))
+        yield label, {"model": model, "ids": ids, "other": other}

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tests.practice.axes import lengths, said
+from tests.practice.axes import arguments, lengths, said
 from tutorial_lib.practice.calls import call
 
 OTHER_ROOT = re.compile(r"\*\* ?\(?-?(0?\.5|1 ?/ ?2)|import .*\bsqrt|isqrt")
@@ -119,3 +119,26 @@ def missing_masks(name, cases):
 def differs(mask, axis):
     """Whether a mask is not the same all along an axis."""
     return mask.ndim >= -axis and bool((np.diff(mask.astype(int), axis=axis) != 0).any())
+
+
+def one_number(name, cases):
+    """Numbers that are the same in every case, so that a function may hold them itself."""
+    for argument in {n for case in cases for n, given in case.inputs.items() if is_number(given)}:
+        given = {g if is_number(g := case.inputs.get(argument)) else None for case in cases}
+        if len(given) == 1:
+            yield f"{name}: {argument} is {given.pop()} in all cases. Ask one with another number"
+
+
+def is_number(given):
+    """Whether it is a number, and no switch."""
+    return isinstance(given, int | float | np.number) and not isinstance(given, bool)
+
+
+def one_batch(name, cases):
+    """What is wrong where no array has a batch axis in one case and none in another."""
+    axes = {}
+    for case in cases:
+        for argument, _, shape in arguments(name, "", case.inputs):
+            axes.setdefault(argument, set()).add(len(shape))
+    if all(len(numbers) == 1 for numbers in axes.values()):
+        yield f"{name}: its arrays have as many axes in all cases. Ask one with a batch, or without"

@@ -74,12 +74,20 @@ def kinds_of(name):
     except ModuleNotFoundError:  # `make check`, where the tests of this function are skipped
         return {"needs PyTorch"}
     parts = [part for case in cases for part in parts_of(call(right, case).value)]
-    return {part.dtype.kind if isinstance(part, np.ndarray) else "no array" for part in parts}
+    return {kind_of(part) for part in parts}
+
+
+def kind_of(part):
+    """The kind of numbers in an array, or that it is one number, or neither."""
+    if isinstance(part, np.ndarray):
+        return part.dtype.kind
+    return "number" if isinstance(part, bool | int | float | np.generic) else "no array"
 
 
 KINDS = {name: kinds_of(name) for name in MISTAKES}
-ARRAYS = [name for name, kinds in KINDS.items() if "no array" not in kinds]
+ARRAYS = [name for name, kinds in KINDS.items() if not kinds & {"no array", "number"}]
 FLOATS = [name for name in ARRAYS if KINDS[name] == {"f"}]
+NUMBERS = [name for name, kinds in KINDS.items() if kinds == {"number"}]
 LEAST = {"attend_rows"}  # one of its numbers is the least that float64 holds
 COUNTED = (
     r"(\d+) (?:positions|tokens|quer|keys|heads|key heads|process)"
@@ -190,6 +198,16 @@ def test_right_variant_is_right(name, function, capsys):
 )
 def test_function_for_some_inputs_alone_is_turned_down(name, function, capsys):
     assert account(name, function, capsys).startswith(f"✗ {name}: ")
+
+
+@pytest.mark.parametrize("kind", [np.array, lambda answer: np.array(answer)[()]])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_may_be_one_of_numpy_or_an_array(name, kind, capsys):
+    def variant(*arguments, **options):
+        answer = reference(name)(*arguments, **options)
+        return tuple(map(kind, answer)) if isinstance(answer, tuple) else kind(answer)
+
+    assert account(name, variant, capsys).startswith("✓")
 
 
 @floats_but(LEAST)

@@ -13,7 +13,15 @@ import pytest
 from coursework.grader import assignment
 from tests.practice.axes import Unclear, lengths
 from tests.practice.rooms import MISTAKES, asked
-from tests.practice.sizes import accidents, missing_masks, never_apart, one_width, packed_alike
+from tests.practice.sizes import (
+    accidents,
+    missing_masks,
+    never_apart,
+    one_batch,
+    one_number,
+    one_width,
+    packed_alike,
+)
 from tutorial_lib.attention import attention_scores, causal_mask
 from tutorial_lib.practice.calls import Case
 
@@ -25,6 +33,15 @@ FEWER_MASKS = {
     "leaking_pairs": "a mask is (T, T)",
     "receptive_field": "a mask is (T, T)",
     "for_torch_layer": "a mask is (B, 1, T, S) or (B, H, T, S)",
+}
+ONE_BATCH = {  # by their annotations they might
+    "ablate": "ids are documents, as chapter 22 has them",
+    "fold_block": "a batch is one more axis before heads, which it never names",
+}
+BATCHED = {  # whose right functions are of the rooms, and take batches
+    *("concat_tokens_first", "score_across_heads", "weighted_norms", "scale_gradients"),
+    *("weights_on", "rotated_back", "gated_delta", "chunked_decay", "copy_row", "head_logits"),
+    "fraction_below",
 }
 BY_PROMISE = {"promises": "most of its promises are of the layer of chapter 06, where G = H"}
 each_check = pytest.mark.parametrize("name", MISTAKES)
@@ -60,6 +77,25 @@ def test_a_root_of_a_width_is_asked_with_two_widths(name):
 @each_check
 def test_masks_differ_between_heads_and_between_sentences(name):
     require_none(missing_masks(name, asked(name)[1]), FEWER_MASKS.get(name))
+
+
+@each_check
+def test_a_number_that_is_given_is_another_in_another_case(name):
+    require_none(one_number(name, asked(name)[1]))
+
+
+def takes_batches(function):
+    """Whether a signature has batch axes."""
+    annotations = inspect.get_annotations(inspect.unwrap(function)).values()
+    axes = [text for text in annotations if isinstance(text, str) and not text.startswith("mask")]
+    return hasattr(function, "contract") and any("..." in text for text in axes)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in MISTAKES if n in BATCHED or takes_batches(asked(n)[0])]
+)
+def test_a_function_that_takes_batches_is_asked_with_one_and_without(name):
+    require_none(one_batch(name, asked(name)[1]), ONE_BATCH.get(name))
 
 
 def hidden_cases(name):
@@ -151,6 +187,13 @@ def test_a_width_that_is_asked_alone_is_noticed():
     assert not list(one_width("planted", attention_scores, [narrow, wide]))
     unseen = list(one_width("planted", lambda Q, K: Q * Q.shape[-1] ** -0.5, [narrow, wide]))
     assert "Write math.sqrt" in unseen[0]
+
+
+def test_one_number_and_one_batch_in_all_cases_are_noticed():
+    narrow, wide, batch = case(Q=(3, 5, 8), k=2), case(Q=(3, 5, 8), k=3), case(Q=(2, 3, 5, 8), k=2)
+    assert list(one_number("planted", [narrow, batch]))
+    assert list(one_batch("planted", [narrow, wide]))
+    assert not [*one_number("planted", [narrow, wide]), *one_batch("planted", [narrow, batch])]
 
 
 def test_a_kind_of_mask_that_is_missing_is_noticed():

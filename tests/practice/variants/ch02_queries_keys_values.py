@@ -9,10 +9,6 @@ def project_by_stack(X, W):
     return np.stack([X @ matrix for matrix in W], axis=-3)
 
 
-def project_by_einsum(X, W):
-    return np.einsum("...ti,hid->...htd", X, W)
-
-
 def project_wide(X, W):
     wide = X @ np.concatenate(list(W), axis=-1)
     return tl.split_heads(wide, len(W))
@@ -24,8 +20,6 @@ def count_by_matrices(d_model, n_heads, d_k, d_v, *, bias):
 
 
 VARIANTS = [
-    ("project_heads", "stack", project_by_stack),
-    ("project_heads", "einsum", project_by_einsum),
     ("project_heads", "one wide matrix", project_wide),
     ("project_with_bias", "stack", lambda X, W, b: project_by_stack(X, W) + b[..., None, :]),
     (
@@ -34,10 +28,4 @@ VARIANTS = [
         lambda X, W: np.stack([x @ w for x, w in zip(np.split(X, len(W), -1), W, strict=True)], -3),
     ),
     ("count_parameters", "matrix by matrix", count_by_matrices),
-    (
-        "count_parameters",
-        "np.int64",
-        lambda *sizes, bias: np.int64(count_by_matrices(*sizes, bias=bias)),
-    ),
-    ("count_parameters", "float", lambda *sizes, bias: float(count_by_matrices(*sizes, bias=bias))),
 ]

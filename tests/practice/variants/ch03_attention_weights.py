@@ -10,11 +10,6 @@ def softmax_by_logarithm(scores, axis=-1):
     return np.exp(scores - (top + np.log(np.exp(scores - top).sum(axis, keepdims=True))))
 
 
-def softmax_minus_less(scores, axis=-1):
-    positive = np.exp(scores - scores.max(axis, keepdims=True) + 3)
-    return np.divide(positive, positive.sum(axis, keepdims=True))
-
-
 def weights_by_multiplying(scores, *, mask=None):
     mask = np.ones(scores.shape, dtype=bool) if mask is None else mask
     positive = np.exp(scores - scores.max(axis=-1, keepdims=True)) * mask
@@ -34,11 +29,6 @@ def weights_by_nan(scores, *, mask=None):
     return np.nan_to_num(positive / positive.sum(axis=-1, keepdims=True))
 
 
-def attention_by_einsum(Q, K, V, *, mask=None):
-    scores = np.einsum("...td,...sd->...ts", Q, K) * Q.shape[-1] ** -0.5
-    return np.einsum("...ts,...sv->...tv", weights_by_multiplying(scores, mask=mask), V)
-
-
 def attention_scaled_before(Q, K, V, *, mask=None):
     scaled = Q / math.sqrt(Q.shape[-1])
     return weights_by_adding(scaled @ np.swapaxes(K, -1, -2), mask=mask) @ V
@@ -51,16 +41,13 @@ def summed_axis_by_errors(weights):
 
 VARIANTS = [
     ("softmax", "logarithm", softmax_by_logarithm),
-    ("softmax", "another shift", softmax_minus_less),
     ("attention_weights", "mask multiplied in", weights_by_multiplying),
-    ("attention_weights", "mask added in", weights_by_adding),
     ("attention_weights", "NaN to zero", weights_by_nan),
     (
         "attention_weights",
         "positional mask",
         lambda scores, mask=None: weights_by_nan(scores, mask=mask),
     ),
-    ("scaled_dot_product_attention", "einsum", attention_by_einsum),
     ("scaled_dot_product_attention", "scaled before", attention_scaled_before),
     (
         "causal_mask",

@@ -6,12 +6,10 @@ import numpy as np
 
 import tutorial_lib as tl
 from tests.practice.variants.ch02_queries_keys_values import (
-    project_by_einsum,
     project_by_stack,
     project_wide,
 )
 from tests.practice.variants.ch03_attention_weights import (
-    attention_by_einsum,
     attention_scaled_before,
     weights_by_multiplying,
 )
@@ -31,15 +29,14 @@ def layer_by_loop(X, params, *, context=None, mask=None):
     Y = np.zeros_like(X)
     for h, block in enumerate(blocks):
         Q, K, V = X @ params.W_Q[h], source @ params.W_K[h], source @ params.W_V[h]
-        Y = Y + attention_by_einsum(Q, K, V, mask=masks[h]) @ block
+        Y = Y + attention_scaled_before(Q, K, V, mask=masks[h]) @ block
     return Y
 
 
 def layer_by_einsum(X, params, *, context=None, mask=None):
     source = X if context is None else context
     Q, K, V = (
-        project_by_einsum(x, W)
-        for x, W in ((X, params.W_Q), (source, params.W_K), (source, params.W_V))
+        project_wide(x, W) for x, W in ((X, params.W_Q), (source, params.W_K), (source, params.W_V))
     )
     heads = attention_scaled_before(Q, K, V, mask=mask)
     blocks = params.W_O.reshape(params.n_heads, params.d_v, -1)
@@ -60,18 +57,6 @@ def layer_of_a_batch(X, params, *, context=None, mask=None):
     contexts = [None] * len(X) if context is None else context
     pairs = zip(X, contexts, strict=True)
     return np.stack([tl.multi_head_attention(x, params, context=c, mask=mask) for x, c in pairs])
-
-
-def of_one_mask(layer, *places):
-    """A layer in which the first of an axis of the mask, counted from the end, stands for all."""
-
-    def narrow(X, params, *, context=None, mask=None):
-        for place in places:
-            if mask is not None and mask.ndim >= place:
-                mask = mask.take([0], axis=-place)
-        return layer(X, params, context=context, mask=mask)
-
-    return narrow
 
 
 def trace_of_a_batch(X, params, *, context=None, mask=None):
@@ -107,19 +92,12 @@ def shares_by_einsum(heads, W_O):
 
 VARIANTS = [
     ("multi_head_attention", "loop over heads", layer_by_loop),
-    ("multi_head_attention", "einsum", layer_by_einsum),
     ("trace", "einsum", trace_by_einsum),
     ("head_contributions", "each part with every part", shares_by_einsum),
-    (
-        "layer_parameters",
-        "np.int64",
-        lambda *sizes: np.int64(sizes[0] * sizes[2]) * 2 * sum(sizes[1::2]),
-    ),
     *(
         ("my_layer", label, lambda X, params, mask, layer=layer: layer(X, params, mask=mask))
         for label, layer in (("einsum", layer_by_einsum), ("by sentence", layer_by_sequence))
     ),
-    ("layer_parameters", "float", lambda d, H, k, kv: 2.0 * d * k * (H + kv)),
 ]
 
 
@@ -127,13 +105,4 @@ NARROW = [
     ("multi_head_attention", "a batch alone", layer_of_a_batch),
     ("trace", "a batch alone", trace_of_a_batch),
     ("trace", "a context as long as X", trace_of_a_context_as_long_as_x),
-    *(
-        (layer.__name__, label, of_one_mask(layer, *places))
-        for layer in (tl.multi_head_attention, tl.trace)
-        for label, places in (
-            ("the mask of head 0 for all", (3,)),
-            ("the mask of sentence 0 for all", (4,)),
-            ("one mask for all heads and sentences", (3, 4)),
-        )
-    ),
 ]

@@ -88,10 +88,4 @@ NARROW = [
             [tiled_for_the_whole_batch(x, params, causal=causal, block=block) for x in X]
         ),
     ),
-    ("score_across_heads", "without a batch", lambda Q, K: np.einsum("gtd,hsd->ghts", Q, K)),
-    (
-        "weighted_norms",
-        "without a batch",
-        lambda weights, V: weights * np.linalg.norm(V, axis=2)[:, None, :],
-    ),
 ]

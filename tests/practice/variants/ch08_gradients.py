@@ -96,17 +96,6 @@ def wrong_entries_in_place(step):
     return wrong_entries
 
 
-def attention_backward_of_width_8(Q, K, V, weights, dheads):
-    dQ, dK, dV = tl.attention_backward(Q, K, V, weights, dheads)
-    root = (Q.shape[-1] / 8) ** 0.5
-    return dQ * root, dK * root, dV
-
-
-def layer_backward_of_width_8(trace, dY):
-    back, root = tl.multi_head_attention_backward(trace, dY), (trace.params.d_k / 8) ** 0.5
-    return dataclasses.replace(back, dW_Q=back.dW_Q * root, dW_K=back.dW_K * root)
-
-
 def layer_backward_by_sentence_0(trace, dY):
     weights = trace.weights[:1] + 0 * trace.weights if trace.X.ndim > 2 else trace.weights
     return tl.multi_head_attention_backward(dataclasses.replace(trace, weights=weights), dY)
@@ -137,7 +126,6 @@ VARIANTS = [
     ("scale_gradients", "einsum", scale_gradients_by_einsum),
     ("wrong_entries", "in place on its own copy", wrong_entries_in_place(1e-5)),
     ("wrong_entries", "a larger step", wrong_entries_in_place(1e-4)),
-    ("wrong_entries", "a smaller step", wrong_entries_in_place(1e-6)),
 ]
 
 
@@ -152,24 +140,12 @@ NARROW = [
         "queries that see a key",
         lambda Q, K, V, w, d: tl.attention_backward(Q, K, V, w / w.sum(-1, keepdims=True), d),
     ),
-    ("attention_backward", "one width", attention_backward_of_width_8),
-    ("multi_head_attention_backward", "one width", layer_backward_of_width_8),
     ("multi_head_attention_backward", "masks that agree", layer_backward_by_sentence_0),
     ("sum_copies", "leading axes", lambda g, shape: g.sum(axis=tuple(range(g.ndim - len(shape))))),
-    (
-        "linear_backward",
-        "without a batch",
-        lambda X, W, dY: (dY @ W.T, np.swapaxes(X, -1, -2) @ dY),
-    ),
     (
         "linear_backward",
         "one batch axis at most",
         linear_backward_of_one_batch_axis,
     ),
     ("wrong_entries", "a positive slope", wrong_entries_by_largest_positive),
-    (
-        "scale_gradients",
-        "without a batch",
-        lambda Q, K, w, d: (tl.softmax_backward(w, d) * (Q @ np.swapaxes(K, -1, -2))).sum((-2, -1)),
-    ),
 ]

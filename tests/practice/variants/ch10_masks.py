@@ -25,21 +25,6 @@ def causal_by_positions(mask, is_causal, Q, K):
     return causal if mask is None else mask.logical_and(causal)
 
 
-def mask_as(change):
-    """The right softmax, and the right heads, with something else in place of the mask."""
-
-    def weights(scores, *, mask=None):
-        return softmax_of_exponentials(scores, mask=None if mask is None else change(mask))
-
-    def heads(Q, K, V, *, mask=None, dropout=0.0):
-        return heads_step_by_step(Q, K, V, mask=None if mask is None else change(mask))
-
-    def look(mask, is_causal, Q, K):
-        return causal_by_positions(None if mask is None else change(mask), is_causal, Q, K)
-
-    return {"masked_softmax": weights, "fused_attention": heads, "may_look": look}
-
-
 def rows_by_axis_1(scores, *, mask=None):
     if mask is None:
         return scores.softmax(-1)
@@ -97,16 +82,7 @@ VARIANTS = [
 ]
 
 NARROW = [
-    *(
-        (name, f"the mask of the first {of} for all", function)
-        for of, change in {
-            "sentence": lambda mask: mask[:1] if mask.ndim == 4 else mask,
-            "head": lambda mask: mask[..., :1, :, :] if mask.ndim > 2 else mask,
-        }.items()
-        for name, function in mask_as(change).items()
-    ),
     ("masked_softmax", "masked rows by axis 1", rows_by_axis_1),
-    ("fused_attention", "heads of width 8", narrow_heads(lambda Q, V: 8)),
     ("fused_attention", "values as wide as keys", narrow_heads(lambda Q, V: V.shape[-1])),
     ("leaking_pairs", "the first token left out", leaks_of(slice(1, None))),
     ("leaking_pairs", "the first two tokens left out", leaks_of(slice(2, None))),

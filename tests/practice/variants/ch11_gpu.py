@@ -103,11 +103,6 @@ NARROW = [
         ),
     ),
     ("median_time", "an odd number of repeats", middle_time),
-    (
-        "median_time",
-        "two calls of warm-up",
-        lambda gpu, call, repeats, warm_up: sorted_times(gpu, call, repeats, 2),
-    ),
     ("least_times", "memory first, arithmetic second", times_by_index(0, 1)),
     ("least_times", "memory never holds the fused form back", times_by_index(2, 1)),
     ("least_times", "memory always holds the first form back", times_by_index(0, 2)),

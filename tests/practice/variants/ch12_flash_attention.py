@@ -76,11 +76,6 @@ NARROW = [
         lambda T, window, block: tiles_by_pairs(T // block * block, window, block),
     ),
     (
-        "weights_on",
-        "without a batch",
-        lambda Q, K, log: np.exp(Q[-1] @ K[-1].T / math.sqrt(Q.shape[-1]) - log),
-    ),
-    (
         "flash_backward",
         "self-attention only",
         lambda trace, dheads, block=64: (

@@ -103,11 +103,6 @@ NARROW = [
     ),
     (
         "latent_cache_bytes",
-        "16 bits only",
-        lambda *, n_layers, n_heads, rank, rope_dim, itemsize: n_layers * (rank + rope_dim) * 2,
-    ),
-    (
-        "latent_cache_bytes",
         "one latent only",
         lambda *, n_layers, n_heads, rank, rope_dim, itemsize: n_layers * (40 + 6) * itemsize,
     ),

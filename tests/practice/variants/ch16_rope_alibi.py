@@ -64,16 +64,6 @@ def longer_frequencies_of_one_base(d_k, factor, *, base=0):
     return rope_frequencies(d_k, base=1e4 * factor ** (d_k / (d_k - 2)))
 
 
-def for_one_sequence(function):
-    """The same, for arrays without a batch."""
-
-    def narrow(*arguments, **options):
-        assert arguments[0].ndim == 3
-        return function(*arguments, **options)
-
-    return narrow
-
-
 def rotate_by_an_outer_product(X, positions, frequencies, *, half=False):
     n = len(frequencies)
     cos, sin = np.cos(np.outer(positions, frequencies)), np.sin(np.outer(positions, frequencies))
@@ -95,7 +85,6 @@ VARIANTS = [
 
 
 NARROW = [
-    ("rotate", "without a batch", for_one_sequence(rotate)),
     (
         "rotate",
         "positions from 0",
@@ -128,5 +117,4 @@ NARROW = [
         "one base",
         longer_frequencies_of_one_base,
     ),
-    ("rotated_back", "without a batch", for_one_sequence(rotated_back_by_hand)),
 ]

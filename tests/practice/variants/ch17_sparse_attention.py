@@ -26,12 +26,6 @@ def sink_as_a_gate(scores, sink, *, mask=None):
     return gate * tl.attention_weights(scores, mask=mask)
 
 
-def sink_as_a_key(scores, sink, *, mask=None):
-    column = np.broadcast_to(sink[:, None, None], (*scores.shape[:-1], 1))
-    seen = scores if mask is None else np.where(mask, scores, -np.inf)
-    return tl.softmax(np.concatenate([column, seen], axis=-1))[..., 1:]
-
-
 def choose_one_by_one(scores, k, *, mask=None):
     seen = scores if mask is None else np.where(mask, scores, -np.inf)
     chosen = np.zeros(scores.shape, dtype=bool)
@@ -74,11 +68,6 @@ def indexed_by_loops(scores, q, keys, w, k):
     return weights
 
 
-def for_one_sequence(scores, sink, *, mask=None):
-    assert scores.ndim == 3
-    return patterns.attention_with_sink(scores, sink, mask=mask)
-
-
 def short_of_overflow(scores, sink, *, mask=None):
     assert np.abs(scores).max() < 700
     return patterns.attention_with_sink(scores, sink, mask=mask)
@@ -98,7 +87,6 @@ VARIANTS = [
     ("window_mask", "loops", window_by_loops),
     ("receptive_field", "a matrix power", field_by_matrix_power),
     ("attention_with_sink", "a gate", sink_as_a_gate),
-    ("attention_with_sink", "a key in front", sink_as_a_key),
     ("top_k_mask", "one by one", choose_one_by_one),
     ("windowed_step", "word by word", step_word_by_word),
     ("bigbird_mask", "loops", bigbird_by_loops),
@@ -113,18 +101,12 @@ NARROW = [
         "two layers at most",
         lambda mask, n: patterns.receptive_field(mask, min(n, 2)),
     ),
-    ("attention_with_sink", "without a batch", for_one_sequence),
     ("attention_with_sink", "small scores", short_of_overflow),
     ("attention_with_sink", "rows that see a key", nan_in_empty_rows),
     (
         "top_k_mask",
         "rows that see k keys",
         lambda scores, k, *, mask=None: patterns.top_k_mask(scores, min(k, 3), mask=mask),
-    ),
-    (
-        "bigbird_mask",
-        "a window of 3",
-        lambda T, window, tokens, random: bigbird_by_loops(T, min(window, 3), tokens, random),
     ),
     (
         "indexed_weights",

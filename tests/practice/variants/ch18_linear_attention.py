@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from tests import oracle
-from tutorial_lib.variants.state import chunked, delta_step, linear_attention_parallel
-
-
-def attend_by_einsum(Q, K, V):
-    scores = np.einsum("...td,...sd->...ts", Q, K)
-    return np.einsum("...ts,...sv->...tv", scores * np.tri(Q.shape[-2]), V)
+from tutorial_lib.variants.state import chunked, delta_step
 
 
 def attend_by_running_sums(Q, K, V):
@@ -33,19 +27,6 @@ def chunks_by_masks(Q, K, V, *, size):
     return inside @ V + (scores * (place < before[:, None])) @ V
 
 
-def gated_by_loops(Q, K, V, betas, decays):
-    K = K / np.sqrt((K**2).sum(-1, keepdims=True))
-    heads = np.zeros((*Q.shape[:-1], V.shape[-1]))
-    for index in np.ndindex(Q.shape[:-2]):
-        state = np.zeros((K.shape[-1], V.shape[-1]))
-        for t in range(Q.shape[-2]):
-            decay = np.full(K.shape[-1], decays[index][t])
-            write = K[index][t], V[index][t], betas[index][t], decay
-            state = oracle.delta_step(state, *write)
-            heads[(*index, t)] = Q[index][t] @ state
-    return heads
-
-
 def gated_by_matrices(Q, K, V, betas, decays):
     K = K / np.linalg.norm(K, axis=-1, keepdims=True)
     state, rows = 0 * np.swapaxes(K[..., :1, :], -1, -2) @ V[..., :1, :], []
@@ -59,16 +40,6 @@ def gated_by_matrices(Q, K, V, betas, decays):
 def fading_all_at_once(Q, K, V, decay, *, size):
     steps = np.arange(Q.shape[-2])[:, None] - np.arange(Q.shape[-2])
     return (Q @ np.swapaxes(K, -1, -2) * np.tril(float(decay) ** np.abs(steps))) @ V
-
-
-def for_one_sequence(function):
-    """The same, for arrays without a batch."""
-
-    def narrow(*arguments, **options):
-        assert arguments[0].ndim == 3
-        return function(*arguments, **options)
-
-    return narrow
 
 
 def step_with_numbers(state, k, v, *, beta=1.0, decay=1.0):
@@ -88,7 +59,6 @@ def chunks_that_fit(Q, K, V, *, size):
 
 VARIANTS = [
     ("linear_attention", "running sums", attend_by_running_sums),
-    ("linear_attention", "in parallel", linear_attention_parallel),
     ("delta_step", "a matrix", step_by_a_matrix),
     ("chunked", "two masks", chunks_by_masks),
     ("gated_delta", "matrices", gated_by_matrices),
@@ -97,18 +67,9 @@ VARIANTS = [
 
 
 NARROW = [
-    ("linear_attention", "without a batch", for_one_sequence(attend_by_einsum)),
     ("delta_step", "gates that are numbers", step_with_numbers),
     ("delta_step", "gates of heads", step_with_gates_of_heads),
-    (
-        "delta_step",
-        "without a batch",
-        lambda S, k, v, **gates: delta_step(S, k, v, **gates) if S.ndim == 3 else S,
-    ),
-    ("chunked", "without a batch", for_one_sequence(chunks_by_masks)),
     ("chunked", "chunks that fit", chunks_that_fit),
-    ("gated_delta", "without a batch", for_one_sequence(gated_by_loops)),
-    ("chunked_decay", "without a batch", for_one_sequence(fading_all_at_once)),
     (
         "chunked_decay",
         "one chunk",

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tutorial_lib import multi_head_attention, softmax
-from tutorial_lib.models.block import block, mlp, rms_norm
+from tutorial_lib.models.block import block
 
 
 def norm_by_mean_square(X):
@@ -60,16 +60,8 @@ VARIANTS = [
 
 
 NARROW = [
-    ("rms_norm", "without a batch", lambda X: rms_norm(X) if X.ndim == 2 else X),
     ("rms_norm", "no row of zeros", lambda X: X / np.sqrt((X**2).mean(axis=-1, keepdims=True))),
-    ("mlp", "without a batch", lambda X, *W: mlp(X, *W) if X.ndim == 2 else X),
     ("block", "without a mask", lambda X, params, *W, mask=None: block(X, params, *W)),
-    (
-        "block",
-        "without a batch",
-        lambda X, params, *W, mask=None: block(X, params, *W, mask=mask) if X.ndim == 2 else X,
-    ),
     ("sentence_entropy", "both at 1/2", lambda clause, again: 9 / 2 * np.log(2)),
-    ("next_words", "four words", lambda logits, luck: (4 * luck).astype(int)),
     ("widest", "this model", lambda numbers, *, words, length, layers: 40),
 ]

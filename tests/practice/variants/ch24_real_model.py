@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from tutorial_lib.models.real.model import rms_norm_with_gain, swiglu
-
 
 def norm_by_einsum(X, gain, epsilon):
     squares = np.einsum("...d,...d->...", X, X)[..., None] / X.shape[-1]
@@ -22,14 +20,6 @@ def numbers_one_by_one(scale, minimum, nibbles):
         numbers += [b + a * (byte % 16) for byte in block]
         numbers += [b + a * (byte // 16) for byte in block]
     return np.array(numbers)
-
-
-def window_row_by_row(T, width):
-    mask = np.zeros((T, T), dtype=bool)
-    for t in range(T):
-        mask[t, max(0, t - width + 2) : t + 1] = True
-        mask[t, 0] = True
-    return mask
 
 
 def window_of_triangles(T, width):
@@ -69,17 +59,6 @@ VARIANTS = [
 
 
 NARROW = [
-    (
-        "rms_norm_with_gain",
-        "one epsilon",
-        lambda X, gain, epsilon: rms_norm_with_gain(X, gain, 1e-5),
-    ),
-    (
-        "rms_norm_with_gain",
-        "without a batch",
-        lambda X, *rest: rms_norm_with_gain(X, *rest) if X.ndim == 2 else X,
-    ),
-    ("swiglu", "without a batch", lambda X, *W: swiglu(X, *W) if X.ndim == 2 else X),
     ("swiglu", "exp of a large gate", _by_a_large_power),
     (
         "dequantise",
@@ -88,12 +67,6 @@ NARROW = [
             0 * scale + scale[0], 0 * minimum + minimum[0], nibbles
         ),
     ),
-    ("first_and_last", "width 4", lambda T, width: window_row_by_row(T, 4)),
     ("copy_row", "writes into its input", _into_its_input),
-    (
-        "copy_row",
-        "without a batch",
-        lambda feed, *rows: row_by_choice(feed, *rows) if feed.ndim == 2 else feed,
-    ),
     ("copy_row", "only row 0", lambda feed, source, target: row_by_choice(feed, 0, target)),
 ]

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from tutorial_lib.models.real.heads import head_logits, run_real_with
+from tutorial_lib.models.real.heads import run_real_with
 from tutorial_lib.models.real.model import run_real
 from tutorial_lib.projection import Params
 
@@ -69,25 +69,10 @@ VARIANTS = [
 NARROW = [
     (
         "run_real_with",
-        "one epsilon",
-        lambda model, *given: run_real_with(replace(model, epsilon=1e-5), *given),
-    ),
-    (
-        "run_real_with",
         "only layer 0",
         lambda model, ids, outputs: run_real_with(
             model, ids, {head: o for head, o in outputs.items() if head[0] == 0}
         ),
-    ),
-    (
-        "head_logits",
-        "one epsilon",
-        lambda model, *given: head_logits(replace(model, epsilon=1e-5), *given),
-    ),
-    (
-        "head_logits",
-        "without a batch",
-        lambda model, trace, n: head_logits(model, trace, n) if trace.logits.ndim == 2 else 0 * n,
     ),
     ("fold_gain", "pairs of heads", _in_pairs),
     (
@@ -103,15 +88,6 @@ NARROW = [
                 logits.argsort(axis=-1).argsort(axis=-1), tokens[..., None], axis=-1
             )[..., 0]
             / logits.shape[-1]
-        ),
-    ),
-    (
-        "fraction_below",
-        "without a batch",
-        lambda logits, tokens: (
-            (logits < logits[np.arange(len(tokens)), tokens][..., None]).mean(axis=-1)
-            if tokens.ndim == 1
-            else 0 * tokens
         ),
     ),
     (

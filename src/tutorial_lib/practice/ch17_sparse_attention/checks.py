@@ -102,11 +102,11 @@ def _bigbird_mask(T, window, tokens, random):
 def check_bigbird_mask():
     """Check `bigbird_mask(T, window, tokens, random)`, exercise of chapter 17."""
     sampled = patterns.random_mask(np.random.default_rng(0), 11, 2)
-    none = np.zeros((11, 11), dtype=bool)
+    none, longer = np.zeros((11, 11), dtype=bool), np.zeros((13, 13), dtype=bool)
     yield "BigBird", {"T": 11, "window": 3, "tokens": [0, 4], "random": sampled}
     yield "Longformer: no random keys", {"T": 11, "window": 5, "tokens": [8], "random": none}
     yield "no global token", {"T": 11, "window": 3, "tokens": [], "random": sampled}
-    yield "a window of 1", {"T": 11, "window": 1, "tokens": [2], "random": none}
+    yield "a window of 1", {"T": 13, "window": 1, "tokens": [2], "random": longer}
 
 
 def _indexed_weights(scores, q, keys, w, k):

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tutorial_lib.contract import checked_record, require
+from tutorial_lib.contract import checked_record
 
 # \p{L} is a letter, \p{N} a digit: `[^\W\d_]` and `\d`, which the standard library knows.
 WORD_PATTERN = re.compile(r"\d|'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
@@ -58,22 +58,6 @@ class Tokenizer:
         """Return the text of ids, (T,); bytes that are no letter are shown as �."""
         letters = "".join(self.tokens[int(n)] for n in ids)
         return bytes(BYTE_OF_LETTER[letter] for letter in letters).decode(errors="replace")
-
-    def single_token_id(self, word):
-        """Return the id of a word that is a single token, such as " Paris".
-
-        Raises
-        ------
-        ValueError : a word of several tokens, or none
-        """
-        ids = self.encode(word)
-        require(
-            len(ids) == 1,
-            ValueError,
-            f"{word!r} has {len(ids)} tokens; expected one. A word inside a sentence begins with "
-            f"a blank, such as ' Paris'; take another word where that is not it.",
-        )
-        return int(ids[0])
 
     def _merge_into_tokens(self, word):
         """Return the tokens of a word."""

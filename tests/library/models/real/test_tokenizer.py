@@ -31,9 +31,3 @@ def test_every_text_comes_back(tokenizer, text):
 )
 def test_the_earliest_merge_goes_first(tokenizer, text, tokens):
     assert [small.TOKENS[n] for n in tokenizer.encode(text)] == tokens
-
-
-def test_a_word_of_several_tokens_has_no_single_id(tokenizer):
-    assert small.TOKENS[tokenizer.single_token_id(" the")] == "Ġthe"
-    with pytest.raises(ValueError, match=r"'the' has 2 tokens; expected one.*begins with a blank"):
-        tokenizer.single_token_id("the")

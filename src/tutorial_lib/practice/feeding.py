@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tutorial_lib.practice.calls import Unreadable, as_arrays
+from tutorial_lib.practice.calls import Unreadable, a, as_arrays
 from tutorial_lib.practice.inputs import normal
 
 T = 7  # 1 + 1 + …, 2 + 2 + 2 + 1, 3 + 3 + 1, 7: each cut has another end
@@ -64,19 +64,36 @@ class Layer:
 
     def run_step(self, label, X, cache, padding=None):
         """One step, its rows as an array; `padding` tokens of each sequence are padding."""
-        given = X.copy()
         try:
-            with np.errstate(all="ignore"):
-                out = self.step(given, cache)
-        except BaseException as error:
-            raise Failure(f"{label}: step{_raised(error)}") from error
-        if out is None:
-            raise Failure("", NOT_DONE)
-        if not isinstance(out, tuple) or len(out) != 2:
-            raise Failure(f"{label}: step returned a {type(out).__name__}; expected (Y, cache)")
-        if not np.array_equal(given, X):
-            raise Failure(f"{label}: step changed its input X; compute with a copy of it")
-        return _rows(label, out[0], X, padding), out[1]
+            return checked_call(lambda given: self.step(given, cache), X, padding=padding)
+        except Failure as failure:
+            evidence = f"{label}: {failure.evidence}"
+            raise Failure(evidence, failure.mistake) from failure.__cause__
+
+
+def checked_call(call, X, *, subject="step", padding=None):
+    """What a layer returns for X: (Y, cache), Y as an array of finite floats.
+
+    Raises
+    ------
+    Failure : what it did instead, a sentence that begins with its subject
+    """
+    given = X.copy()
+    try:
+        with np.errstate(all="ignore"):
+            out = call(given)
+    except Failure:
+        raise
+    except BaseException as error:  # of a reader's layer, so SystemExit too
+        raise Failure(f"{subject}{_raised(error)}") from error
+    if out is None:
+        raise Failure(f"{subject} returned None", NOT_DONE)
+    if not isinstance(out, tuple) or len(out) != 2:
+        size = f" of {len(out)}" if isinstance(out, tuple) else ""
+        raise Failure(f"{subject} returned {a(out)}{size}; expected (Y, cache)")
+    if not np.array_equal(given, X):
+        raise Failure(f"{subject} changed its input X; compute with a copy of it")
+    return _rows(out[0], X, padding), out[1]
 
 
 def chunks(n, length):
@@ -94,24 +111,24 @@ def chunks_in_words(n):
     return f"chunks of {', '.join(map(str, first))}, then of {last}"
 
 
-def _rows(label, Y, X, padding):
+def _rows(Y, X, padding):
     """The rows of a step as an array of finite floats, one for each token."""
     expected = "float32 or float64, so that mistakes are distinguishable from rounding"
     try:
         Y = as_arrays(Y)
         kind = str(getattr(Y, "dtype", type(Y).__name__)).removeprefix("torch.")
     except Unreadable as error:
-        raise Failure(f"{label}: Y is {error}") from error
+        raise Failure(f"Y is {error}") from error
     except Exception as error:
         kind = f"{type(Y).__name__}, which raised {type(error).__name__} when read"
     if kind not in ("float16", "float32", "float64"):
-        raise Failure(f"{label}: Y is of type {kind}; expected {expected}")
+        raise Failure(f"Y is of type {kind}; expected {expected}")
     if Y.shape[:-1] != X.shape[:-1]:
-        raise Failure(f"{label}: Y has shape {Y.shape} for X of shape {X.shape}")
+        raise Failure(f"Y has shape {Y.shape} for X of shape {X.shape}")
     finite = np.isfinite(Y).all(axis=-1)
     if not finite.all():
         *sequence, t = np.argwhere(~finite)[0]
-        evidence = f"{label}: row {t} of Y holds NaN or infinity; X holds neither"
+        evidence = f"row {t} of Y holds NaN or infinity; X holds neither"
         if padding is not None and t < padding[tuple(sequence)]:
             evidence += ". It is a row of padding, fully masked: give it any finite numbers"
         raise Failure(evidence)

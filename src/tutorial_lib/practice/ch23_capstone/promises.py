@@ -16,7 +16,7 @@ from tutorial_lib.models.own_layer import OwnLayer, forward_pass
 from tutorial_lib.models.promises import directional_derivative, drift, leak
 from tutorial_lib.multihead import multi_head_attention, trace
 from tutorial_lib.practice import feeding
-from tutorial_lib.practice.calls import a
+from tutorial_lib.practice.feeding import Failure
 from tutorial_lib.practice.inputs import normal
 from tutorial_lib.projection import Params, project_heads
 from tutorial_lib.variants.cache import KVCache
@@ -49,10 +49,6 @@ def attention(X, params, *, sink=-np.inf, cache=None, **options):
     return concat_heads(weights @ V) @ params.W_O, cache and now
 
 
-class Broken(Exception):
-    """What was seen of a promise that is not kept."""
-
-
 class NotDone(Exception):
     """The layer returns None."""
 
@@ -65,21 +61,11 @@ class Checked:
 
     def both(self, X, params, **options):
         """Call it; return Y and the cache."""
-        given = X.copy()
-        try:
-            with np.errstate(all="ignore"):
-                out = self.function(given, params, **options)
-        except BaseException as error:  # of a reader's function, so SystemExit too
-            said = f": {error}".rstrip(".") if str(error) else ""
-            raise Broken(f"it raised {type(error).__name__}{said}") from error
-        if out is None:
-            raise NotDone
-        if not isinstance(out, tuple) or len(out) != 2:
-            size = f" of {len(out)}" if isinstance(out, tuple) else ""
-            raise Broken(f"it returned {_a(out)}{size}; expected the pair (Y, cache)")
-        if not np.array_equal(given, X):
-            raise Broken("it changed its input X; compute with a copy of it")
-        return _rows(out[0], X), out[1]
+
+        def call(given):
+            return self.function(given, params, **options)
+
+        return feeding.checked_call(call, X, subject="it")
 
     def rows(self, X, params, **options):
         """Call it; return Y."""
@@ -88,22 +74,6 @@ class Checked:
     def of(self, params, **options):
         """The layer as a function of X alone."""
         return lambda X: self.rows(X, params, **options)
-
-
-def _a(value):
-    return "an array" if isinstance(value, np.ndarray) else a(value)
-
-
-def _rows(Y, X):
-    """Y as an array of finite floats in the shape of X."""
-    if not isinstance(Y, np.ndarray) or Y.dtype.kind != "f":
-        kind = f"an array of {Y.dtype}" if isinstance(Y, np.ndarray) else _a(Y)
-        raise Broken(f"its Y is {kind}; expected an array of floats of shape {X.shape}")
-    if Y.shape != X.shape:
-        raise Broken(f"its Y has shape {Y.shape} for X of shape {X.shape}; expected the same")
-    if not np.isfinite(Y).all():
-        raise Broken("its Y holds NaN or infinity; X holds neither")
-    return Y
 
 
 def params_of(n_kv_heads=G, widths=WIDTHS):
@@ -135,7 +105,7 @@ def _require_equal(Y, expected, when):
         row, wanted = Y[at], expected[at]
         n = int(np.abs(row - wanted).argmax())
         index = ", ".join(map(str, (*at, n)))
-        raise Broken(f"{when}, Y[{index}] is {row[n]:.4f} and should be {wanted[n]:.4f}")
+        raise Failure(f"{when}, Y[{index}] is {row[n]:.4f} and should be {wanted[n]:.4f}")
 
 
 ALL = {"frequencies": FREQUENCIES, "window": WINDOW, "sink": SINK}
@@ -146,12 +116,12 @@ def _form(layer):
     empty = KVCache.empty(params_of(), T)
     _, cache = layer.both(X, params_of(), cache=empty, **ALL)
     if cache is None:
-        raise Broken("it was given a cache and returned None for it; expected the longer one")
+        raise Failure("it was given a cache and returned None for it; expected the longer one")
     layer.rows(normal(232, B, T, D_MODEL), plain())
     params = plain()
     layer.rows(X, params)
     if any((now != vars(plain())[name]).any() for name, now in vars(params).items()):
-        raise Broken("it changed an array of params; compute with a copy of it")
+        raise Failure("it changed an array of params; compute with a copy of it")
 
 
 def _no_leak(layer):
@@ -159,7 +129,7 @@ def _no_leak(layer):
     for label, options in (("", {}), ("with all options, ", ALL)):
         change = leak(layer.of(params_of(), **options), X, other)
         if not change < 1e-9:
-            raise Broken(f"{label}a row changes by {change:.2g} when tokens after it are replaced")
+            raise Failure(f"{label}a row changes by {change:.2g} when tokens after it are replaced")
 
 
 def _parity(layer):
@@ -189,7 +159,7 @@ def _gradient(layer):
         rises = directional_derivative(loss, array, along)
         expected = (getattr(found, f"d{name}") * along).sum()
         if not abs(rises - expected) < 1e-6 * max(1, abs(expected)):
-            raise Broken(
+            raise Failure(
                 f"its derivative in {name} is {rises:.4f}; the gradient gives {expected:.4f}"
             )
 
@@ -212,7 +182,7 @@ def _shift(layer):
     options = {"frequencies": FREQUENCIES, "window": WINDOW}
     change = drift(layer.of(params, **options), X, before, WINDOW)
     if not change < 1e-8:
-        raise Broken(f"after {FAR:,} other tokens a row changes by {change:.2g}")
+        raise Failure(f"after {FAR:,} other tokens a row changes by {change:.2g}")
 
 
 def _window(layer):
@@ -249,15 +219,14 @@ def _cache(layer):
 
     try:
         feeding.test_layer(feeding.Layer(step, empty, D_MODEL))
-    except feeding.Failure as failure:
-        evidence = failure.evidence.replace("step raised NotDone", "it returned None")
-        raise Broken(evidence.replace("step raised Broken: ", "")) from failure
+    except Failure as failure:
+        raise Failure(failure.evidence) from failure  # a mistake of the cache has no name here
 
 
 def _lines(layer):
     lines = lines_of(layer.function)
     if lines > MOST_LINES:
-        raise Broken(f"it has {lines} lines of code; expected {MOST_LINES} at most")
+        raise Failure(f"it has {lines} lines of code; expected {MOST_LINES} at most")
 
 
 def lines_of(function):
@@ -293,8 +262,10 @@ def _tested(function):
         try:
             test(layer)
             yield name, ""
-        except Broken as told:
-            yield name, str(told)
+        except Failure as failure:
+            if failure.mistake == feeding.NOT_DONE:
+                raise NotDone from failure
+            yield name, failure.evidence
 
 
 def broken(function):
@@ -351,7 +322,7 @@ def _answer(layer, X, params, options, pad):
             Y, cache = layer.both(X[:, start:end], params, cache=cache, **options)
             rows.append(Y)
         return np.concatenate(rows, axis=-2)
-    except (Broken, NotDone):
+    except Failure:
         return None
 
 

@@ -3,6 +3,7 @@
 A function may return tensors of torch where the library's returns arrays.
 """
 
+import inspect
 import math
 import sys
 import textwrap
@@ -168,7 +169,8 @@ def room(path):
     mistakes : dict, a tuple of Mistake for each function
     check : function of (name, function, reference, cases) that prints an account
     cases_of : decorator for `check_name`, whose argument is the right function: the decorated one
-        yields a Case, or its parts, for each; what stands in its place takes the reader's function
+        yields Cases, or a label, arguments and options of each, by name or in order; what
+        stands in its place takes the reader's function
     """
     mistakes = read_mistakes(Path(path).with_name("mistakes.txt"))
 
@@ -182,10 +184,19 @@ def _check_of_cases(check, reference, yield_cases):
     """Return a check of one function, with the name and the docstring of what yields its cases."""
 
     def check_function(function):
-        rows = (row if isinstance(row, Case) else Case(*row) for row in yield_cases())
         name = yield_cases.__name__.removeprefix("check_")
-        check(name, function, reference, tuple(rows))
+        check(name, function, reference, tuple(_case(row, reference) for row in yield_cases()))
 
     for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
         setattr(check_function, attribute, getattr(yield_cases, attribute))
     return check_function
+
+
+def _case(row, reference):
+    """Return the Case of a label, arguments and options; a tuple has the right function's names."""
+    if isinstance(row, Case):
+        return row
+    label, arguments, *options = row
+    if isinstance(arguments, tuple):
+        arguments = dict(zip(inspect.signature(reference).parameters, arguments, strict=False))
+    return Case(label, arguments, *options)

@@ -77,12 +77,8 @@ def check_linear_backward():
 def check_project_heads_backward():
     """Check `project_heads_backward(X, W, dprojected)` → dX, dW. Prints an account."""
     W = normal(25, H, D_MODEL, D_K)
-    inputs = {
-        "5 tokens": (normal(26, T, D_MODEL), W, normal(27, H, T, D_K)),
-        "a batch": (normal(28, B, T, D_MODEL), W, normal(29, B, H, T, D_K)),
-    }
-    names = ("X", "W", "dprojected")
-    yield from ((n, dict(zip(names, arrays, strict=True))) for n, arrays in inputs.items())
+    yield "5 tokens", (normal(26, T, D_MODEL), W, normal(27, H, T, D_K))
+    yield "a batch", (normal(28, B, T, D_MODEL), W, normal(29, B, H, T, D_K))
 
 
 def _layer_case(label, X, *, context=None, mask=None, d_k=D_K):
@@ -191,11 +187,7 @@ def check_wrong_entries():
     spoilt[1, 2] += 0.01 * np.abs(flat).max()
     faint = np.zeros(X.shape)
     faint[1] = 1e-9
-    inputs = {
-        "a row and four entries wrong": (_steep, X, bent),
-        "all right": (_steep, X, steep),
-        "a function that is nearly flat": (_flat, Z, spoilt),
-        "a function that is constant": (_constant, X, faint),
-    }
-    names = ("function", "X", "gradient")
-    yield from ((n, dict(zip(names, values, strict=True))) for n, values in inputs.items())
+    yield "a row and four entries wrong", (_steep, X, bent)
+    yield "all right", (_steep, X, steep)
+    yield "a function that is nearly flat", (_flat, Z, spoilt)
+    yield "a function that is constant", (_constant, X, faint)

@@ -143,8 +143,4 @@ def _rounding_cases():
 @cases_of(_within_rounding)
 def check_within_rounding():
     """Check `within_rounding(result, exact, eps)`: True or False, exercise of chapter 11."""
-    names = ("result", "exact", "eps")
-    yield from (
-        (label, dict(zip(names, triple, strict=True)))
-        for label, triple in _rounding_cases().items()
-    )
+    yield from _rounding_cases().items()

@@ -168,10 +168,6 @@ def _weight_at_subject(model, sentence, layer, head):
 def check_weight_at_subject():
     """Check `weight_at_subject(model, sentence, layer, head)`, exercise of chapter 20."""
     model, wide = (_model(140, d_k=d_k, vocabulary=len(WORDS)) for d_k in (D_K, WIDE))
-    asked = {
-        "a noun between": (model, "the dogs that the cat sees bark", 1, 2),
-        "a name and brackets, wider heads": (wide, "Anna Kern ( often ) sleeps", 0, 1),
-        "the second sentence": (model, "the cow sings . the frogs dance", 1, 0),
-    }
-    names = ("model", "sentence", "layer", "head")
-    yield from ((n, dict(zip(names, given, strict=True))) for n, given in asked.items())
+    yield "a noun between", (model, "the dogs that the cat sees bark", 1, 2)
+    yield "a name and brackets, wider heads", (wide, "Anna Kern ( often ) sleeps", 0, 1)
+    yield "the second sentence", (model, "the cow sings . the frogs dance", 1, 0)

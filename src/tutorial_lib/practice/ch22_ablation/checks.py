@@ -101,15 +101,11 @@ def _prune_to(heads, loss, most):
 @cases_of(_prune_to)
 def check_prune_to():
     """Check `prune_to(heads, loss, most)`, exercise of chapter 22."""
-    given = {
-        "a loss at the limit": (HEADS, _losses(4), 1.625),
-        "heads in another order": (DISORDERED, _losses(5), 1.75),
-        "a loss that falls again": (HEADS, _losses(6, composed=1.0), 1.5),
-        "no head may be removed": (HEADS, _losses(7), 1.0),
-        "all may be removed": (HEADS, _losses(8), 4.0),
-    }
-    names = ("heads", "loss", "most")
-    yield from ((n, dict(zip(names, a, strict=True))) for n, a in given.items())
+    yield "a loss at the limit", (HEADS, _losses(4), 1.625)
+    yield "heads in another order", (DISORDERED, _losses(5), 1.75)
+    yield "a loss that falls again", (HEADS, _losses(6, composed=1.0), 1.5)
+    yield "no head may be removed", (HEADS, _losses(7), 1.0)
+    yield "all may be removed", (HEADS, _losses(8), 4.0)
 
 
 def _seeds_apart(first, second):

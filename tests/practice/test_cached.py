@@ -306,17 +306,6 @@ def with_other_cached(change):
     return lambda params: cached_layer(append=append)
 
 
-def keys_for_values(params):
-    """A layer that caches keys in place of values, without positions."""
-
-    def append(cache, K, V):
-        longer = cache.append(K, V)
-        longer.buffers[1][..., : cache.length, : K.shape[-1]] = cache.K
-        return longer
-
-    return cached_layer(append=append, positions=lambda cache, T: np.zeros(T, int))
-
-
 def batch_in_reverse(params):
     """The plain layer, which reads the sequences of a batch in reverse."""
     step, empty = plain(params)
@@ -337,37 +326,6 @@ def counting_in_the_layer(params):
         return index
 
     return cached_layer(empty=empty, positions=positions)
-
-
-def cached_in_the_module(params):
-    """A layer that holds one cache for all, emptied whenever a cache is made."""
-    newest = []
-
-    def empty(params, capacity, *, batch, pad):
-        newest[:] = [KVCache.empty(params, capacity, batch=batch, pad=pad)]
-        return newest
-
-    def append(caches, K, V):
-        newest[:] = [newest[0].append(K, V)]
-        return newest
-
-    return cached_layer(
-        empty=empty,
-        append=append,
-        mask=lambda caches, T: caches[0].mask(T),
-        positions=lambda caches, T: caches[0].positions(T),
-        cached=lambda caches: (caches[0].K, caches[0].V),
-    )
-
-
-def padded_in_the_first_only(params):
-    """A layer that knows the padding of the first sequence, and of no other."""
-
-    def empty(params, capacity, *, batch, pad):
-        pad = None if pad is None else pad * (np.arange(len(pad)) == 0)
-        return KVCache.empty(params, capacity, batch=batch, pad=pad)
-
-    return cached_layer(empty=empty)
 
 
 def forgetting_when_full(params):
@@ -464,7 +422,6 @@ NO_MISTAKE = [  # layers that no planted mistake explains, and how the account o
         batch_in_reverse,
         "one chunk, a batch of 2: the row of token 0 of sequence 0 changes with another sequence.",
     ),
-    (keys_for_values, f"{DIFFERS}…{KEYS_RIGHT}"),
     (with_other_cached(lambda K, V: (K, 0.9 * V)), f"{DIFFERS}…{KEYS_RIGHT}"),
     (with_other_cached(lambda K, V: (np.roll(K, 1, axis=-3), V)), f"{DIFFERS}…{KEYS_RIGHT}"),
     (
@@ -473,12 +430,6 @@ NO_MISTAKE = [  # layers that no planted mistake explains, and how the account o
     ),
     (stored_masks, "chunks of 2: a sequence, fed again, gives another row of token 0; store"),
     (counting_in_the_layer, "two caches in turns: the row of token 1 differs; let no"),
-    (cached_in_the_module, "two caches in turns: the row of token "),
-    (padded_in_the_first_only, "tokens attend to padding"),
-    (
-        instead(SEEN, f"{SEEN} | ({KEYS}[-T:, None] == 6) & ({KEYS} <= 6)"),
-        "tokens attend to padding",
-    ),
     (forgetting_when_full, "a full cache: it takes 7 tokens, 2 too many, and the last row"),
     (older_sees_newer, "two continuations of one cache are not independent"),
     (

@@ -55,12 +55,8 @@ def entries_of_the_published_matrix():
     shape = 16, 16
     given = _entries_that_give((0, 0), concat, shape)
     two_rows = _where(shape, slice(0, 2), slice(0, 8))
-    return [
-        np.array_equal(given, _where(shape, 0)),
-        np.array_equal(given, _where(shape, slice(None), 0)),
-        np.array_equal(given, np.eye(16, dtype=bool)),
-        np.array_equal(given, two_rows),
-    ]
+    others = _where(shape, 0), _where(shape, slice(None), 0), np.eye(16, dtype=bool), two_rows
+    return [np.array_equal(given, other) for other in others]
 
 
 def output_without_a_head():
@@ -100,24 +96,15 @@ def what_a_matrix_can_write():
         W_O = np.linalg.lstsq(concat, wanted, rcond=None)[0]
         return np.allclose(concat @ W_O, wanted)
 
-    return [
-        is_written(np.maximum(one, other)),
-        is_written(one * other),
-        is_written(one - other),
-        is_written(one * (other[:, :1] > 0)),
-    ]
+    others = np.maximum(one, other), one * other, one - other, one * (other[:, :1] > 0)
+    return [is_written(value) for value in others]
 
 
 def what_equal_scores_give():
     """What the fourth of six tokens gets from a head whose scores are all 0, under the mask."""
     V = np.random.default_rng(0).standard_normal((6, 7))
     fourth = (attention_weights(np.zeros((6, 6)), mask=causal_mask(6)) @ V)[3]
-    return [
-        np.allclose(fourth, 0),
-        np.allclose(fourth, V[:4].mean(axis=0)),
-        np.allclose(fourth, V.mean(axis=0)),
-        np.allclose(fourth, V[3]),
-    ]
+    return [np.allclose(fourth, other) for other in (0, V[:4].mean(axis=0), V.mean(axis=0), V[3])]
 
 
 def expression_that_lays_heads_side_by_side(expressions):

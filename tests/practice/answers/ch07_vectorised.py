@@ -54,12 +54,7 @@ def letters_that_are_summed():
     result = np.einsum("bhtd,bhsd->bhts", Q, K)
     products = np.einsum("bhtd,bhsd->bhtsd", Q, K)
     over_b_h_d, over_d, over_s = (products.sum(axis=axes) for axes in ((0, 1, 4), 4, 3))
-    return [
-        _equal(result, over_b_h_d),
-        _equal(result, over_d),
-        _equal(result, over_s),
-        _equal(result, products),
-    ]
+    return [_equal(result, other) for other in (over_b_h_d, over_d, over_s, products)]
 
 
 def why_the_division_comes_last():

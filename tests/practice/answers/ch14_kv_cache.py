@@ -74,12 +74,8 @@ def mask_of_a_piece():
             oracle.project_out(oracle.concat_heads(heads), params.W_O), right
         )
 
-    return [
-        gives(causal_mask(3, 8)),
-        gives(causal_mask(3)),
-        gives(np.tri(3, 8, dtype=bool)),
-        gives(None),
-    ]
+    others = causal_mask(3, 8), causal_mask(3), np.tri(3, 8, dtype=bool), None
+    return [gives(other) for other in others]
 
 
 def pages_that_are_shared():

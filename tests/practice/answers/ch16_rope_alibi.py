@@ -35,12 +35,8 @@ def what_a_swap_changes():
                 X = trace(X, example.params, mask=example.mask).Y
             rows.append(X[-1])
         changed.append(not np.allclose(*rows))
-    return [
-        changed == [False, False],
-        changed == [False, True],
-        changed == [True, False],
-        changed == [True, True],
-    ]
+    others = [False, False], [False, True], [True, False], [True, True]
+    return [changed == other for other in others]
 
 
 def what_a_shift_changes():

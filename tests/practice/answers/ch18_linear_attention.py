@@ -14,12 +14,7 @@ def what_a_key_written_twice_reads():
     K = UNIT[[0, 1, 2, 3, 0]]
     V = np.array([[3, 0, 1], [1, 1, 0], [2, 4, 1], [0, 0, 2], [0, 2, 5]])
     read = linear_attention(np.tile(K[0], (5, 1)), K, V.astype(float))[-1].tolist()
-    return [
-        read == V[0].tolist(),
-        read == V[4].tolist(),
-        read == (V[0] + V[4]).tolist(),
-        read == V.sum(axis=0).tolist(),
-    ]
+    return [read == other.tolist() for other in (V[0], V[4], V[0] + V[4], V.sum(axis=0))]
 
 
 def what_a_long_key_reads():
@@ -37,12 +32,7 @@ def what_a_long_key_reads():
     for read in reads[0.5]:
         state = delta_step(state, k, np.ones(1), beta=0.5)
         assert (k @ state)[0] == read
-    return [
-        reads[0.5] == [1, 1, 1],
-        reads[0.5] == [2, 0, 2],
-        reads[0.5] == reads[1.0],
-        reads[0.5] == added,
-    ]
+    return [reads[0.5] == other for other in ([1, 1, 1], [2, 0, 2], reads[1.0], added)]
 
 
 def powers_of_a_chunk_of_four():

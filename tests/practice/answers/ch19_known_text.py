@@ -51,12 +51,7 @@ def surprisal_with_a_clause_for_sure():
     _, counts = np.unique(long, axis=0, return_counts=True)
     chances = counts / counts.sum()
     in_ln2 = -(chances * np.log2(chances)).sum()
-    return [
-        abs(in_ln2 - 3) < 0.1,
-        abs(in_ln2 - 5 / 2) < 0.1,
-        abs(in_ln2 - 2) < 0.1,
-        abs(in_ln2 - 1) < 0.1,
-    ]
+    return [abs(in_ln2 - other) < 0.1 for other in (3, 5 / 2, 2, 1)]
 
 
 def which_of_two_models_is_nearer():

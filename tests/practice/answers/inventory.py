@@ -115,12 +115,7 @@ def work_of_four_heads():
         np.ones((*Q.shape[:2], 1)) @ np.ones((1, 1000)) for Q in (one, four)
     )
     ratios = work, four_weights.size / one_weight.size
-    return [
-        ratios == (1, 4),
-        ratios == (1 / 4, 1),
-        ratios == (1 / 16, 4),
-        ratios == (4, 4),
-    ]
+    return [ratios == other for other in ((1, 4), (1 / 4, 1), (1 / 16, 4), (4, 4))]
 
 
 def twelve_numbers_dealt_out():
@@ -175,12 +170,7 @@ def how_a_leak_is_found():
     predicts = [
         (results[:-1].argmax(axis=-1) == _WORDS[1:]).mean() > 0.9 for results in (right, leaky)
     ]
-    return [
-        sums == [True, False],
-        lengths == [True, False],
-        stays == [True, False],
-        predicts == [True, False],
-    ]
+    return [other == [True, False] for other in (sums, lengths, stays, predicts)]
 
 
 def a_hundred_words_at_a_time():

@@ -213,12 +213,8 @@ def sum_under_a_new_maximum():
     first, second = np.array([1.0, 0.5, -2.0]), np.array([2.5, 0.0])
     old, new = first.max(), second.max()
     so_far, needed = np.exp(first - old).sum(), np.exp(first - new).sum()
-    return [
-        np.isclose(needed, 0),
-        np.isclose(needed, so_far * np.exp(old - new)),
-        np.isclose(needed, so_far),
-        np.isclose(needed, so_far + new - old),
-    ]
+    others = 0, so_far * np.exp(old - new), so_far, so_far + new - old
+    return [np.isclose(needed, other) for other in others]
 
 
 def three_equal_scores():

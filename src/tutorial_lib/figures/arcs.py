@@ -32,7 +32,7 @@ _MAX_ROW_HEIGHT, _MAX_WIDTH = 240, 310  # of the arcs above a row, and of a colu
 _LEGEND_ROW = 34  # pixels of a line in the key
 
 
-def arcs(tokens, kinds, *, caption):
+def arcs(tokens, kinds, *, caption) -> Figure:
     """Draw an arc from a word to another, such as the word that decides what comes next.
 
     The words stand in a row where there is room for it, and down the page elsewhere.
@@ -43,10 +43,6 @@ def arcs(tokens, kinds, *, caption):
     kinds : dict of name -> pairs of places (from, to); kinds differ by colour and by dashes, and
         a name stands at the bend of each of its arcs, or in a key where there is no room
     caption : what to look for
-
-    Returns
-    -------
-    figure : Figure
 
     Raises
     ------

@@ -20,7 +20,7 @@ _GROUP_GAP = 0.9  # bars that would fit between two groups
 _FILL_OPACITIES = (1.0, 0.0, 0.35)  # full, hollow and pale bars differ without colour too
 
 
-def bar_chart(values, rows, columns, *, label, caption):
+def bar_chart(values, rows, columns, *, label, caption) -> Figure:
     """Draw a group of horizontal bars for each row of a table, a bar for each of its columns.
 
     Parameters
@@ -30,10 +30,6 @@ def bar_chart(values, rows, columns, *, label, caption):
     columns : names of the bars of a group, in the key above
     label : what the lengths mean
     caption : what to look for
-
-    Returns
-    -------
-    figure : Figure
 
     Raises
     ------

@@ -120,7 +120,7 @@ class DiagramLayout(NamedTuple):
         return max(box.bottom for box in self.boxes.values())
 
 
-def block_diagram(panels, *, unit=(84, 40), caption, alt):
+def block_diagram(panels, *, unit=(84, 40), caption, alt) -> Figure:
     """Draw blocks with texts, and arrows from edge to edge, one panel after the other.
 
     Parameters
@@ -130,10 +130,6 @@ def block_diagram(panels, *, unit=(84, 40), caption, alt):
         are narrower, as far as their texts leave room
     caption : what to look for
     alt : the picture in words
-
-    Returns
-    -------
-    figure : Figure
 
     Raises
     ------

@@ -36,7 +36,7 @@ class NamedCurve(NamedTuple):
     texts: np.ndarray
 
 
-def line_chart(x, series, *, labels, caption, log=()):
+def line_chart(x, series, *, labels, caption, log=()) -> Figure:
     """Draw curves that differ by colour, marker and dash.
 
     Parameters
@@ -46,10 +46,6 @@ def line_chart(x, series, *, labels, caption, log=()):
     labels : (name of x, name of y)
     caption : what to look for
     log : which axes are logarithmic: "x", "y" or both
-
-    Returns
-    -------
-    figure : Figure
 
     Raises
     ------

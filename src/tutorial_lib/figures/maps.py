@@ -50,7 +50,7 @@ class LabelledGrid(NamedTuple):
     framed: np.ndarray | None = None
 
 
-def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption):
+def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption) -> Figure:
     """Draw where each query looks: one grid a head, queries down, keys across.
 
     Parameters
@@ -60,10 +60,6 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     key_tokens : S names of the keys, where they differ from the queries
     fractions : write 4/7 instead of 0.5714, as `show_fractions` does
     caption : what to look for
-
-    Returns
-    -------
-    figure : Figure
 
     Raises
     ------
@@ -88,7 +84,7 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     return Figure(svg, tuple(map(grid_table, grids)), caption, alt)
 
 
-def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption):
+def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption) -> Figure:
     """Draw matrices, one grid each, on one scale for all.
 
     The scale is symmetric about 0 where a number is negative, and runs from 0 to the largest where
@@ -102,10 +98,6 @@ def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption):
         ("query", tokens); or a dict of title -> such names; numbers from 0 by default
     fractions : write 4/7 instead of 0.5714, as `show_fractions` does
     caption : what to look for
-
-    Returns
-    -------
-    figure : Figure
 
     Raises
     ------

@@ -51,7 +51,7 @@ class EinsumChain(NamedTuple):
         return _HEADER + _BOX[1] + _RAIL * len(self.shared_indices) + _OPEN
 
 
-def tensor_network(chains, *, between="", caption, alt=None):
+def tensor_network(chains, *, between="", caption, alt=None) -> Figure:
     """Draw sums of products: joined lines are summed over, open ends are the result's indices.
 
     Parameters
@@ -61,10 +61,6 @@ def tensor_network(chains, *, between="", caption, alt=None):
     between : what happens to the result of one chain before the next, which no sum of products can
     caption : what to look for
     alt : the picture in words; by default the indices of every chain
-
-    Returns
-    -------
-    figure : Figure
 
     Raises
     ------

@@ -31,7 +31,7 @@ class BarPanel(NamedTuple):
     texts: list
 
 
-def bar_panels(panels, names, *, fractions=False, caption, alt=None):
+def bar_panels(panels, names, *, fractions=False, caption, alt=None) -> Figure:
     """Draw each array as upright bars over the same names, with the number at the end of each bar.
 
     Every panel has a scale of its own, from 0, since panels may have different units.
@@ -43,10 +43,6 @@ def bar_panels(panels, names, *, fractions=False, caption, alt=None):
     fractions : write 4/7 instead of 0.5714, as `show_fractions` does
     caption : what to look for
     alt : the picture in words; by default every bar's number
-
-    Returns
-    -------
-    figure : Figure
 
     Raises
     ------

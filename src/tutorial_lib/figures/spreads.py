@@ -27,7 +27,7 @@ _ROW_HEIGHT, _TALL_ROW = 34, 42  # pixels from row to row, and where a name take
 _MAX_LINE_LENGTH = 20  # signs of a name on one line
 
 
-def spread_chart(runs, *, label, caption, log=False, at=None):
+def spread_chart(runs, *, label, caption, log=False, at=None) -> Figure:
     """Draw a row of points for each series of runs, on a line from the least to the most.
 
     Parameters
@@ -38,10 +38,6 @@ def spread_chart(runs, *, label, caption, log=False, at=None):
     caption : what to look for
     log : whether the axis is logarithmic
     at : value at which a line stands, such as 1 for ratios; None: no line
-
-    Returns
-    -------
-    figure : Figure
 
     Raises
     ------

@@ -15,7 +15,15 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from tutorial_lib.practice.calls import Case, as_arrays, call, fault, first_difference, same
+from tutorial_lib.practice.calls import (
+    Answers,
+    Case,
+    as_arrays,
+    call,
+    fault,
+    first_difference,
+    same,
+)
 from tutorial_lib.practice.mistake import with_inner
 from tutorial_lib.practice.slips import omissions, slips
 
@@ -117,17 +125,8 @@ class Claim:
         return all(map(self.is_true_of, seen))
 
 
-def diagnose(answers):
-    """Say what kind of difference there is; None where no claim holds in all cases that differ.
-
-    Parameters
-    ----------
-    answers : Answers
-
-    Returns
-    -------
-    claim : Claim, or None
-    """
+def diagnose(answers: Answers) -> Claim | None:
+    """Say what kind of difference there is; None where no claim holds in all cases that differ."""
     seen = list(differing(answers))
     if len({s.part for s in seen}) != 1 or sum(map(_bits, seen)) < LEAST_BITS:
         return None

@@ -35,7 +35,7 @@ class Shown:
     n_parameters: int = 0
 
 
-def show_results(attention, claims=None, model=None):
+def show_results(attention, claims=None, model=None) -> Shown:
     """Run the checks of chapter 23 once more, in silence, and return what they find.
 
     Parameters
@@ -43,10 +43,6 @@ def show_results(attention, claims=None, model=None):
     attention : the reader's layer
     claims : {number: (whether it holds, the number)}
     model : OwnModel, trained; None: none
-
-    Returns
-    -------
-    shown : Shown
     """
     try:
         found = broken(attention)

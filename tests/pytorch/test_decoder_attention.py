@@ -393,66 +393,44 @@ def layer(**options):
 
 PLAIN, WINDOWED = layer(), layer(scores=ScoreOptions(window=3))
 ROWS = torch.ones(2, 5, 12)
-REFUSED = {
-    "heads": (lambda: DecoderAttention(12, 6, n_kv_heads=4), "d_model=12, H=6, G=4; expected"),
-    "width": (lambda: DecoderAttention(12, 5), "d_model=12, H=5, G=5; expected"),
-    "pairs": (
+REFUSED = [
+    (lambda: DecoderAttention(12, 6, n_kv_heads=4), "d_model=12, H=6, G=4; expected"),
+    (lambda: DecoderAttention(12, 5), "d_model=12, H=5, G=5; expected"),
+    (
         lambda: layer(rotation=Rotation(torch.ones(2))),
         "for d_k=2; expected at most d_k/2 frequencies",
     ),
-    "odd width": (lambda: rotary_frequencies(5), "width=5; expected an even number"),
-    "window": (lambda: ScoreOptions(window=0), "window=0, .* expected a window and"),
-    "soft cap": (lambda: ScoreOptions(soft_cap=-5.0), "soft_cap=-5.0, .* expected a window and"),
-    "no soft cap": (
-        lambda: ScoreOptions(soft_cap=float("inf")),
-        "soft_cap=inf, .* expected a window and",
-    ),
-    "axes": (lambda: PLAIN(ROWS[0]), r"X: \(5, 12\); expected \(B, T, 12\) with T >= 1"),
-    "no token": (lambda: PLAIN(ROWS[:, :0]), r"X: \(2, 0, 12\); expected"),
-    "precision": (lambda: PLAIN(ROWS.double()), "X is in torch.float64; expected torch.float32"),
-    "pad": (lambda: PLAIN(ROWS, pad=torch.ones(3)), r"pad: \(3,\); expected \(2,\)"),
-    "documents": (
-        lambda: PLAIN(ROWS, documents=torch.ones(5)),
-        r"documents: \(5,\); expected \(2, 5",
-    ),
-    "two of three": (
-        lambda: PLAIN(ROWS, pad=torch.ones(2), cache=DecoderCache(PLAIN, 2)),
-        "expected one of them",
-    ),
-    "ring without a window": (
-        lambda: DecoderCache(PLAIN, 2, capacity=3, ring=True),
-        "window=None; expected",
-    ),
-    "ring too short": (
-        lambda: DecoderCache(WINDOWED, 2, capacity=2, ring=True),
-        "capacity=2, window=3",
-    ),
-    "pad of a cache": (
-        lambda: DecoderCache(PLAIN, 2, pad=torch.ones(3)),
-        r"pad has shape \(3,\); expected",
-    ),
-    "another layer's cache": (
-        lambda: PLAIN(ROWS, cache=DecoderCache(WINDOWED, 2)),
-        "one for each layer",
-    ),
-    "another batch": (
+    (lambda: rotary_frequencies(5), "width=5; expected an even number"),
+    (lambda: ScoreOptions(window=0), "window=0, .* expected a window and"),
+    (lambda: ScoreOptions(soft_cap=-5.0), "soft_cap=-5.0, .* expected a window and"),
+    (lambda: ScoreOptions(soft_cap=float("inf")), "soft_cap=inf, .* expected a window and"),
+    (lambda: PLAIN(ROWS[0]), r"X: \(5, 12\); expected \(B, T, 12\) with T >= 1"),
+    (lambda: PLAIN(ROWS[:, :0]), r"X: \(2, 0, 12\); expected"),
+    (lambda: PLAIN(ROWS.double()), "X is in torch.float64; expected torch.float32"),
+    (lambda: PLAIN(ROWS, pad=torch.ones(3)), r"pad: \(3,\); expected \(2,\)"),
+    (lambda: PLAIN(ROWS, documents=torch.ones(5)), r"documents: \(5,\); expected \(2, 5"),
+    (lambda: PLAIN(ROWS, pad=torch.ones(2), cache=DecoderCache(PLAIN, 2)), "expected one of them"),
+    (lambda: DecoderCache(PLAIN, 2, capacity=3, ring=True), "window=None; expected"),
+    (lambda: DecoderCache(WINDOWED, 2, capacity=2, ring=True), "capacity=2, window=3"),
+    (lambda: DecoderCache(PLAIN, 2, pad=torch.ones(3)), r"pad has shape \(3,\); expected"),
+    (lambda: PLAIN(ROWS, cache=DecoderCache(WINDOWED, 2)), "one for each layer"),
+    (
         lambda: PLAIN(ROWS, cache=DecoderCache(PLAIN, 3)),
         r"3 sequences, or of another layer; expected",
     ),
-    "full": (
+    (
         lambda: PLAIN(ROWS, cache=DecoderCache(PLAIN, 2, capacity=4)),
         "5 tokens; expected at most 4, the",
     ),
-    "gradients": (
+    (
         lambda: PLAIN(ROWS.clone().requires_grad_(), cache=DecoderCache(PLAIN, 2, capacity=9)),
         "expected torch.no_grad",
     ),
-}
+]
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_bad_input_is_refused_in_a_sentence(case):
-    call, sentence = REFUSED[case]
+@pytest.mark.parametrize(("call", "sentence"), REFUSED)
+def test_bad_input_is_refused_in_a_sentence(call, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence):
         call()
 

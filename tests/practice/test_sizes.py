@@ -5,6 +5,7 @@ where the label says so, or a mask is causal and square: another case then tells
 """
 
 import inspect
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -129,37 +130,44 @@ def case(label="planted", **given):
 
 
 SQUARE = case(scores=(3, 5, 5), mask=None)
+SAID_SO = case("as many keys as queries", scores=(3, 5, 5))
+CAUSAL = Case("planted", SQUARE.arguments | {"mask": causal_mask(5)})
+ALIKE, APART = (case(Q=(4, 7, 10), V=(4, 17, d_v), n_kv_heads=6) for d_v in (15, 13))
+TWO, THREE = (case(packed=(5, 3 * n * 8), n_heads=n) for n in (2, 3))
+NARROW, WIDE = (case(Q=(3, 5, d), K=(3, 7, d)) for d in (8, 17))
+MASKS = np.tri(5, 7), np.zeros((2, 1, 5, 7)), np.arange(105).reshape(3, 5, 7) > 50
+MASKED = [Case("planted", {"mask": mask}) for mask in MASKS]
+in_one = partial(accidents, each_ratio=False)  # where ratios may agree if another case differs
+PLANTED = [  # a rule, what is given to it behind a name, and what it says, or nothing
+    (accidents, [[SQUARE]], "planted, 'planted': S = T by accident"),
+    (accidents, [[case(scores=(3, 5, 15))]], "H*T = S by accident"),
+    (accidents, [[case(Q=(6, 5, 24), n_kv_heads=4)]], "G*H = d_k by accident"),
+    (accidents, [[ALIKE, APART]], "G*d_k = H*d_v by accident"),
+    (accidents, [[case(packed=(5, 72), n_heads=3)]], "3 = H by accident"),
+    (accidents, [[case(X=(5, 24), W_O=(24, 24), n_heads=3)]], "H*d_v = d_model by accident"),
+    (accidents, [[SAID_SO, CAUSAL, case(X=(5, 13), mask=(3, 5, 5))]], ""),
+    (in_one, [[ALIKE]], "G*d_k = H*d_v by accident"),
+    (in_one, [[ALIKE, APART]], ""),
+    (never_apart, [[SAID_SO, CAUSAL]], "S = T in every case"),
+    (never_apart, [[SAID_SO, case(scores=(3, 5, 7))]], ""),
+    (packed_alike, [[TWO, THREE]], "Ask two cases that differ in each factor"),
+    (packed_alike, [[TWO, case(packed=(5, 3 * 3 * 11), n_heads=3)]], ""),
+    (one_width, [attention_scores, [NARROW, NARROW]], "it takes the root of {8} in all cases"),
+    (one_width, [attention_scores, [NARROW, WIDE]], ""),
+    (one_width, [lambda Q, K: Q * Q.shape[-1] ** -0.5, [NARROW, WIDE]], "Write math.sqrt"),
+    (one_number, [[TWO, TWO]], "n_heads is 2 in all cases"),
+    (one_number, [[TWO, THREE]], ""),
+    (one_batch, [[NARROW, WIDE]], "as many axes in all cases"),
+    (one_batch, [[NARROW, case(Q=(2, 3, 5, 8))]], ""),
+    (missing_masks, [MASKED], "planted: add a case with a mask that differs between sentences"),
+]
 
 
-@pytest.mark.parametrize(
-    ("planted", "relation"),
-    [
-        (SQUARE, "S = T"),
-        (case(scores=(3, 5, 15)), "H*T = S"),
-        (case(Q=(6, 5, 24), n_kv_heads=4), "G*H = d_k"),
-        (case(Q=(4, 7, 10), V=(4, 17, 15), n_kv_heads=6), "G*d_k = H*d_v"),
-        (case(packed=(5, 72), n_heads=3), "3 = H"),
-        (case(X=(5, 24), W_O=(24, 24), n_heads=3), "H*d_v = d_model"),
-    ],
-)
-def test_an_accident_of_sizes_is_noticed(planted, relation):
-    assert accidents("planted", [planted])[0].startswith(f"planted, 'planted': {relation} by acc")
-
-
-def test_two_lengths_may_be_the_same_where_something_says_so():
-    said_so = case("as many keys as queries", scores=(3, 5, 5))
-    causal = Case("planted", SQUARE.arguments | {"mask": causal_mask(5)})
-    assert not accidents("planted", [said_so, causal, case(X=(5, 13), mask=(3, 5, 5))])
-    assert list(never_apart("planted", [said_so, causal]))
-    assert not list(never_apart("planted", [said_so, case(scores=(3, 5, 7))]))
-
-
-def test_ratios_may_agree_in_a_hidden_case_if_they_differ_in_another():
-    alike = case(Q=(4, 7, 10), V=(4, 17, 15), n_kv_heads=6)
-    apart = case(Q=(4, 7, 10), V=(4, 17, 13), n_kv_heads=6)
-    assert accidents("planted", [alike, apart])
-    assert not accidents("planted", [alike, apart], each_ratio=False)
-    assert accidents("planted", [alike], each_ratio=False)
+@pytest.mark.parametrize(("rule", "given", "says"), PLANTED)
+def test_an_accident_is_noticed_and_what_is_none_is_not(rule, given, says):
+    found = list(rule("planted", *given))
+    assert len(found) == bool(says), found
+    assert all(says in fault for fault in found)
 
 
 @pytest.mark.parametrize(
@@ -173,30 +181,3 @@ def test_ratios_may_agree_in_a_hidden_case_if_they_differ_in_another():
 def test_what_the_table_does_not_say_is_noticed(given, says):
     with pytest.raises(Unclear, match=says):
         lengths("planted", case(**given))
-
-
-def test_heads_side_by_side_of_one_number_or_of_one_width_are_noticed():
-    two, three = (case(packed=(5, 3 * n * 8), n_heads=n) for n in (2, 3))
-    assert list(packed_alike("planted", [two, three]))
-    assert not list(packed_alike("planted", [two, case(packed=(5, 3 * 3 * 11), n_heads=3)]))
-
-
-def test_a_width_that_is_asked_alone_is_noticed():
-    narrow, wide = (case(Q=(3, 5, d), K=(3, 7, d)) for d in (8, 17))
-    assert list(one_width("planted", attention_scores, [narrow, narrow]))
-    assert not list(one_width("planted", attention_scores, [narrow, wide]))
-    unseen = list(one_width("planted", lambda Q, K: Q * Q.shape[-1] ** -0.5, [narrow, wide]))
-    assert "Write math.sqrt" in unseen[0]
-
-
-def test_one_number_and_one_batch_in_all_cases_are_noticed():
-    narrow, wide, batch = case(Q=(3, 5, 8), k=2), case(Q=(3, 5, 8), k=3), case(Q=(2, 3, 5, 8), k=2)
-    assert list(one_number("planted", [narrow, batch]))
-    assert list(one_batch("planted", [narrow, wide]))
-    assert not [*one_number("planted", [narrow, wide]), *one_batch("planted", [narrow, batch])]
-
-
-def test_a_kind_of_mask_that_is_missing_is_noticed():
-    masks = np.tri(5, 7), np.zeros((2, 1, 5, 7)), np.arange(105).reshape(3, 5, 7) > 50
-    missing = list(missing_masks("planted", [Case("planted", {"mask": mask}) for mask in masks]))
-    assert missing == ["planted: add a case with a mask that differs between sentences"]

@@ -1,19 +1,16 @@
-"""Layers put together from functions of the variants, each with a cache, and in plain loops.
+"""Layers put together from functions of the variants, each with a cache.
 
 What `step` does is what chapters 14 to 17 build: `Grouped` caches keys that groups share and
 that may be rotated or biased, `Patterned` masks some of them, `Latent` caches a latent per token
 and a RoPE part. A method is a step where people go wrong, so that a test can put a mistake there.
-The methods `loop_…` are for one sequence without a cache, and `loops` runs the layer of them.
 """
 
 import functools
-import math
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 
-from tests import oracle
 from tutorial_lib import attention_scores, attention_weights, concat_heads, project_heads
 from tutorial_lib.variants.cache import KVCache
 from tutorial_lib.variants.grouped import GroupedParams, grouped_attention
@@ -62,15 +59,6 @@ class Layer:
     def finish(self, heads, X):
         return heads
 
-    def loop_mask(self, scores):
-        return oracle.causal_mask(scores.shape[-1])
-
-    def loop_weights(self, scores):
-        return oracle.attention_weights(scores, self.loop_mask(scores))
-
-    def loop_finish(self, heads, X):
-        return heads
-
 
 @dataclass(frozen=True)
 class Grouped(Layer):
@@ -103,19 +91,6 @@ class Grouped(Layer):
         scores = alibi_scores(Q, self.per_head(cache.K), self.slopes)
         return attention_weights(scores, mask=mask) @ self.per_head(cache.V)
 
-    def loops(self, X):
-        params, T = self.params, len(X)
-        Q, K, V = (oracle.project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-        if self.frequencies is not None:
-            Q, K = (oracle.rotate(A, np.arange(T), self.frequencies, self.half) for A in (Q, K))
-        kv_heads = [h // (params.n_heads // params.n_kv_heads) for h in range(params.n_heads)]
-        scores = oracle.scores(Q, np.stack([K[group] for group in kv_heads]))
-        if self.slopes is not None:
-            scores = scores + oracle.alibi_bias(T, T, self.slopes)
-        heads = oracle.mix(self.loop_weights(scores), np.stack([V[group] for group in kv_heads]))
-        heads = self.loop_finish(heads, X)
-        return oracle.project_out(oracle.concat_heads(heads), params.W_O)
-
 
 @dataclass(frozen=True)
 class Patterned(Grouped):
@@ -143,17 +118,6 @@ class Patterned(Grouped):
 
     def finish(self, heads, X):
         return heads if self.W_G is None else gate_heads(heads, X, self.W_G)
-
-    def loop_mask(self, scores):
-        T = scores.shape[-1]
-        return oracle.top_k_mask(scores, self.k or T, oracle.window_mask(T, T, self.window))
-
-    def loop_weights(self, scores):
-        sink = np.full(H, -math.inf) if self.sink is None else self.sink
-        return oracle.attention_with_sink(scores, sink, self.loop_mask(scores))
-
-    def loop_finish(self, heads, X):
-        return heads if self.W_G is None else oracle.gate_heads(heads, X, self.W_G)
 
 
 @dataclass(frozen=True)
@@ -186,21 +150,6 @@ class Latent(Layer):
     def attend(self, Q, cache, mask):
         return absorbed_attention(Q, cache.K[..., 0, :, :], self.params, mask=mask)
 
-    def loops(self, X):
-        params, T, rope_width = self.params, len(X), 2 * len(self.frequencies)
-        Q = oracle.project_heads(X, params.W_Q)
-        C = oracle.project_heads(X, params.W_D[None])
-        K, V = (np.stack([oracle.mix(C[0], W_U) for W_U in W]) for W in (params.W_UK, params.W_UV))
-        if rope_width:
-            Q, K = Q.copy(), K.copy()
-            for A in (Q, K):
-                A[..., -rope_width:] = oracle.rotate(
-                    A[..., -rope_width:], np.arange(T), self.frequencies
-                )
-        scores = oracle.scores(Q, K)
-        heads = oracle.mix(self.loop_weights(scores), V)
-        return oracle.project_out(oracle.concat_heads(heads), params.W_O)
-
 
 @dataclass(frozen=True)
 class WindowedLatent(Latent):
@@ -210,9 +159,6 @@ class WindowedLatent(Latent):
 
     def mask(self, cache, T):
         return cache.mask(T) & window_mask(T, cache.length + T, self.window)
-
-    def loop_mask(self, scores):
-        return oracle.window_mask(*scores.shape[-2:], self.window)
 
 
 @dataclass(frozen=True)
@@ -274,12 +220,12 @@ X = gaussian(6, B, T, D_MODEL) * np.sqrt(T)
 
 
 @functools.cache
-def loop_rows(layer_name, pad):
-    """The rows of each sequence by itself, by loops; zeros for its padding."""
-    rows = np.zeros(X.shape)
+def whole_rows(layer_name, pad):
+    """The rows of each sequence by itself, in one chunk; zeros for its padding."""
+    layer, rows = LAYERS[layer_name], np.zeros(X.shape)
     for sequence in range(B):
         start = 0 if PADS[pad] is None else PADS[pad][sequence]
-        rows[sequence, start:] = LAYERS[layer_name].loops(X[sequence, start:])
+        rows[sequence, start:], _ = layer.step(X[sequence, start:], layer.empty(CAPACITY))
     return rows
 
 

@@ -1,8 +1,9 @@
 """Cached equals uncached under every combination of the variants that makes sense.
 
 A sequence is processed in chunks of 1, 2, 3 and all, left-padded and not; each real token must give
-the row that it gives in its sequence by itself, in one pass of plain loops without a cache. A
-mistake is planted in each combination that can make it, and must be found there.
+the row that it gives in its sequence by itself, in one chunk. What one chunk gives is compared with
+loops in the tests of each variant. A mistake is planted in each combination that can make it, and
+must be found there.
 """
 
 from itertools import product
@@ -17,8 +18,8 @@ from tests.library.variants.compositions import (
     LAYERS,
     PADS,
     RotatedLatent,
-    loop_rows,
     rows_in_chunks,
+    whole_rows,
 )
 from tutorial_lib import attention_scores, attention_weights, causal_mask, checks
 from tutorial_lib.practice.ch14_kv_cache.checks import MISTAKES as KNOWN
@@ -30,9 +31,9 @@ from tutorial_lib.variants.patterns import window_mask
 @pytest.mark.parametrize("chunk_length", CHUNKS)
 @pytest.mark.parametrize("pad", PADS)
 @pytest.mark.parametrize("name", LAYERS)
-def test_every_chunk_gives_the_rows_of_one_pass_without_a_cache(name, pad, chunk_length):
+def test_every_chunk_gives_the_rows_of_one_pass(name, pad, chunk_length):
     rows = rows_in_chunks(LAYERS[name], pad, chunk_length)
-    np.testing.assert_allclose(rows, loop_rows(name, pad), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(rows, whole_rows(name, pad), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -162,10 +163,10 @@ def layer_with_method(layer, method, replacement):
     return type("Changed", (type(layer),), {method: replacement})(**vars(layer))
 
 
-def differs_from_loops(layer, name):
+def differs_from_whole(layer, name):
     """Whether some chunk of a padded or unpadded sequence gives a different row of a token."""
     for pad, chunk_length in product(PADS, CHUNKS):
-        rows, expected_rows = rows_in_chunks(layer, pad, chunk_length), loop_rows(name, pad)
+        rows, expected_rows = rows_in_chunks(layer, pad, chunk_length), whole_rows(name, pad)
         if np.abs(rows - expected_rows)[expected_rows != 0].max() > 1e-3:
             return True
     return False
@@ -173,7 +174,7 @@ def differs_from_loops(layer, name):
 
 @pytest.mark.parametrize(("mistake", "name"), PLANTED)
 def test_a_planted_mistake_is_found_in_every_combination_that_can_make_it(mistake, name):
-    assert differs_from_loops(layer_with_method(LAYERS[name], *MISTAKES[mistake][:2]), name)
+    assert differs_from_whole(layer_with_method(LAYERS[name], *MISTAKES[mistake][:2]), name)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,9 @@ def test_every_check_is_found_and_no_two_rooms_check_one_function():
     assert not odd, f"give each of {odd} a check_… and an entry of MISTAKES in its room"
     assert dir(checks) == sorted(f"check_{name}" for name in ALL_MISTAKES)
     for name, room in every:
-        assert getattr(checks, f"check_{name}") is getattr(room, f"check_{name}")
+        check = getattr(checks, f"check_{name}")
+        assert check is getattr(room, f"check_{name}")
+        assert check.__doc__.startswith("Check ")
 
 
 @pytest.mark.parametrize(

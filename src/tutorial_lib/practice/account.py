@@ -170,7 +170,7 @@ def room(path):
     check : function of (name, function, reference, cases) that prints an account
     cases_of : decorator for `check_name`, whose argument is the right function: the decorated one
         yields Cases, or a label, arguments and options of each, by name or in order; what
-        stands in its place takes the reader's function
+        stands in its place takes the reader's function, and says so if it has no docstring
     """
     mistakes = read_mistakes(Path(path).with_name("mistakes.txt"))
 
@@ -182,14 +182,23 @@ def room(path):
 
 def _check_of_cases(check, reference, yield_cases):
     """Return a check of one function, with the name and the docstring of what yields its cases."""
+    name = yield_cases.__name__.removeprefix("check_")
 
     def check_function(function):
-        name = yield_cases.__name__.removeprefix("check_")
         check(name, function, reference, tuple(_case(row, reference) for row in yield_cases()))
 
-    for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
+    for attribute in ("__name__", "__qualname__", "__module__"):
         setattr(check_function, attribute, getattr(yield_cases, attribute))
+    check_function.__doc__ = yield_cases.__doc__ or _check_docstring(name, reference)
     return check_function
+
+
+def _check_docstring(name, reference):
+    """Say what a check takes, by the right function's signature."""
+    signature = inspect.signature(reference)
+    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    arguments = signature.replace(parameters=bare, return_annotation=signature.empty)
+    return f"Check `{name}{arguments}`. Prints an account."
 
 
 def _case(row, reference):

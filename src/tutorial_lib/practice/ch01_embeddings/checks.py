@@ -32,7 +32,6 @@ def _embed_padded(ids, E, P, pad_id):
 
 @cases_of(_embed_padded)
 def check_embed_padded():
-    """Check `embed_padded(ids, E, P, pad_id)`, exercise of chapter 01. Prints an account."""
     E, P = normal(0, 9, D_MODEL), normal(1, 11, D_MODEL)
     ids = np.array([[3, 1, 4, 1, 5], [8, 2, 7, 0, 0]])  # (B, T)
     in_front = np.array([[3, 1, 4, 1, 5], [8, 8, 2, 0, 6]])
@@ -50,7 +49,6 @@ def _positions_from_wavelengths(T, wavelengths):
 
 @cases_of(_positions_from_wavelengths)
 def check_positions_from_wavelengths():
-    """Check `positions_from_wavelengths(T, wavelengths)`, exercise of chapter 01."""
     yield "wavelengths 4, 10 and 100", {"T": T, "wavelengths": np.array([4.0, 10.0, 100.0])}
     yield "one wavelength", {"T": S, "wavelengths": np.array([9.0])}
 
@@ -61,7 +59,6 @@ def _is_equivariant(layer, X, order):
 
 @cases_of(_is_equivariant)
 def check_is_equivariant():
-    """Check `is_equivariant(layer, X, order)`, exercise of chapter 01. Prints an account."""
     X, order = normal(16, T, D_MODEL), np.array([2, 0, 1, 4, 3])
     layers = {
         "a layer that subtracts the mean": lambda X: X - X.mean(axis=0),

@@ -23,7 +23,6 @@ def _project_with_bias(X, W, b):
 
 @cases_of(_project_with_bias)
 def check_project_with_bias():
-    """Check `project_with_bias(X, W, b)`, exercise of chapter 02. Prints an account."""
     W, b = normal(2, H, D_MODEL, D_K), normal(3, H, D_K)
     yield "one sequence", {"X": normal(0, T, D_MODEL), "W": W, "b": b}
     yield "a batch", {"X": normal(1, B, T, D_MODEL), "W": W, "b": b}
@@ -37,7 +36,6 @@ def _project_sliced_input(X, W):
 
 @cases_of(_project_sliced_input)
 def check_project_sliced_input():
-    """Check `project_sliced_input(X, W)`, exercise of chapter 02. Prints an account."""
     yield "3 heads", {"X": normal(0, T, 3 * 7), "W": normal(4, 3, 7, D_V)}
     yield "a batch, 7 heads", {"X": normal(1, B, T, 7 * 3), "W": normal(5, 7, 3, D_K)}
 
@@ -50,7 +48,6 @@ def _count_parameters(d_model, n_heads, d_k, d_v, *, bias):
 
 @cases_of(_count_parameters)
 def check_count_parameters():
-    """Check `count_parameters(d_model, n_heads, d_k, d_v, *, bias)`, exercise of chapter 02."""
     sizes = {"d_model": D_MODEL, "n_heads": H, "d_k": D_K, "d_v": D_V}
     other = {"d_model": 10, "n_heads": 2, "d_k": 3, "d_v": 8}
     yield "without biases", sizes, {"bias": False}

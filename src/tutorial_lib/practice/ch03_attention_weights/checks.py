@@ -61,7 +61,6 @@ def _log_softmax(scores):
 
 @cases_of(_log_softmax)
 def check_log_softmax():
-    """Check `log_softmax(scores)`, exercise of chapter 03. Prints an account."""
     scores = 3 * normal(0, H, T, S)
     far = normal(1, T, S) * np.array([1, 1e4, 1, 1e4, 1])[:, None]
     yield "ordinary scores", {"scores": scores}
@@ -74,7 +73,6 @@ def _causal_padding_mask(is_token):
 
 @cases_of(_causal_padding_mask)
 def check_causal_padding_mask():
-    """Check `causal_padding_mask(is_token)`, exercise of chapter 03. Prints an account."""
     right = np.arange(T) < np.array([5, 3])[:, None]
     left = np.arange(S) >= np.array([0, 2, 4])[:, None]
     yield "padding on the right", {"is_token": right}
@@ -88,7 +86,6 @@ def _summed_axis(weights):
 
 @cases_of(_summed_axis)
 def check_summed_axis():
-    """Check `summed_axis(weights)`, exercise of chapter 03. Prints an account."""
     scores = normal(14, B, H, T, S)
     rest = attention.softmax(normal(15, T, T), axis=-2) * (1 - 1 / T)
     first_row_too = np.concatenate([np.full((1, T), 1 / T), rest])  # (S, T): row 0 sums to 1 too

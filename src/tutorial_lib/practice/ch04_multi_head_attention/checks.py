@@ -24,7 +24,6 @@ def _same_token_weights(ids, n_tokens, strength):
 
 @cases_of(_same_token_weights)
 def check_same_token_weights():
-    """Check `same_token_weights(ids, n_tokens, strength)`, exercise of chapter 04."""
     ids, others = np.array([3, 1, 3, 0, 1, 3]), np.array([2, 0, 2, 6, 0, 0, 2, 6])
     yield "strength 2", {"ids": ids, "n_tokens": 5, "strength": 2.0}
     yield "strength 10", {"ids": others, "n_tokens": 9, "strength": 10.0}
@@ -37,7 +36,6 @@ def _multiply_adds(T, d_model, n_heads, d_k):
 
 @cases_of(_multiply_adds)
 def check_multiply_adds():
-    """Check `multiply_adds(T, d_model, n_heads, d_k)`, exercise of chapter 04."""
     wide = {"T": S, "d_model": D_V, "n_heads": 2, "d_k": WIDE}
     yield "5 tokens, 3 heads of 8", {"T": T, "d_model": D_MODEL, "n_heads": H, "d_k": D_K}
     yield "7 tokens, 2 heads of 17", wide

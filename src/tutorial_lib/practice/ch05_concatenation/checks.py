@@ -104,7 +104,6 @@ def _trips():
 
 @cases_of(_passes_round_trip)
 def check_passes_round_trip():
-    """Check `passes_round_trip(split, concat, X, n_heads)`, exercise of chapter 05."""
     yield from (
         (label, {"split": split, "concat": concat, "X": X, "n_heads": n_heads})
         for label, (split, concat), X, n_heads in _trips()

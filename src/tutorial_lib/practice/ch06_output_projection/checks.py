@@ -69,7 +69,6 @@ def _layer_parameters(d_model, heads, d_k, kv_heads):
 
 @cases_of(_layer_parameters)
 def check_layer_parameters():
-    """Check `layer_parameters(d_model, heads, d_k, kv_heads)`, exercise of chapter 06."""
     yield "a KV head for each head", (17, 3, 4, 3)
     yield "heads wider than d_model", (13, 5, 7, 1)
     yield "2 KV heads for 6 heads", (19, 6, 5, 2)

@@ -67,7 +67,6 @@ def _outputs_of(module, X, names):
 
 @cases_of(_outputs_of)
 def check_outputs_of():
-    """Check `outputs_of(module, X, names)`, exercise of chapter 09. Prints an account."""
     import torch
     from torch import nn
 

@@ -81,7 +81,6 @@ def _for_torch_layer(mask, n_heads):
 
 @cases_of(_for_torch_layer)
 def check_for_torch_layer():
-    """Check `for_torch_layer(mask, n_heads)`, exercise of chapter 10. Prints an account."""
     rng = np.random.default_rng(66)
     yield "a mask for each head", {"mask": rng.random((B, H, T, S)) < 0.6, "n_heads": H}
     yield "one mask for all heads", {"mask": rng.random((B, 1, T, S)) < 0.6, "n_heads": 4}

@@ -68,7 +68,6 @@ def _median_time(gpu, call, repeats, warm_up):
 
 @cases_of(_median_time)
 def check_median_time():
-    """Check `median_time(gpu, call, repeats, warm_up)`, exercise of chapter 11."""
     devices = {
         "one repeat": (_SimulatedGPU(40), 1, 2),
         "three calls of warm-up": (_SimulatedGPU(70, 40, 47, 42, 61, 44), 5, 3),

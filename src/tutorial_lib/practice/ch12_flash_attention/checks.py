@@ -90,7 +90,6 @@ def _merge_parts(heads, logsumexp):
 
 @cases_of(_merge_parts)
 def check_merge_parts():
-    """Check `merge_parts(heads, logsumexp)`, exercise of chapter 12. Prints an account."""
     logsumexp = (
         np.round(128 * normal(79, 3, T, 1)) / 64
     )  # exact in single precision, and 1024 later
@@ -112,7 +111,6 @@ def _tiles_to_score(T, window, block):
 
 @cases_of(_tiles_to_score)
 def check_tiles_to_score():
-    """Check `tiles_to_score(T, window, block)`, exercise of chapter 12. Prints an account."""
     yield "12 tokens, a window of 5, blocks of 4", {"T": 12, "window": 5, "block": 4}
     yield "a last block of 2", {"T": 14, "window": 6, "block": 4}
     yield "a window of 1", {"T": 12, "window": 1, "block": 4}
@@ -128,8 +126,6 @@ def _weights_on(Q, K, logsumexp):
 
 @cases_of(_weights_on)
 def check_weights_on():
-    """Check `weights_on(Q, K, logsumexp)`, exercise of chapter 12. Prints an account."""
-
     def case(label, some, more, *lead, d_k=D_K):
         Q, K = (np.round(8 * normal(82 + n, *lead, (T, S)[n], d_k)) / 8 for n in range(2))
         Q[..., 0], K[..., 0] = 2.0, more  # as much more in every score, and nothing in a weight

@@ -62,7 +62,6 @@ def _bytes_sent(shape, n_layers, world_size, itemsize):
 
 @cases_of(_bytes_sent)
 def check_bytes_sent():
-    """Check `bytes_sent(shape, n_layers, world_size, itemsize)`, exercise of chapter 13."""
     yield "3 processes, bfloat16", ((5, 11, 24), 7, 3, 2)
     yield "5 processes, float32", ((3, 7, 30), 11, 5, 4)
     yield "8 processes", ((3, 5, 56), 11, 8, 2)

@@ -53,7 +53,6 @@ def _buffer_mask(length, T, capacity):
 
 @cases_of(_buffer_mask)
 def check_buffer_mask():
-    """Check `buffer_mask(length, T, capacity)`, exercise of chapter 14. Prints an account."""
     yield "a chunk of 3 after 4, capacity 11", {"length": 4, "T": 3, "capacity": 11}
     yield "one token", {"length": 2, "T": 1, "capacity": 5}
     yield "an empty cache", {"length": 0, "T": 4, "capacity": 7}
@@ -67,7 +66,6 @@ def _users_that_fit(free, tokens, model, bits):
 
 @cases_of(_users_that_fit)
 def check_users_that_fit():
-    """Check `users_that_fit(free, tokens, model, bits)`, exercise of chapter 14."""
     shared = {"layers": 7, "d_model": 90, "heads": 15, "kv_heads": 3, "d_k": 22, "d_v": 13}
     wider = {"layers": 6, "d_model": 70, "heads": 10, "kv_heads": 2, "d_k": 23, "d_v": 41}
     both = {"free": 10**8, "tokens": 710, "model": wider, "bits": 8}

@@ -97,7 +97,6 @@ def _from_tiled(params):
 
 @cases_of(_from_tiled)
 def check_from_tiled():
-    """Check `from_tiled(params)`, exercise of chapter 15."""
     yield "6 heads, 2 KV heads", {"params": _grouped(1640, H=6, G=2)}
     yield "10 heads, 5 KV heads", {"params": _grouped(1650, H=10, G=5)}
 

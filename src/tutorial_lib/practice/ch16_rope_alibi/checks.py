@@ -12,7 +12,6 @@ MISTAKES, _, cases_of = room(__file__)
 
 @cases_of(rotate)
 def check_rotate():
-    """Check `rotate(X, positions, frequencies, *, half=False)` of chapter 16. Prints an account."""
     positions, base_500 = np.arange(T), rope_frequencies(8, base=500)
     own = positions + np.array([[[7]], [[1000]]])  # (B, 1, T)
     all_pairs, two_pairs = rope_frequencies(8), rope_frequencies(14)[:2]
@@ -36,7 +35,6 @@ def _rotation(seed, positions, frequencies, *batch, width=8):
 
 @cases_of(alibi_slopes)
 def check_alibi_slopes():
-    """Check `alibi_slopes(n_heads)` of chapter 16. Prints an account."""
     yield from ((f"{n} head" + "s" * (n > 1), {"n_heads": n}) for n in (8, 12, 16, 7, 2, 1))
 
 
@@ -59,7 +57,6 @@ def _longer_frequencies(d_k, factor, *, base=10_000.0):
 
 @cases_of(_longer_frequencies)
 def check_longer_frequencies():
-    """Check `longer_frequencies(d_k, factor, *, base=10_000.0)`, exercise of chapter 16."""
     yield "8 entries, three times the length", {"d_k": 8, "factor": 3}
     yield "12 entries, 16 times the length", {"d_k": 12, "factor": 16}
     yield "another base", {"d_k": 6, "factor": 4}, {"base": 500_000.0}
@@ -73,7 +70,6 @@ def _rotated_back(Q, C, positions, frequencies, *, mask=None):
 
 @cases_of(_rotated_back)
 def check_rotated_back():
-    """Check `rotated_back(Q, C, positions, frequencies, *, mask=None)`, exercise of chapter 16."""
     batch = _latent(82, 4, B, start=40, width=14)
     shown = masks(empty=False)
     own = {label: mask[..., S - T :] for label, mask in shown.items()}  # for T of the S keys

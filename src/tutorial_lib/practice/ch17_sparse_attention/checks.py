@@ -14,7 +14,6 @@ MISTAKES, _, cases_of = room(__file__)
 
 @cases_of(patterns.window_mask)
 def check_window_mask():
-    """Check `window_mask(T, S, window)` of chapter 17. Prints an account."""
     yield "a square, window of 3", {"T": 5, "S": 5, "window": 3}
     yield "2 new words after 5", {"T": 2, "S": 7, "window": 3}
     yield "a window of 1", {"T": 4, "S": 7, "window": 1}
@@ -23,7 +22,6 @@ def check_window_mask():
 
 @cases_of(patterns.receptive_field)
 def check_receptive_field():
-    """Check `receptive_field(mask, n_layers)` of chapter 17. Prints an account."""
     window, strided = patterns.window_mask(11, 11, 3), patterns.strided_mask(11, 3)
     others = patterns.window_mask(7, 7, 3) & ~np.eye(7, dtype=bool)
     yield "a window, one layer", {"mask": window, "n_layers": 1}
@@ -35,7 +33,6 @@ def check_receptive_field():
 
 @cases_of(patterns.attention_with_sink)
 def check_attention_with_sink():
-    """Check `attention_with_sink(scores, sink, *, mask=None)` of chapter 17. Prints an account."""
     sink, none = np.array([-1.0, 0.5, 2.0]), np.array([-1.0, -np.inf, 2.0])
     batch = {"scores": normal(172, B, H, T, S), "sink": sink[::-1].copy()}
     square = {"scores": normal(171, H, T, T), "sink": sink}
@@ -50,7 +47,6 @@ def check_attention_with_sink():
 
 @cases_of(patterns.top_k_mask)
 def check_top_k_mask():
-    """Check `top_k_mask(scores, k, *, mask=None)` of chapter 17. Prints an account."""
     causal, behind = {"mask": causal_mask(T)}, {"mask": causal_mask(4, S)}
     batch = {"scores": normal(169, B, H, T, S), "k": 4}
     ties = np.array([[1.0, 2.0, 2.0, 0.0, 2.0, 1.0]])
@@ -76,7 +72,6 @@ def _windowed_step(X, params, K, V, window):
 
 @cases_of(_windowed_step)
 def check_windowed_step():
-    """Check `windowed_step(X, params, K, V, window)`, exercise of chapter 17."""
     long = _chunk(182, T=7, cached=4, window=5)
     yield "a word after 4, window of 5", _chunk(179, T=1, cached=4, window=5)
     yield "wider heads, 2 words after 7", _chunk(180, T=2, cached=7, window=8, d_k=WIDE)
@@ -100,7 +95,6 @@ def _bigbird_mask(T, window, tokens, random):
 
 @cases_of(_bigbird_mask)
 def check_bigbird_mask():
-    """Check `bigbird_mask(T, window, tokens, random)`, exercise of chapter 17."""
     sampled = patterns.random_mask(np.random.default_rng(0), 11, 2)
     none, longer = np.zeros((11, 11), dtype=bool), np.zeros((13, 13), dtype=bool)
     yield "BigBird", {"T": 11, "window": 3, "tokens": [0, 4], "random": sampled}
@@ -119,7 +113,6 @@ def _indexed_weights(scores, q, keys, w, k):
 
 @cases_of(_indexed_weights)
 def check_indexed_weights():
-    """Check `indexed_weights(scores, q, keys, w, k)`, exercise of chapter 17."""
     yield "2 of 7 keys", _indexed(185, k=2)
     yield "4 of 7 keys: more than the first rows see", _indexed(186, k=4)
     yield "weights of both signs", _indexed(187, k=2, signed=True)

@@ -34,7 +34,6 @@ def _write(seed, *batch):
 
 @cases_of(delta_step)
 def check_delta_step():
-    """Check `delta_step(state, k, v, *, beta, decay)` of chapter 18. Prints an account."""
     heads = np.linspace(0.2, 0.9, H).reshape(H, 1, 1)
     own = np.linspace(0.1, 0.9, B * H).reshape(B, H, 1, 1)
     channels = np.linspace(0.1, 1, H * D_K).reshape(H, D_K, 1)
@@ -47,7 +46,6 @@ def check_delta_step():
 
 @cases_of(chunked)
 def check_chunked():
-    """Check `chunked(Q, K, V, *, size)` of chapter 18. Prints an account."""
     yield "chunks of 2, the last shorter", _tokens(108, length=19), {"size": 2}
     yield "chunks of 5, a batch", _tokens(111, B, length=17), {"size": 5}
     yield "one chunk", _tokens(114), {"size": T}
@@ -66,7 +64,6 @@ def _gated_delta(Q, K, V, betas, decays):
 
 @cases_of(_gated_delta)
 def check_gated_delta():
-    """Check `gated_delta(Q, K, V, betas, decays)`, exercise of chapter 18."""
     yield "gates of each head and token", _tokens(120) | _gates(123)
     yield "a batch", _tokens(126, B) | _gates(129, B)
     yield "nothing forgotten", _tokens(132) | _gates(135) | {"decays": np.ones((H, T))}
@@ -93,7 +90,6 @@ def _chunked_decay(Q, K, V, decay, *, size):
 
 @cases_of(_chunked_decay)
 def check_chunked_decay():
-    """Check `chunked_decay(Q, K, V, decay, *, size)`, exercise of chapter 18."""
     yield "chunks of 2", _tokens(138, length=19) | {"decay": 0.5}, {"size": 2}
     yield "chunks of 5, a batch", _tokens(141, B, length=17) | {"decay": 0.9}, {"size": 5}
     yield "one chunk", _tokens(144) | {"decay": 0.7}, {"size": T}

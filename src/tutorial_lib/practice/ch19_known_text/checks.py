@@ -14,7 +14,6 @@ D_FEED = 19
 
 @cases_of(rms_norm)
 def check_rms_norm():
-    """Check `rms_norm(X)` of chapter 19. Prints an account."""
     zeros = normal(149, T, D_MODEL) * (np.arange(T) != 1)[:, None]
     yield "five rows", {"X": 3 + normal(150, T, D_MODEL)}
     yield "a batch of wider rows", {"X": 10 * normal(151, B, T, WIDE)}
@@ -27,7 +26,6 @@ def _feed(seed, d_model=D_MODEL):
 
 @cases_of(mlp)
 def check_mlp():
-    """Check `mlp(X, W_1, W_2)` of chapter 19. Prints an account."""
     yield "five rows", {"X": normal(152, T, D_MODEL)} | _feed(153)
     yield "a batch", {"X": normal(155, B, T, D_MODEL)} | _feed(156)
 
@@ -41,7 +39,6 @@ def _stream(seed, *batch, d_model=D_MODEL, d_k=D_K):
 
 @cases_of(block)
 def check_block():
-    """Check `block(X, params, W_1, W_2, *, mask)` of chapter 19. Prints an account."""
     batch = _stream(166, B)
     own = {
         label: mask[..., -T:] for label, mask in masks(empty=False).items()
@@ -60,7 +57,6 @@ def _sentence_entropy(clause, again):
 
 @cases_of(_sentence_entropy)
 def check_sentence_entropy():
-    """Check `sentence_entropy(clause, again)`, exercise of chapter 19."""
     yield "both at 1/2", {"clause": 0.5, "again": 0.5}
     yield "few clauses, many words", {"clause": 0.2, "again": 0.75}
     yield "many clauses, few words", {"clause": 0.9, "again": 0.1}
@@ -73,7 +69,6 @@ def _next_words(logits, luck):
 
 @cases_of(_next_words)
 def check_next_words():
-    """Check `next_words(logits, luck)`, exercise of chapter 19."""
     even = np.zeros((4, T, 8))  # segments that end at 1/8, 1/4, …, 1
     yield "six sequences", {"logits": normal(170, 6, T, 9), "luck": np.linspace(0.05, 0.95, 6)}
     yield "large logits", {"logits": 900 + normal(171, 3, T, 7), "luck": np.full(3, 0.7)}
@@ -89,7 +84,6 @@ def _widest(parameters, *, words, length, layers):
 
 @cases_of(_widest)
 def check_widest():
-    """Check `widest(parameters, *, words, length, layers)`, exercise of chapter 19."""
     yield "this model", {"parameters": 49_664}, {"words": 100, "length": 64, "layers": 2}
     yield "many words", {"parameters": 900_000}, {"words": 5_000, "length": 600, "layers": 3}
     yield "it fits exactly", {"parameters": 9_922}, {"words": 10, "length": 90, "layers": 6}

@@ -32,7 +32,6 @@ def _weights(seed, *, n=N, heads=H, length=LENGTH):
 
 @cases_of(head_scores.score_head)
 def check_score_head():
-    """Check `score_head(weights, target)` of chapter 20. Prints an account."""
     yield "three heads", {"weights": _weights(0), "target": _target(1)}
     yield "one sequence", {"weights": _weights(2, n=1), "target": _target(3, n=1)}
     yield "eight heads", {"weights": _weights(4, heads=8), "target": _target(5)}
@@ -56,7 +55,6 @@ def _rarely():
 
 @cases_of(head_scores.best_offset)
 def check_best_offset():
-    """Check `best_offset(target)` of chapter 20. Prints an account."""
     yield "mostly two back", {"target": _back(6, 2, 2, 2)}
     yield "mostly itself", {"target": _back(7, 0, 0, 0)}
     yield "mostly three back", {"target": _back(8, 3, 3, 3, 3)}
@@ -65,7 +63,6 @@ def check_best_offset():
 
 @cases_of(head_scores.fixed_offset_score)
 def check_fixed_offset_score():
-    """Check `fixed_offset_score(target, offset)` of chapter 20. Prints an account."""
     yield "two back", {"target": _back(9, 2, 2), "offset": 2}
     yield "itself", {"target": _back(10, 0, 0), "offset": 0}
     yield "a distance that never occurs", {"target": _back(11, 1), "offset": 7}
@@ -92,14 +89,12 @@ def _all_logit_terms(model, ids):
 
 @cases_of(_all_logit_terms)
 def check_logit_terms():
-    """Check `logit_terms(model, ids)` of chapter 20. Prints an account."""
     yield "one sequence", {"model": _model(20), "ids": _ids(12)}
     yield "four sequences", {"model": _model(40, d_k=WIDE), "ids": _ids(13, N, length=T)}
 
 
 @cases_of(head_scores.run_with)
 def check_run_with():
-    """Check `run_with(model, ids, outputs)` of chapter 20. Prints an account."""
     first, last = {"model": _model(60)}, {"model": _model(80, d_k=WIDE)}
     one, each = {(0, 1): normal(16, D_V)}, {(1, 2): normal(17, N, LENGTH, D_V)}
     apart, both = each | {(0, 0): normal(18, D_V)}, each | {(1, 0): normal(19, D_V)}
@@ -111,7 +106,6 @@ def check_run_with():
 
 @cases_of(head_scores.patch)
 def check_patch():
-    """Check `patch(model, ids, other, layer, head)` of chapter 20. Prints an account."""
     first, last = _model(100), _model(120, d_k=WIDE)
     yield "layer 0", _patched(first, 18) | {"layer": 0, "head": 2}
     yield "layer 1, four sequences", _patched(last, 21, N) | {"layer": 1, "head": 0}
@@ -130,7 +124,6 @@ def _score_by_kind(weights, target, ids, kinds):
 
 @cases_of(_score_by_kind)
 def check_score_by_kind():
-    """Check `score_by_kind(weights, target, ids, kinds)`, exercise of chapter 20."""
     two = [[*range(6)], [*range(6, VOCABULARY)]]
     three = [[0, 2, 4, 11], [1, 3, 5, 7], [6, 8, 9, 10, 12]]
     yield "two kinds", _asked(23, 11) | {"kinds": two}
@@ -152,7 +145,6 @@ def _duplicate_score(weights, ids):
 
 @cases_of(_duplicate_score)
 def check_duplicate_score():
-    """Check `duplicate_score(weights, ids)`, exercise of chapter 20."""
     twice = np.array([[0, 3, 0, 5, 3, 6, 7, 8, 0, 2], [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]])
     yield "words come again and again", {"weights": _weights(29), "ids": _ids(30, N) % 5}
     yield "one sequence without copies", {"weights": _weights(31, n=2), "ids": twice}
@@ -166,7 +158,6 @@ def _weight_at_subject(model, sentence, layer, head):
 
 @cases_of(_weight_at_subject)
 def check_weight_at_subject():
-    """Check `weight_at_subject(model, sentence, layer, head)`, exercise of chapter 20."""
     model, wide = (_model(140, d_k=d_k, vocabulary=len(WORDS)) for d_k in (D_K, WIDE))
     yield "a noun between", (model, "the dogs that the cat sees bark", 1, 2)
     yield "a name and brackets, wider heads", (wide, "Anna Kern ( often ) sleeps", 0, 1)

@@ -26,19 +26,16 @@ def _heads(seed):
 
 @cases_of(circuits.qk_circuit)
 def check_qk_circuit():
-    """Check `qk_circuit(params, head)` of chapter 21. Prints an account."""
     yield from _heads(0)
 
 
 @cases_of(circuits.ov_circuit)
 def check_ov_circuit():
-    """Check `ov_circuit(params, head)` of chapter 21. Prints an account."""
     yield from _heads(10)
 
 
 @cases_of(circuits.composition)
 def check_composition():
-    """Check `composition(first, second)` of chapter 21. Prints an account."""
     square = {"first": normal(20, D_MODEL, D_MODEL), "second": 3 * normal(21, D_MODEL, D_MODEL)}
     narrow = {"first": normal(22, D_MODEL, D_K), "second": normal(23, D_K, D_V)}
     yield "square matrices", square
@@ -55,7 +52,6 @@ def _words(seed, n=WORDS):
 
 @cases_of(circuits.match_scores)
 def check_match_scores():
-    """Check `match_scores(E, W_QK, W_OV)` of chapter 21. Prints an account."""
     yield "seven words", _words(30)
     yield "two words", _words(33, 2)
 
@@ -66,7 +62,6 @@ def _match_through_queries(E, W_QK, W_OV):
 
 @cases_of(_match_through_queries)
 def check_match_through_queries():
-    """Check `match_through_queries(E, W_QK, W_OV)`, exercise of chapter 21."""
     yield "seven words", _words(36)
     yield "two words", _words(39, 2)
 
@@ -84,7 +79,6 @@ def _beyond_positions(twice, fresh, p):
 
 @cases_of(_beyond_positions)
 def check_beyond_positions():
-    """Check `beyond_positions(twice, fresh, p)`, exercise of chapter 21."""
     yield from (
         (f"blocks of {p}", {"twice": _weights(seed, p), "fresh": _weights(seed + 1, p), "p": p})
         for seed, p in ((42, 5), (44, 7))
@@ -97,7 +91,6 @@ def _score_terms(params, head, query, key):
 
 @cases_of(_score_terms)
 def check_score_terms():
-    """Check `score_terms(params, head, query, key)`, exercise of chapter 21."""
     rows = {"query": normal(50, 2, D_MODEL), "key": normal(51, 2, D_MODEL)}
     yield "the second head", {"params": _params(52), "head": 1} | rows
     yield "the last head, wider", {"params": _params(56, d_k=WIDE), "head": H - 1} | rows

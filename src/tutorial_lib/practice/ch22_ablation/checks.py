@@ -33,7 +33,6 @@ def _ids(seed, *batch):
 
 @cases_of(ablation.ablate)
 def check_ablate():
-    """Check `ablate(model, ids, heads, others, *, how)` of chapter 22. Prints an account."""
     documents = {"ids": _ids(1, N), "heads": FIVE, "others": _ids(2, N)}
     given, resample = {"model": _model(0), **documents}, {"how": "resample"}
     yield "five heads by the mean", given
@@ -64,7 +63,6 @@ def _pruned(heads, loss):
 
 @cases_of(_pruned)
 def check_prune_greedily():
-    """Check `prune_greedily(heads, loss)` of chapter 22. Prints an account."""
     yield "four heads", {"heads": HEADS, "loss": _losses(4)}
     yield "backup and composed heads", {"heads": HEADS, "loss": _losses(5)}
     yield "a single head", {"heads": HEADS[:1], "loss": _losses(6)}
@@ -72,7 +70,6 @@ def check_prune_greedily():
 
 @cases_of(ablation.gated)
 def check_gated():
-    """Check `gated(model, ids, gates, outputs)` of chapter 22. Prints an account."""
     model, heads = _model(20), [(0, 0), (0, 2), (1, 1)]
     outputs = {head: normal(30 + i, D_V) for i, head in enumerate(heads)}
     half = dict(zip(heads, (0.25, 0.75, 0.6), strict=True))
@@ -86,7 +83,6 @@ def check_gated():
 
 @cases_of(ablation.interval)
 def check_interval():
-    """Check `interval(values)` of chapter 22. Prints an account."""
     yield "five seeds", {"values": normal(8, 5)}
     yield "three seeds", {"values": normal(9, 3)}
 
@@ -100,7 +96,6 @@ def _prune_to(heads, loss, most):
 
 @cases_of(_prune_to)
 def check_prune_to():
-    """Check `prune_to(heads, loss, most)`, exercise of chapter 22."""
     yield "a loss at the limit", (HEADS, _losses(4), 1.625)
     yield "heads in another order", (DISORDERED, _losses(5), 1.75)
     yield "a loss that falls again", (HEADS, _losses(6, composed=1.0), 1.5)
@@ -122,7 +117,6 @@ def _runs(means, seed):
 
 @cases_of(_seeds_apart)
 def check_seeds_apart():
-    """Check `seeds_apart(first, second)`, exercise of chapter 22."""
     low, high = _runs([0.1, 0.2, 0.3, 0.25, 0.15], 10), _runs([1.1, 1.2, 1.3, 1.25, 1.15], 11)
     mixed, above = _runs([0.2, 0.9, 0.4, 1.6, 0.3], 12), _runs([0.6, 1.3, 0.8, 2.0, 0.7], 13)
     far, touching = _runs([6.2, 6.9, 0.25, 6.6, 6.3], 14), _runs([0.5, 0.75, 1.25, 1, 1.5], 15)
@@ -152,7 +146,6 @@ def _with_n_open(gates, n):
 
 @cases_of(_with_n_open)
 def check_with_n_open():
-    """Check `with_n_open(gates, n)`, exercise of chapter 22."""
     many = np.array([0.9, 0.1, 0.75, 0.2, 0.95, 0.05, 0.6, 0.3])
     few = np.array([0.2, 0.02, 0.3, 0.05, 0.9, 0.0])
     yield "three of eight", {"gates": many, "n": 3}

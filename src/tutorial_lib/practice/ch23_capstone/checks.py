@@ -63,7 +63,6 @@ def _second_sequence(X):
 
 @cases_of(leak)
 def check_leak():
-    """Check `leak(layer, X, other)` of chapter 23. Prints an account."""
     layers = {
         "a causal layer": _past,
         "every row depends on all tokens": _all,
@@ -190,7 +189,6 @@ def _initialised(rng, n_kv_heads, d_k, **options):
 
 @cases_of(nats_above)
 def check_nats_above():
-    """Check `nats_above(model, documents, layer)`, exercise of chapter 23. Prints an account."""
     rng = np.random.default_rng(230)
     frequencies = np.array([1.0, 0.6, 0.3, 0.1, 0.02])
     options = {"frequencies": frequencies, "window": 9, "sink": rng.random(12)}

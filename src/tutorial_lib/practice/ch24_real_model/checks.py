@@ -12,7 +12,6 @@ D_FEED = 19
 
 @cases_of(rms_norm_with_gain)
 def check_rms_norm_with_gain():
-    """Check `rms_norm_with_gain(X, gain, epsilon)` of chapter 24. Prints an account."""
     small = normal(242, T, D_MODEL) / 1000 * (np.arange(T) != 1)[:, None]
     yield "three rows", _normed(3 + normal(240, 3, D_MODEL), 1e-6)
     yield "a batch of wider rows", _normed(10 * normal(241, B, T, WIDE), 1e-5)
@@ -26,7 +25,6 @@ def _normed(X, epsilon):
 
 @cases_of(swiglu)
 def check_swiglu():
-    """Check `swiglu(X, W_gate, W_up, W_down)` of chapter 24. Prints an account."""
     far = _feed(248)
     far |= {"W_gate": 300 * far["W_gate"], "W_up": far["W_up"] / 300}
     yield "five rows", {"X": normal(245, T, D_MODEL)} | _feed(246)
@@ -46,7 +44,6 @@ def _dequantise(scale, minimum, nibbles):
 
 @cases_of(_dequantise)
 def check_dequantise():
-    """Check `dequantise(scale, minimum, nibbles)`, exercise of chapter 24."""
     single = _blocks(253, 7)
     for name in ("scale", "minimum"):  # as in a file: float32 holds every result exactly
         single[name] = single[name].astype(np.float16).astype(np.float32)
@@ -72,7 +69,6 @@ def _first_and_last(T, width):
 
 @cases_of(_first_and_last)
 def check_first_and_last():
-    """Check `first_and_last(T, width)`, exercise of chapter 24."""
     yield "7 tokens, width 4", {"T": 7, "width": 4}
     yield "5 tokens, width 2", {"T": 5, "width": 2}
     yield "a width above the number of tokens", {"T": 4, "width": 11}
@@ -86,7 +82,6 @@ def _copy_row(feed, source, target):
 
 @cases_of(_copy_row)
 def check_copy_row():
-    """Check `copy_row(feed, source, target)`, exercise of chapter 24."""
     yield "row 0 into a later row", _copied(254, 0, 3)
     yield "a later row into an earlier one", _copied(255, 4, 2)
     yield "a batch", _copied(256, 0, 1, B)

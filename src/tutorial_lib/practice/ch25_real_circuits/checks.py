@@ -47,7 +47,6 @@ def _two_layers(seed):
 
 @cases_of(heads.run_real_with)
 def check_run_real_with():
-    """Check `run_real_with(model, ids, outputs)` of chapter 25. Prints an account."""
     one, other = _three_layers(0), _two_layers(100)
     mean, each = {(0, 1): normal(200, 9)}, {(1, 7): normal(201, 4, 11, 17)}
     apart, beside = {(0, 1): normal(202, 17)} | each, each | {(1, 0): normal(203, 11, 17)}
@@ -59,7 +58,6 @@ def check_run_real_with():
 
 @cases_of(heads.head_logits)
 def check_head_logits():
-    """Check `head_logits(model, trace, tokens)` of chapter 25. Prints an account."""
     yield "one sequence, three layers", _traced(**_three_layers(300)) | {"tokens": _some(29)}
     yield "four sequences, two layers", _traced(**_two_layers(400)) | {"tokens": _some(24)}
 
@@ -75,7 +73,6 @@ def _some(vocabulary):
 
 @cases_of(heads.fold_gain)
 def check_fold_gain():
-    """Check `fold_gain(block)` of chapter 25. Prints an account."""
     yield "pairs of heads share keys", {"block": _block(500, PAIRS)}
     yield "three heads share keys", {"block": _block(520, THREES)}
 
@@ -86,7 +83,6 @@ def _patching_effect(whole, patched, other):
 
 @cases_of(_patching_effect)
 def check_patching_effect():
-    """Check `patching_effect(whole, patched, other)`, exercise of chapter 25."""
     same = _differences(545, 11)
     same["other"][3] = same["whole"][3]
     yield "seven pairs", _differences(540, 7)
@@ -106,7 +102,6 @@ def _fraction_below(logits, tokens):
 
 @cases_of(_fraction_below)
 def check_fraction_below():
-    """Check `fraction_below(logits, tokens)`, exercise of chapter 25."""
     ties = _ranked(562, 5, 19)
     ties["logits"] = np.floor(ties["logits"])
     yield "seven positions", _ranked(560, 7, 23)
@@ -125,7 +120,6 @@ def _earlier_and_later(probabilities, digit):
 
 @cases_of(_earlier_and_later)
 def check_earlier_and_later():
-    """Check `earlier_and_later(probabilities, digit)`, exercise of chapter 25."""
     yield from (
         (label, {"probabilities": _ten(580 + digit), "digit": digit})
         for label, digit in (("the digit 6", 6), ("0, before all others", 0), ("9, the last", 9))

@@ -8,6 +8,7 @@ import math
 import sys
 import textwrap
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -158,7 +159,7 @@ def print_text(said):
 
 
 def room(path):
-    """Return the mistakes of a room, its `check`, and the decorator `cases_of`.
+    """Return the mistakes of a room, and the decorator of its checks.
 
     Parameters
     ----------
@@ -167,30 +168,34 @@ def room(path):
     Returns
     -------
     mistakes : dict, a tuple of Mistake for each function
-    check : function of (name, function, reference, cases) that prints an account
-    cases_of : decorator for `check_name`, whose argument is the right function: the decorated one
-        yields Cases, or a label, arguments and options of each, by name or in order; what
-        stands in its place takes the reader's function, and says so if it has no docstring
+    cases_of : decorator for `check_name`, whose argument is the right function, or where it is
+        imported from, such as "tutorial_lib.pytorch.mha.may_look"; `wrap` is what is done to the
+        reader's function. The decorated one yields Cases, or a label, arguments and options of
+        each, by name or in order; what stands in its place takes the reader's function, and says
+        so if it has no docstring
     """
     mistakes = read_mistakes(Path(path).with_name("mistakes.txt"))
-
-    def check(name, function, reference, cases):
-        print_text(account(name, function, reference, cases, mistakes[name]))
-
-    return mistakes, check, partial(partial, _check_of_cases, check)
+    return mistakes, partial(partial, _check_of_cases, mistakes)
 
 
-def _check_of_cases(check, reference, yield_cases):
+def _check_of_cases(mistakes, reference, yield_cases, *, wrap=lambda function: function):
     """Return a check of one function, with the name and the docstring of what yields its cases."""
     name = yield_cases.__name__.removeprefix("check_")
 
     def check_function(function):
-        check(name, function, reference, tuple(_case(row, reference) for row in yield_cases()))
+        right = _imported(reference) if isinstance(reference, str) else reference
+        cases = tuple(_case(row, right) for row in yield_cases())
+        print_text(account(name, wrap(function), right, cases, mistakes[name]))
 
     for attribute in ("__name__", "__qualname__", "__module__"):
         setattr(check_function, attribute, getattr(yield_cases, attribute))
     check_function.__doc__ = yield_cases.__doc__ or _check_docstring(name, reference)
     return check_function
+
+
+def _imported(address):
+    module, _, name = address.rpartition(".")
+    return getattr(import_module(module), name)
 
 
 def _check_docstring(name, reference):

@@ -6,7 +6,7 @@ from tutorial_lib import attention, embedding
 from tutorial_lib.practice.account import room
 from tutorial_lib.practice.inputs import D_MODEL, S, T, normal
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 
 @cases_of(embedding.embed)

@@ -4,10 +4,9 @@ import numpy as np
 
 from tutorial_lib import attention
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, S, T, masks, normal
 
-MISTAKES, check, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 
 @cases_of(attention.softmax)
@@ -36,22 +35,19 @@ def check_attention_weights():
     """Check `attention_weights(scores, *, mask=None)` → (..., H, T, S). Prints an account."""
     scores, square = 2 * normal(3, B, H, T, S), 2 * normal(4, H, T, T)
     yield "no mask", {"scores": scores}
-    yield from (Case(label, {"scores": scores}, {"mask": mask}) for label, mask in masks().items())
+    yield from ((label, {"scores": scores}, {"mask": mask}) for label, mask in masks().items())
     yield "without a batch axis", {"scores": square}, {"mask": attention.causal_mask(T)}
 
 
-def check_scaled_dot_product_attention(function):
+@cases_of(attention.scaled_dot_product_attention)
+def check_scaled_dot_product_attention():
     """Check `scaled_dot_product_attention(Q, K, V, *, mask=None)` → heads. Prints an account."""
     Q, K = 2 * normal(5, B, H, T, D_K), normal(6, B, H, S, D_K)
     inputs = {"Q": Q, "K": K, "V": normal(7, B, H, S, D_V)}
     wide = {"Q": normal(8, H, T, WIDE), "K": normal(9, H, S, WIDE), "V": normal(10, H, S, D_V)}
-    cases = (
-        Case("5 queries, 7 keys", inputs),
-        *(Case(label, inputs, {"mask": mask}) for label, mask in masks().items()),
-        Case("wider heads, no batch axis", wide),
-    )
-    reference = attention.scaled_dot_product_attention
-    check("scaled_dot_product_attention", function, reference, cases)
+    yield "5 queries, 7 keys", inputs
+    yield from ((label, inputs, {"mask": mask}) for label, mask in masks().items())
+    yield "wider heads, no batch axis", wide
 
 
 def _log_softmax(scores):

@@ -6,7 +6,7 @@ from tutorial_lib import multihead, projection
 from tutorial_lib.practice.account import room
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 
 def _inputs(n_heads, d_k, *lead):

@@ -4,10 +4,9 @@ import numpy as np
 
 from tutorial_lib import attention, multihead, projection, tiled
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, normal
 
-MISTAKES, check, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 
 def _tile(rows, S, *lead):
@@ -48,21 +47,18 @@ def _tiled_params(d_k):
     return projection.init_params(np.random.default_rng(3), **sizes)
 
 
-def check_tiled_multi_head_attention(function):
+@cases_of(_tiled_multi_head_attention)
+def check_tiled_multi_head_attention():
     """Check `tiled_multi_head_attention(X, params, *, causal=False, block=128)`, of chapter 07."""
     X, params = 2 * normal(63, B, S, D_MODEL), _tiled_params(D_K)
     single = projection.Params(*(W.astype(np.float32) for W in vars(params).values()))
     causal = {"causal": True, "block": 5}
-    cases = (
-        Case("a batch", {"X": X, "params": params}),
-        Case("causal, blocks of 5", {"X": X, "params": params}, causal),
-        Case("one sequence, blocks of 2", {"X": X[0], "params": params}, {**causal, "block": 2}),
-        Case("wider heads", {"X": X, "params": _tiled_params(WIDE)}, causal),
-        Case("two batch axes", {"X": normal(64, WIDE, B, S, D_MODEL), "params": params}, causal),
-        Case("single precision", {"X": X.astype(np.float32), "params": single}, causal),
-    )
-    reference = _tiled_multi_head_attention
-    check("tiled_multi_head_attention", function, reference, cases)
+    yield "a batch", {"X": X, "params": params}
+    yield "causal, blocks of 5", {"X": X, "params": params}, causal
+    yield "one sequence, blocks of 2", {"X": X[0], "params": params}, {**causal, "block": 2}
+    yield "wider heads", {"X": X, "params": _tiled_params(WIDE)}, causal
+    yield "two batch axes", {"X": normal(64, WIDE, B, S, D_MODEL), "params": params}, causal
+    yield "single precision", {"X": X.astype(np.float32), "params": single}, causal
 
 
 def _score_across_heads(Q, K):

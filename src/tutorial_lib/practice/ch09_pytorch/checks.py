@@ -4,27 +4,22 @@ import numpy as np
 
 from tutorial_lib import projection
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, H, S, T, normal
 
-MISTAKES, check, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 
-def check_packed_weight(function):
+@cases_of("tutorial_lib.pytorch.bridge.packed_weight")
+def check_packed_weight():
     """Check `packed_weight(params)` → (H*(2*d_k + d_v), d_model). Prints an account."""
-    from tutorial_lib.pytorch.bridge import packed_weight
-
     rng = np.random.default_rng(3)
     sizes = {
         "3 heads": {"d_model": D_MODEL, "n_heads": H, "d_k": D_K, "d_v": D_V},
         "one head": {"d_model": 5, "n_heads": 1, "d_k": 2, "d_v": 7},
         "5 heads, d_model = H * d_k": {"d_model": 35, "n_heads": 5, "d_k": 7, "d_v": D_V},
     }
-    cases = tuple(
-        Case(label, {"params": projection.init_params(rng, **lengths)})
-        for label, lengths in sizes.items()
-    )
-    check("packed_weight", function, packed_weight, cases)
+    for label, lengths in sizes.items():
+        yield label, {"params": projection.init_params(rng, **lengths)}
 
 
 def _split_packed(weight, n_heads):
@@ -82,7 +77,7 @@ def check_outputs_of():
 
     def case(label, module, shape, names):
         X = torch.from_numpy(normal(54, *shape))
-        return Case(label, {"module": module.eval(), "X": X, "names": names})
+        return (label, {"module": module.eval(), "X": X, "names": names})
 
     yield case("submodules, not in running order", chain, (T, D_MODEL), ["2", "0", "3"])
     yield case("nested submodules", nested, (S, 2 * D_V), ["1.out_proj", "1.qkv_proj"])

@@ -6,10 +6,9 @@ import numpy as np
 
 from tutorial_lib import attention, multihead, projection
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 
-MISTAKES, check, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 
 def _tensors(arrays):
@@ -18,18 +17,14 @@ def _tensors(arrays):
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
-def check_masked_softmax(function):
+@cases_of("tutorial_lib.pytorch.mha.masked_softmax")
+def check_masked_softmax():
     """Check `masked_softmax(scores, mask=None)` of torch → weights. Prints an account."""
-    from tutorial_lib.pytorch.mha import masked_softmax
-
     scores, known = _tensors({"scores": 2 * normal(60, B, H, T, S)}), _tensors(masks())
     single, mask = _tensors({"scores": 2 * normal(59, H, T, S)}), known["a mask for each head"]
-    cases = (
-        Case("no mask", scores),
-        *(Case(label, scores, {"mask": mask}) for label, mask in known.items()),
-        Case("without a batch axis", single, {"mask": mask}),
-    )
-    check("masked_softmax", function, masked_softmax, cases)
+    yield "no mask", scores
+    yield from ((label, scores, {"mask": mask}) for label, mask in known.items())
+    yield "without a batch axis", single, {"mask": mask}
 
 
 def _heads(seed, d_k):
@@ -37,40 +32,30 @@ def _heads(seed, d_k):
     return _tensors({n: normal(seed + i, *s) for i, (n, s) in enumerate(shapes.items())})
 
 
-def check_fused_attention(function):
+@cases_of("tutorial_lib.pytorch.mha.fused_attention")
+def check_fused_attention():
     """Check `fused_attention(Q, K, V, mask=None, dropout=0.0)` of torch. Prints an account."""
-    from tutorial_lib.pytorch.mha import fused_attention
-
     inputs, known = _heads(61, D_K), _tensors(masks())
-    cases = (
-        Case("no mask", inputs),
-        *(Case(label, inputs, {"mask": mask}) for label, mask in known.items()),
-        Case("wider heads", _heads(67, WIDE)),
-        Case("wider heads, a causal mask", _heads(70, WIDE), {"mask": known["a causal mask"]}),
-    )
-    check("fused_attention", function, fused_attention, cases)
+    yield "no mask", inputs
+    yield from ((label, inputs, {"mask": mask}) for label, mask in known.items())
+    yield "wider heads", _heads(67, WIDE)
+    yield "wider heads, a causal mask", _heads(70, WIDE), {"mask": known["a causal mask"]}
 
 
-def check_may_look(function):
+@cases_of("tutorial_lib.pytorch.mha.may_look")
+def check_may_look():
     """Check `may_look(mask, is_causal, Q, K)` of torch → one mask. Prints an account."""
-    from tutorial_lib.pytorch.mha import may_look
-
     inputs = _tensors({"Q": normal(64, B, H, T, D_K), "K": normal(65, B, H, S, D_K)})
     fewer = {"Q": inputs["K"], "K": inputs["Q"]}
     single = {name: tensor[0] for name, tensor in inputs.items()}
     known = _tensors(masks())
     own = known["a mask for each sentence and head"]
-    cases = (
-        *(
-            Case(f"is_causal, {label}", {"mask": mask, "is_causal": True, **inputs})
-            for label, mask in known.items()
-        ),
-        Case("is_causal, no mask", {"mask": None, "is_causal": True, **inputs}),
-        Case("is_causal, 7 queries, 5 keys", {"mask": None, "is_causal": True, **fewer}),
-        Case("is_causal, without a batch axis", {"mask": None, "is_causal": True, **single}),
-        Case("not is_causal, a mask", {"mask": own, "is_causal": False, **inputs}),
-    )
-    check("may_look", function, may_look, cases)
+    for label, mask in known.items():
+        yield f"is_causal, {label}", {"mask": mask, "is_causal": True, **inputs}
+    yield "is_causal, no mask", {"mask": None, "is_causal": True, **inputs}
+    yield "is_causal, 7 queries, 5 keys", {"mask": None, "is_causal": True, **fewer}
+    yield "is_causal, without a batch axis", {"mask": None, "is_causal": True, **single}
+    yield "not is_causal, a mask", {"mask": own, "is_causal": False, **inputs}
 
 
 def _for_torch_layer(mask, n_heads):
@@ -144,6 +129,6 @@ def check_leaking_pairs():
         "a layer that gives NaN": lambda X: np.where(X[-1:] > 9, X, np.nan),
     }
     no_longer, masked = causal & ~np.tri(S, k=-3, dtype=bool), causal & (positions != 2)[:, None]
-    yield from (Case(label, {"layer": f, "X": X, "mask": causal}) for label, f in layers.items())
+    yield from ((label, {"layer": f, "X": X, "mask": causal}) for label, f in layers.items())
     yield "tokens too far back", {"layer": layer, "X": X, "mask": no_longer}
     yield "a fully masked row", {"layer": layer, "X": X, "mask": masked}

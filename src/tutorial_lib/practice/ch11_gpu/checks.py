@@ -9,7 +9,7 @@ from tutorial_lib.counting import attention_bytes, attention_flop
 from tutorial_lib.practice.account import room
 from tutorial_lib.practice.inputs import D_K, D_V, B, H, S, T, normal
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 
 def _attention(seed, dtype, *, batch=(H,), rows=T, keys=S):

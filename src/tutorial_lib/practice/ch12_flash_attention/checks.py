@@ -15,7 +15,7 @@ from tutorial_lib.onepass import (
 from tutorial_lib.practice.account import room
 from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, S, T, normal
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 NOTHING = -1e30, 0.0, 0.0
 

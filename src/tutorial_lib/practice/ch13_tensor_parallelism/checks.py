@@ -4,10 +4,9 @@ import numpy as np
 
 from tutorial_lib import projection
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.inputs import D_MODEL
 
-MISTAKES, check, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 
 def _params(seed, n_heads):
@@ -22,7 +21,7 @@ def _processes(n):
 def _shards(*triples):
     """Return a case for each (heads, processes, rank)."""
     return tuple(
-        Case(
+        (
             f"{heads} heads over {_processes(n)}, rank {rank}",
             {"params": _params(80 + heads, heads), "rank": rank, "world_size": n},
         )
@@ -30,12 +29,10 @@ def _shards(*triples):
     )
 
 
-def check_shard_params(function):
+@cases_of("tutorial_lib.pytorch.parallel.shard_params")
+def check_shard_params():
     """Check `shard_params(params, rank, world_size)`: → Params. Prints an account."""
-    from tutorial_lib.pytorch.parallel import shard_params
-
-    cases = _shards((6, 2, 1), (6, 2, 0), (6, 3, 1), (3, 1, 0))
-    check("shard_params", function, shard_params, cases)
+    yield from _shards((6, 2, 1), (6, 2, 0), (6, 3, 1), (3, 1, 0))
 
 
 def _shard_unevenly(params, rank, world_size):
@@ -82,4 +79,4 @@ def check_pairs_seen():
         "in any order": (np.array([2, 0, 2, 1, 1, 0, 2]), 3),
         "two processes have no tokens": (np.array([3, 0, 0, 1, 3, 1, 0]), 5),
     }
-    yield from (Case(label, {"owner": owner, "n": n}) for label, (owner, n) in owners.items())
+    yield from ((label, {"owner": owner, "n": n}) for label, (owner, n) in owners.items())

@@ -6,10 +6,9 @@ import numpy as np
 
 from tutorial_lib.practice import feeding
 from tutorial_lib.practice.account import lay_out, print_text, remedy, room
-from tutorial_lib.practice.calls import Case
 from tutorial_lib.practice.mistake import named
 
-MISTAKES, check, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 
 def check_cached(step, empty, *, d_model=12):
@@ -96,13 +95,10 @@ def _positions_of_new(is_token, T):
     return np.maximum(np.cumsum(is_token, axis=-1) - 1, 0)[..., -T:]
 
 
-def check_positions_of_new(function):
-    """Check `positions_of_new(is_token, T)`, exercise of chapter 14. Prints an account."""
+@cases_of(_positions_of_new, wrap=_whole)
+def check_positions_of_new():
     padded = np.arange(7) >= np.array([2, 0, 4])[:, None]
-    cases = (
-        Case("the first chunk, with padding", {"is_token": padded[:, :5], "T": 5}),
-        Case("a chunk after it", {"is_token": padded, "T": 2}),
-        Case("one token", {"is_token": padded[:2], "T": 1}),
-        Case("no padding", {"is_token": padded[1:2], "T": 4}),
-    )
-    check("positions_of_new", _whole(function), _positions_of_new, cases)
+    yield "the first chunk, with padding", {"is_token": padded[:, :5], "T": 5}
+    yield "a chunk after it", {"is_token": padded, "T": 2}
+    yield "one token", {"is_token": padded[:2], "T": 1}
+    yield "no padding", {"is_token": padded[1:2], "T": 4}

@@ -9,7 +9,7 @@ from tutorial_lib.variants import grouped, latent
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.latent import LatentParams
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 RANK = 9
 
 

@@ -7,7 +7,7 @@ from tutorial_lib.practice.account import room
 from tutorial_lib.practice.inputs import D_MODEL, B, H, S, T, masks, normal
 from tutorial_lib.variants.positions import alibi_slopes, rope_frequencies, rotate
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 
 @cases_of(rotate)

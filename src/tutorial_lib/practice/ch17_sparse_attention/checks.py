@@ -9,7 +9,7 @@ from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, ma
 from tutorial_lib.projection import init_params, project_heads
 from tutorial_lib.variants import patterns
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 
 @cases_of(patterns.window_mask)

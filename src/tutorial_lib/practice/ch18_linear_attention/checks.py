@@ -6,7 +6,7 @@ from tutorial_lib.practice.account import room
 from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, T, normal
 from tutorial_lib.variants.state import chunked, delta_step, linear_attention
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 
 def _tokens(seed, *batch, length=T, d_k=D_K):

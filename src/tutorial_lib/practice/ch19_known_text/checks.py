@@ -8,7 +8,7 @@ from tutorial_lib.practice.account import room
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 from tutorial_lib.projection import init_params
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 D_FEED = 19
 
 

@@ -11,7 +11,7 @@ from tutorial_lib.practice.account import room
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, T, normal
 from tutorial_lib.projection import Params
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 N, LENGTH, VOCABULARY = 4, 10, 14  # sequences, their length, words there are
 POSITIONS = 19  # that a model has
 

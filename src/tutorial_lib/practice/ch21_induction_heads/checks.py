@@ -8,7 +8,7 @@ from tutorial_lib.practice.account import room
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, normal
 from tutorial_lib.projection import Params
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 N, WORDS = 4, 7  # sequences, words there are
 
 

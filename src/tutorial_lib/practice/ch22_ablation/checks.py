@@ -8,7 +8,7 @@ from tutorial_lib.practice.account import room
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, normal
 from tutorial_lib.projection import Params
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 N, LENGTH, VOCABULARY = 7, 9, 23  # documents, words of a document, words there are
 POSITIONS = 19  # that a model has
 HEADS = [(0, 0), (0, 1), (1, 0), (1, 2)]

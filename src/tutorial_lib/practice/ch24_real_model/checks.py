@@ -6,7 +6,7 @@ from tutorial_lib.models.real.model import rms_norm_with_gain, swiglu
 from tutorial_lib.practice.account import room
 from tutorial_lib.practice.inputs import D_MODEL, WIDE, B, T, normal
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 D_FEED = 19
 
 

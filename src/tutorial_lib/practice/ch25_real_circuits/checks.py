@@ -9,7 +9,7 @@ from tutorial_lib.practice.account import room
 from tutorial_lib.practice.inputs import D_MODEL, normal
 from tutorial_lib.variants.grouped import GroupedParams
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 NO_TEXTS = Tokenizer((), ())  # the models of the checks get ids
 
 

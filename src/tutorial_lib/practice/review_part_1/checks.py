@@ -4,7 +4,7 @@ from tutorial_lib import multihead
 from tutorial_lib.practice.account import room
 from tutorial_lib.practice.ch06_output_projection.checks import my_layer_cases
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 
 def _layer_from_memory(X, params, mask):

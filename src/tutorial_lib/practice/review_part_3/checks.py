@@ -11,7 +11,7 @@ from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.patterns import attention_with_sink, window_mask
 from tutorial_lib.variants.positions import rotate
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 H, G, D_MODEL, D_K, D_V = 12, 2, 32, 22, 19  # d_model / H is no d_k
 WINDOW, T, B, WIDE = 9, 13, 3, 26

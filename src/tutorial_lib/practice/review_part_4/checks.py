@@ -11,7 +11,7 @@ from tutorial_lib.practice.account import room
 from tutorial_lib.practice.inputs import WIDE
 from tutorial_lib.practice.review_part_4.planted import planted_model, sample_pairs
 
-MISTAKES, _, cases_of = room(__file__)
+MISTAKES, cases_of = room(__file__)
 
 PLANTED = {  # the order of the heads in each layer, of which the two 0s are the pair; d_k; n
     "three heads below four": ([1, 0, 2], [3, 1, 0, 2], WIDE, 11),

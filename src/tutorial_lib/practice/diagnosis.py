@@ -204,8 +204,6 @@ def _changes(seen, name, given):
     """Yield (what is claimed, change of the input)."""
     if name in seen.case.options and given is not None:
         yield f"`{name}` were not used", lambda A: DROPPED
-    if hasattr(given, "W_Q"):
-        yield f"every head of `{name}` were the first", _one_head
     yield from _as_kind(name, given)
     if not _is_array(given):
         return
@@ -231,11 +229,6 @@ def _as_kind(name, given):
         yield f"`{name}` were True everywhere", lambda A: A | True
     if "float" in kind:
         yield f"`{name}` were the negative", lambda A: -A
-
-
-def _one_head(params):
-    names = [name for name in ("W_Q", "W_K", "W_V") if hasattr(params, name)]
-    return replace(params, **{name: _first(getattr(params, name), 3) for name in names})
 
 
 def _first(A, axis):
@@ -490,30 +483,22 @@ def _only_more(seen, given):
 def _sums(all_seen):
     """Yield claims on what sums to 1, where the right value's rows do or are empty."""
     seen = all_seen[0]
-    if seen.right.dtype.kind != "f" or seen.right.ndim < 1 or not _sums_to_1(seen.right, -1):
+    if seen.right.dtype.kind != "f" or seen.right.ndim < 1 or not _sums_to_1(seen.right):
         return
-    for axis in range(2, 1 + min(seen.right.ndim, 4)):
-        says = f"the numbers sum to 1 along axis {-axis}, and should along the last one"
-        yield Claim(says, 3, lambda s, axis=axis: _other_sum(s, axis))
     says = "its rows do not sum to 1: divided by their sums they are right"
     yield Claim(says, 3, _not_divided)
-    yield Claim("its rows do not sum to 1", 3, lambda s: not _sums_to_1(s.value, -1))
+    yield Claim("its rows do not sum to 1", 3, lambda s: not _sums_to_1(s.value))
 
 
-def _sums_to_1(A, axis):
-    total = A.sum(axis=axis) if A.ndim >= -axis else np.zeros(1)
+def _sums_to_1(A):
+    total = A.sum(axis=-1)
     return bool((np.isclose(total, 1) | (total == 0)).all() and np.isclose(total, 1).any())
-
-
-def _other_sum(seen, axis):
-    value, right = seen.value, seen.right
-    return _sums_to_1(right, -1) and not _sums_to_1(value, -1) and _sums_to_1(value, -axis)
 
 
 def _not_divided(seen):
     total = seen.value.sum(axis=-1, keepdims=True)
     divided = seen.value / np.where(total == 0, 1, total)
-    return not _sums_to_1(seen.value, -1) and _alike(divided, seen.right)
+    return not _sums_to_1(seen.value) and _alike(divided, seen.right)
 
 
 def _nan(all_seen):

@@ -12,15 +12,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import tutorial_lib as tl
 from tests.practice.rooms import ROOMS, ending
-from tutorial_lib import (
-    attention_scores,
-    attention_weights,
-    checks,
-    concat_heads,
-    project_heads,
-    running_example,
-)
+from tutorial_lib import checks
 from tutorial_lib.practice import feeding
 from tutorial_lib.practice.ch14_kv_cache.mistakes import cached_layer, windowed
 from tutorial_lib.practice.mistake import Edit, edited, named
@@ -106,17 +100,17 @@ def rolling(width, params, *, stored=None, early=False):
 
     def step(X, cache):
         *old, length, pad = cache
-        Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+        Q, K, V = (tl.project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
         K, V = (np.concatenate(pair, axis=-2) for pair in zip(old, (K, V), strict=True))
         K, V = (last(A, width) for A in (K, V)) if early and length else (K, V)
         length, rows = length + X.shape[-2], K.shape[-2]
         real = np.arange(length - rows, length) >= pad[..., None, None, None]
         seen = window_mask(X.shape[-2], length, width)[:, length - rows :]
-        exps = np.exp(attention_scores(Q, K)) * (seen & real)
+        exps = np.exp(tl.attention_scores(Q, K)) * (seen & real)
         total = exps.sum(axis=-1, keepdims=True)
         heads = exps / np.where(total > 0, total, 1) @ V
         stay = width - 1 if stored is None else stored
-        return concat_heads(heads) @ params.W_O, (last(K, stay), last(V, stay), length, pad)
+        return tl.concat_heads(heads) @ params.W_O, (last(K, stay), last(V, stay), length, pad)
 
     return step, empty
 
@@ -152,7 +146,7 @@ def test_a_right_layer_is_right(make, params, capsys):
 
 
 def test_another_width_is_run_with_inputs_of_that_width(capsys):
-    layer = plain(running_example().params)
+    layer = plain(tl.running_example().params)
     assert account_lines(*layer, capsys, d_model=8)[0] == "✓ cached: right on"
     assert "expected (..., T, d_model) with d_model=8" in account_lines(*layer, capsys)[0]
 
@@ -185,7 +179,7 @@ def in_a_ring(width, params, *, first=False, rolled=False):
     def step(X, cache):
         *old, held, length, pad = cache
         T, tokens = X.shape[-2], length + np.arange(X.shape[-2])
-        Q, *new = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+        Q, *new = (tl.project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
         rows = np.arange(width) if rolled and width <= T else tokens[-width:] % width
         stored = [written(*pair, rows) for pair in zip(old, new, strict=True)]
         now = written(held[:, None], tokens[:, None], rows)[:, 0]
@@ -195,8 +189,8 @@ def in_a_ring(width, params, *, first=False, rolled=False):
             (K, V), keys = stored, now
         seen = (keys <= tokens[:, None]) & (keys > tokens[:, None] - width)
         real = keys >= pad[..., None, None, None]
-        weights = attention_weights(attention_scores(Q, K), mask=seen & real)
-        return concat_heads(weights @ V) @ params.W_O, (*stored, now, length + T, pad)
+        weights = tl.attention_weights(tl.attention_scores(Q, K), mask=seen & real)
+        return tl.concat_heads(weights @ V) @ params.W_O, (*stored, now, length + T, pad)
 
     return step, empty
 

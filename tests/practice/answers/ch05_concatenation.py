@@ -4,20 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from tutorial_lib import (
-    attention_weights,
-    causal_mask,
-    concat_heads,
-    running_example,
-    scaled_dot_product_attention,
-    split_heads,
-    trace,
-)
+import tutorial_lib as tl
 
 
 def _heads_of_the_example():
-    example = running_example()
-    return trace(example.X, example.params, mask=example.mask).heads  # (H, T, d_v)
+    example = tl.running_example()
+    return tl.trace(example.X, example.params, mask=example.mask).heads  # (H, T, d_v)
 
 
 def _written(numbers):
@@ -30,7 +22,7 @@ def column_of_an_entry():
     heads = _heads_of_the_example()
     alone = np.zeros(heads.shape)
     alone[1, 1, 1] = heads[1, 1, 1]
-    (column,) = np.flatnonzero(np.isclose(concat_heads(alone)[1], 16 / 17))
+    (column,) = np.flatnonzero(np.isclose(tl.concat_heads(alone)[1], 16 / 17))
     return column
 
 
@@ -38,7 +30,7 @@ def strides_of_a_cut():
     """The strides of split_heads(product, 4), counted in entries."""
     product = np.zeros((3, 8))
     assert [stride // product.itemsize for stride in product.strides] == [8, 1]
-    return [stride // product.itemsize for stride in split_heads(product, 4).strides]
+    return [stride // product.itemsize for stride in tl.split_heads(product, 4).strides]
 
 
 def right_half_without_a_swap(texts):
@@ -55,7 +47,7 @@ def index_in_concat():
     """Where the entry arrives that was put at heads[2, 4, 1]."""
     heads = np.zeros((3, 5, 7))
     heads[2, 4, 1] = 1
-    ((row, column),) = np.argwhere(concat_heads(heads))
+    ((row, column),) = np.argwhere(tl.concat_heads(heads))
     return f"concat[{row}, {column}]"
 
 
@@ -72,7 +64,7 @@ def what_a_reshape_can_do():
     three = np.stack(np.split(fused, 3, axis=-1))  # (3, B, T, H*d)
     joined = np.concatenate([tokens_first[:, :, h] for h in range(H)], axis=-1)
     return [
-        _a_reshape_does(heads, concat_heads(heads)),
+        _a_reshape_does(heads, tl.concat_heads(heads)),
         _a_reshape_does(fused, three),
         _a_reshape_does(heads, np.swapaxes(heads, 1, 2)),
         _a_reshape_does(tokens_first, joined),
@@ -87,7 +79,7 @@ def outputs_changed_without_swaps():
 
     def layer(X):
         Q, K, V = ((X @ W).reshape(H, T, d_model // H) for W in matrices)
-        heads = scaled_dot_product_attention(Q, K, V, mask=causal_mask(T))
+        heads = tl.scaled_dot_product_attention(Q, K, V, mask=tl.causal_mask(T))
         return heads.reshape(T, d_model)
 
     X = rng.standard_normal((T, d_model))
@@ -100,15 +92,15 @@ def outputs_changed_without_swaps():
 
 def keys_of_a_new_token():
     """Which keys the first row of causal_mask(2, 5) shows."""
-    seen = np.flatnonzero(causal_mask(2, 5)[0]).tolist()
+    seen = np.flatnonzero(tl.causal_mask(2, 5)[0]).tolist()
     return [seen == [0], seen == [0, 1, 2, 3], seen == [0, 1, 2, 3, 4], seen == [3, 4]]
 
 
 def averages_in_a_row():
     """How many different rows of weights give the columns of one row of concat."""
     H, T, d_v = 8, 64, 5
-    weights = attention_weights(np.random.default_rng(0).standard_normal((H, T, T)))
+    weights = tl.attention_weights(np.random.default_rng(0).standard_normal((H, T, T)))
     one_key = np.eye(T)[:, None, :, None] * np.ones(d_v)  # (T, 1, T, d_v): values of 0 but for one
-    columns = concat_heads(weights @ one_key)[:, -1]  # (T, H*d_v): the weight of each key
+    columns = tl.concat_heads(weights @ one_key)[:, -1]  # (T, H*d_v): the weight of each key
     count = len(np.unique(columns.round(12), axis=1).T)
     return [count == 1, count == T, count == H * d_v, count == H]

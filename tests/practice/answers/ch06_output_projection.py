@@ -2,30 +2,21 @@
 
 import numpy as np
 
-from tutorial_lib import (
-    attention_weights,
-    causal_mask,
-    concat_heads,
-    embed,
-    multi_head_attention,
-    published_example,
-    running_example,
-    trace,
-)
+import tutorial_lib as tl
 
 
 def _run_the_example():
-    example = running_example()
-    return trace(example.X, example.params, mask=example.mask)
+    example = tl.running_example()
+    return tl.trace(example.X, example.params, mask=example.mask)
 
 
 def rows_that_depend_on_a_word():
     """Which rows of Y change, under the causal mask, when *cats* takes the place of *that*."""
-    example = running_example()
+    example = tl.running_example()
     ids = example.vocabulary.ids(("dogs", "cats", "bark"))
-    other = embed(ids, example.E, example.P)
+    other = tl.embed(ids, example.E, example.P)
     Y, Y_other = (
-        multi_head_attention(X, example.params, mask=example.mask) for X in (example.X, other)
+        tl.multi_head_attention(X, example.params, mask=example.mask) for X in (example.X, other)
     )
     changed = np.flatnonzero(np.abs(Y_other - Y).max(axis=-1) > 1e-9).tolist()
     return [changed == [1], changed == [0, 1, 2], changed == [1, 2], changed == [0, 1]]
@@ -50,8 +41,8 @@ def _where(shape, *index):
 
 def entries_of_the_published_matrix():
     """Which of the entries of sampled change entry [0, 0] of concat @ sampled.T."""
-    example = published_example()
-    concat = trace(example.X, example.params, mask=example.mask).concat
+    example = tl.published_example()
+    concat = tl.trace(example.X, example.params, mask=example.mask).concat
     shape = 16, 16
     given = _entries_that_give((0, 0), concat, shape)
     two_rows = _where(shape, slice(0, 2), slice(0, 8))
@@ -64,7 +55,7 @@ def output_without_a_head():
     record = _run_the_example()
     silent = record.heads.copy()
     silent[1] = 0
-    Y = concat_heads(silent) @ record.params.W_O
+    Y = tl.concat_heads(silent) @ record.params.W_O
     contributions = [record.heads[h] @ record.params.W_O[4 * h : 4 * h + 4] for h in range(2)]
     return [
         np.allclose(Y, record.Y),
@@ -90,7 +81,7 @@ def entries_of_a_transposed_matrix():
 def what_a_matrix_can_write():
     """Whether some W_O writes each of these exactly, for a hundred pairs of heads' outputs."""
     one, other = np.random.default_rng(0).standard_normal((2, 100, 4))
-    concat = concat_heads(np.stack([one, other]))
+    concat = tl.concat_heads(np.stack([one, other]))
 
     def is_written(wanted):
         W_O = np.linalg.lstsq(concat, wanted, rcond=None)[0]
@@ -103,7 +94,7 @@ def what_a_matrix_can_write():
 def what_equal_scores_give():
     """What the fourth of six tokens gets from a head whose scores are all 0, under the mask."""
     V = np.random.default_rng(0).standard_normal((6, 7))
-    fourth = (attention_weights(np.zeros((6, 6)), mask=causal_mask(6)) @ V)[3]
+    fourth = (tl.attention_weights(np.zeros((6, 6)), mask=tl.causal_mask(6)) @ V)[3]
     return [np.allclose(fourth, other) for other in (0, V[:4].mean(axis=0), V.mean(axis=0), V[3])]
 
 

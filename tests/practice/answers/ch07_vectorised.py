@@ -6,17 +6,10 @@ import sys
 
 import numpy as np
 
+import tutorial_lib as tl
 from tests.chapters.pages import code_cells, written
 from tests.memory import peak_bytes
 from tools.chapters import ROOT
-from tutorial_lib import (
-    attend_block,
-    attention_scores,
-    causal_mask,
-    concat_heads,
-    init_params,
-    softmax,
-)
 
 
 def _equal(one, other):
@@ -26,14 +19,14 @@ def _equal(one, other):
 
 def table_of_scores():
     """The MiB of the scores of four sequences: those of one head of one sequence, 4 · 12 times."""
-    one_head = attention_scores(*np.ones((2, 1024, 1), dtype=np.float32))
+    one_head = tl.attention_scores(*np.ones((2, 1024, 1), dtype=np.float32))
     return 4 * 12 * one_head.nbytes / (1024 * 1024)
 
 
 def letter_missing_in_the_result():
     """What einsum returns for "hts,hsv->tv", beside the outputs of the heads."""
     rng = np.random.default_rng(0)
-    weights, V = softmax(rng.standard_normal((3, 10, 10))), rng.standard_normal((3, 10, 7))
+    weights, V = tl.softmax(rng.standard_normal((3, 10, 10))), rng.standard_normal((3, 10, 7))
     try:
         result = np.einsum("hts,hsv->tv", weights, V)
     except ValueError as error:
@@ -61,7 +54,7 @@ def why_the_division_comes_last():
     """What each order of dividing and mixing costs and gives, S above d_v, in a causal block."""
     rng = np.random.default_rng(0)
     scores, V = 1000 * rng.standard_normal((5, 40)), rng.standard_normal((40, 7))
-    scores[:, -5:][~causal_mask(5)] = -np.inf
+    scores[:, -5:][~tl.causal_mask(5)] = -np.inf
     exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
     total = exponentials.sum(axis=-1, keepdims=True)  # before mixing
     mixed = exponentials @ V
@@ -80,15 +73,15 @@ def _of_the_chapter(name):
     """A function of the chapter, from the cell that defines it."""
     sources = [cell.source for cell in code_cells(written("07_vectorised"))]
     (source,) = [text for text in sources if text.startswith(f"def {name}(")]
-    names = {"math": math, "np": np, "causal_mask": causal_mask, "concat_heads": concat_heads}
-    names["attend_block"] = attend_block
+    names = {"math": math, "np": np, "causal_mask": tl.causal_mask, "concat_heads": tl.concat_heads}
+    names["attend_block"] = tl.attend_block
     exec(source, names)
     return names[name]
 
 
 def _peak(layer, T):
     """The most bytes that a layer of the chapter holds while it processes T tokens."""
-    params = init_params(np.random.default_rng(0), d_model=12, n_heads=3, d_k=4, d_v=7)
+    params = tl.init_params(np.random.default_rng(0), d_model=12, n_heads=3, d_k=4, d_v=7)
     X = np.random.default_rng(1).standard_normal((T, 12))
     return peak_bytes(lambda: layer(X, params))
 
@@ -118,7 +111,7 @@ def first_row_of_a_reshape():
     except ValueError as error:
         row = error
     return [
-        _equal(row, concat_heads(heads)[0]),
+        _equal(row, tl.concat_heads(heads)[0]),
         _equal(row, np.tile(heads[0, 0], H)),
         _equal(row, heads[0, :H].ravel()),
         isinstance(row, ValueError),
@@ -132,7 +125,7 @@ def one_maximum_for_the_table():
     with np.errstate(all="ignore"):
         exponentials = np.exp(scores - scores.max())
         weights = exponentials / exponentials.sum(axis=-1, keepdims=True)
-    right = softmax(scores)
+    right = tl.softmax(scores)
     smaller = weights < right - 1e-9
     return [
         np.isnan(weights[1]).all(),

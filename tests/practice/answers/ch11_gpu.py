@@ -2,13 +2,8 @@
 
 import numpy as np
 
+import tutorial_lib as tl
 from tests.lazy import F, torch
-from tutorial_lib import (
-    attention_scores,
-    attention_weights,
-    causal_mask,
-    scaled_dot_product_attention,
-)
 from tutorial_lib.counting import attention_bytes, attention_flop
 from tutorial_lib.tiled import attend_in_blocks
 
@@ -61,13 +56,13 @@ def half_precision_for_large_scores():
 def why_a_block_may_be_forgotten():
     """Spoil a block's scores when its outputs are written; look at its scores, outputs, digits."""
     Q, K, V = np.random.default_rng(0).standard_normal((3, 3, 50, 4))  # (H, T, d)
-    exact, scores = scaled_dot_product_attention(Q, K, V), attention_scores(Q, K)
+    exact, scores = tl.scaled_dot_product_attention(Q, K, V), tl.attention_scores(Q, K)
     heads = np.empty_like(exact)
     for start in range(0, 50, 10):
         rows = np.s_[:, start : start + 10]
-        heads[rows] = attention_weights(scores[rows]) @ V
+        heads[rows] = tl.attention_weights(scores[rows]) @ V
         scores[rows] = 1e6  # forgotten
-    hidden = attention_scores(Q, K)[:, ~causal_mask(50)]
+    hidden = tl.attention_scores(Q, K)[:, ~tl.causal_mask(50)]
     sums = np.concatenate([V[0], np.ones((50, 1))], axis=1)  # what is known of a row of weights
     in_blocks = attend_in_blocks(Q / 2, K.swapaxes(-1, -2), V, causal=False, block=10)
     return [

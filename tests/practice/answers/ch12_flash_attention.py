@@ -5,14 +5,8 @@ from unittest.mock import patch
 
 import numpy as np
 
+import tutorial_lib as tl
 from tests import oracle
-from tutorial_lib import (
-    attention_scores,
-    attention_weights,
-    causal_mask,
-    onepass,
-    scaled_dot_product_attention,
-)
 from tutorial_lib.counting import attention_bytes, attention_flop
 from tutorial_lib.onepass import flash_forward, fold_block
 
@@ -26,7 +20,7 @@ def _sampled(*shape):
 def blocks_that_agree():
     """Run 100 tokens in each size of block, and compare with attention that holds all scores."""
     Q, K, V = _sampled(3, 2, 100, 64)
-    exact = scaled_dot_product_attention(Q, K, V)
+    exact = tl.scaled_dot_product_attention(Q, K, V)
     sizes, digits = [1, 7, 64, 100, 1000], 12
     close = {"rtol": 10.0**-digits, "atol": 10.0**-digits}
     agree = [
@@ -56,7 +50,7 @@ def why_blocks_do_not_matter():
     def same(blocks, scores=scores, exact=sums):
         return all(map(np.allclose, _fold(scores, V, blocks), exact))
 
-    averaged = np.mean([attention_weights(scores[:, keys]) @ V[keys] for keys in even], axis=0)
+    averaged = np.mean([tl.attention_weights(scores[:, keys]) @ V[keys] for keys in even], axis=0)
     thousands = 1000 * scores
     return [
         same(even) and same(uneven) and same([order]),
@@ -87,8 +81,8 @@ def what_a_higher_maximum_does():
 def what_is_stored_for_the_backward_pass():
     """Compute a tile of weights again from its scores and from each thing that might be stored."""
     Q, K, V = _sampled(3, 2, 12, 4)
-    scores = np.where(causal_mask(12), attention_scores(Q, K), -np.inf)
-    weights = attention_weights(attention_scores(Q, K), mask=causal_mask(12))
+    scores = np.where(tl.causal_mask(12), tl.attention_scores(Q, K), -np.inf)
+    weights = tl.attention_weights(tl.attention_scores(Q, K), mask=tl.causal_mask(12))
     stored = flash_forward(Q, K, V, causal=True, block=4).logsumexp
     rows, tile = np.s_[:, 4:8], np.s_[:, 4:8, :4]  # the second queries, the first keys
 
@@ -109,7 +103,7 @@ def what_is_stored_for_the_backward_pass():
 
 def what_a_dweight_is_compared_with():
     """Run a softmax backwards, and compare with a difference from each candidate."""
-    weights, dweights = attention_weights(_sampled(5, 6)), _sampled(6, 5).T
+    weights, dweights = tl.attention_weights(_sampled(5, 6)), _sampled(6, 5).T
     found = oracle.softmax_backward(weights, dweights)
 
     def compared_with(level):
@@ -127,7 +121,7 @@ def what_one_fused_program_changes():
     """Count the pairs that tiles score, and so flop, and the bytes, of a long sequence."""
     T, d = 2048, 64
     Q, K, V = np.ones((3, T, d), dtype=np.float32)
-    with patch.object(onepass, "score_tile", wraps=onepass.score_tile) as scored:
+    with patch.object(tl.onepass, "score_tile", wraps=tl.onepass.score_tile) as scored:
         flash_forward(Q, K, V, block=256)
     pairs = sum(len(call.args[0]) * len(call.args[1]) for call in scored.call_args_list)
     flop = 2 * pairs * (d + d) / attention_flop(Q, K, V)  # fused, over step by step

@@ -2,15 +2,9 @@
 
 import numpy as np
 
+import tutorial_lib as tl
 from tests import oracle
 from tests.lazy import torch
-from tutorial_lib import (
-    Params,
-    init_params,
-    multi_head_attention,
-    multi_head_attention_backward,
-    trace,
-)
 from tutorial_lib.gradients import attention_backward, project_heads_backward
 from tutorial_lib.heads import split_heads
 
@@ -21,7 +15,7 @@ MATRICES = ("dW_Q", "dW_K", "dW_V", "dW_O")
 def _layer(n_heads=4, d_k=3, d_v=5):
     """Sample a layer, a sequence, and the gradient of its output."""
     rng = np.random.default_rng(0)
-    params = init_params(rng, d_model=D_MODEL, n_heads=n_heads, d_k=d_k, d_v=d_v)
+    params = tl.init_params(rng, d_model=D_MODEL, n_heads=n_heads, d_k=d_k, d_v=d_v)
     return params, *rng.standard_normal((2, T, D_MODEL))
 
 
@@ -39,11 +33,13 @@ def halves_of_heads():
 
     def part(half, scale=1.0):
         W_Q, W_K, W_V = (W[..., half] for W in (params.W_Q, params.W_K, params.W_V))
-        return Params(scale * W_Q, W_K, W_V, W_O[:, half].reshape(-1, D_MODEL))
+        return tl.Params(scale * W_Q, W_K, W_V, W_O[:, half].reshape(-1, D_MODEL))
 
     halves = np.s_[:2], np.s_[2:]
-    whole, parts = trace(X, params), [trace(X, part(half)) for half in halves]
-    corrected = [trace(X, part(half, (2 / 4) ** 0.5)) for half in halves]  # divide by the root of 4
+    whole, parts = tl.trace(X, params), [tl.trace(X, part(half)) for half in halves]
+    corrected = [
+        tl.trace(X, part(half, (2 / 4) ** 0.5)) for half in halves
+    ]  # divide by the root of 4
     adds_up = np.allclose(sum(steps.Y for steps in parts), whole.Y)
     corrected_adds_up = np.allclose(sum(steps.Y for steps in corrected), whole.Y)
     parts_of_scores = np.allclose(sum(steps.scores for steps in corrected), whole.scores)
@@ -58,8 +54,8 @@ def halves_of_heads():
 def gradients_that_are_added():
     """Run the backward pass in two shards, and name what only the sum of both gives."""
     params, X, dY = _layer()
-    whole = multi_head_attention_backward(trace(X, params), dY)
-    own = [multi_head_attention_backward(trace(X, shard), dY) for shard in _shards(params, 2)]
+    whole = tl.multi_head_attention_backward(tl.trace(X, params), dY)
+    own = [tl.multi_head_attention_backward(tl.trace(X, shard), dY) for shard in _shards(params, 2)]
     added = []
     for name in ("dX", *MATRICES):
         parts, expected = [getattr(part, name) for part in own], getattr(whole, name)
@@ -97,8 +93,8 @@ def what_two_processes_send():
     """Run one of two processes with six heads of twelve, and see which array its message is."""
     ((operation, entries),), _ = _messages(n_heads=12)
     params, X, _ = _layer(n_heads=12)
-    steps = [trace(X, shard) for shard in _shards(params, 2)]
-    adds_up = np.allclose(sum(part.Y for part in steps), trace(X, params).Y)
+    steps = [tl.trace(X, shard) for shard in _shards(params, 2)]
+    adds_up = np.allclose(sum(part.Y for part in steps), tl.trace(X, params).Y)
     own = steps[0]
     return [
         entries == own.K.size + own.V.size,
@@ -111,8 +107,8 @@ def what_two_processes_send():
 def four_biases():
     """Add the bias in each of four processes, and then their partial sums."""
     params, X, dY = _layer()
-    Y, bias = multi_head_attention(X, params), dY[0]
-    parts = [multi_head_attention(X, shard) for shard in _shards(params, 4)]
+    Y, bias = tl.multi_head_attention(X, params), dY[0]
+    parts = [tl.multi_head_attention(X, shard) for shard in _shards(params, 4)]
     total = sum(part + bias for part in parts)
     return [
         np.allclose(total, Y + 4 * bias),
@@ -151,12 +147,12 @@ def what_eight_processes_send():
 def what_dx_is():
     """Go back through queries, keys and values apart, and compare with central differences."""
     params, X, dY = _layer()
-    steps = trace(X, params)
+    steps = tl.trace(X, params)
     dheads = split_heads(dY @ params.W_O.T, params.n_heads)
     behind = attention_backward(steps.Q, steps.K, steps.V, steps.weights, dheads)
     matrices = params.W_Q, params.W_K, params.W_V
     paths = [project_heads_backward(X, W, d)[0] for W, d in zip(matrices, behind, strict=True)]
-    dX = oracle.central_differences(lambda X: (multi_head_attention(X, params) * dY).sum(), X)
+    dX = oracle.central_differences(lambda X: (tl.multi_head_attention(X, params) * dY).sum(), X)
 
     def is_it(gradient):
         return np.allclose(gradient, dX, rtol=1e-6, atol=1e-8)  # differences are no better

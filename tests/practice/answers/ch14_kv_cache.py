@@ -2,15 +2,8 @@
 
 import numpy as np
 
+import tutorial_lib as tl
 from tests import oracle
-from tutorial_lib import (
-    causal_mask,
-    init_params,
-    multi_head_attention,
-    projection,
-    running_example,
-    trace,
-)
 from tutorial_lib.counting import cache_bytes
 from tutorial_lib.onepass import attend_rows, last_keys
 from tutorial_lib.variants.cache import KVCache, decode_step, merge_heads
@@ -22,9 +15,9 @@ def _sampled(*shape):
 
 def rows_without_a_mask():
     """Read the running example with its mask and without one."""
-    example = running_example()
-    right = trace(example.X, example.params, mask=example.mask).Y
-    wrong = np.abs(trace(example.X, example.params).Y - right).max(axis=-1) > 1e-9
+    example = tl.running_example()
+    right = tl.trace(example.X, example.params, mask=example.mask).Y
+    wrong = np.abs(tl.trace(example.X, example.params).Y - right).max(axis=-1) > 1e-9
     words = [word for word, changed in zip(example.tokens, wrong, strict=True) if changed]
     return [
         words == ["dogs", "that", "bark"],
@@ -44,37 +37,39 @@ def tokens_that_weigh_as_much():
 def why_keys_may_be_kept():
     """Add a token to a sequence, and compare the second layer's keys of the old tokens."""
     rng, X = np.random.default_rng(0), _sampled(6, 12)
-    first, second = (init_params(rng, d_model=12, n_heads=3) for _ in range(2))
+    first, second = (tl.init_params(rng, d_model=12, n_heads=3) for _ in range(2))
 
     def keys(T, masked):
-        mask = causal_mask(T) if masked else None
-        return projection.project_heads(multi_head_attention(X[:T], first, mask=mask), second.W_K)
+        mask = tl.causal_mask(T) if masked else None
+        return tl.projection.project_heads(
+            tl.multi_head_attention(X[:T], first, mask=mask), second.W_K
+        )
 
     stay = {
         masked: np.allclose(keys(6, masked)[:, :5], keys(5, masked)) for masked in (True, False)
     }
-    weights = trace(X, first, mask=causal_mask(6)).weights[:, 5, :5]
+    weights = tl.trace(X, first, mask=tl.causal_mask(6)).weights[:, 5, :5]
     return [stay[False], not weights.any(), stay[True] and not stay[False], not stay[True]]
 
 
 def mask_of_a_piece():
     """Process five tokens, then three with each mask, and compare with one pass."""
-    params = init_params(np.random.default_rng(0), d_model=12, n_heads=3)
+    params = tl.init_params(np.random.default_rng(0), d_model=12, n_heads=3)
     X = _sampled(8, 12)
-    right = oracle.mha(X, params, mask=causal_mask(8))[5:]
+    right = oracle.mha(X, params, mask=tl.causal_mask(8))[5:]
     _, cache = decode_step(X[:5], params, KVCache.empty(params, 8))
-    Q, K, V = (projection.project_heads(X[5:], W) for W in (params.W_Q, params.W_K, params.W_V))
+    Q, K, V = (tl.projection.project_heads(X[5:], W) for W in (params.W_Q, params.W_K, params.W_V))
     cache = cache.append(K, V)
 
     def gives(mask):
         fits = mask is None or mask.shape == (3, cache.length)
-        seen = mask if fits else causal_mask(3, cache.length)
+        seen = mask if fits else tl.causal_mask(3, cache.length)
         heads = oracle.scaled_dot_product_attention(Q, cache.K, cache.V, seen)
         return fits and np.allclose(
             oracle.project_out(oracle.concat_heads(heads), params.W_O), right
         )
 
-    others = causal_mask(3, 8), causal_mask(3), np.tri(3, 8, dtype=bool), None
+    others = tl.causal_mask(3, 8), tl.causal_mask(3), np.tri(3, 8, dtype=bool), None
     return [gives(other) for other in others]
 
 

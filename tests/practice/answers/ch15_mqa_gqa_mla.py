@@ -4,22 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from tutorial_lib import (
-    Params,
-    attention_scores,
-    attention_weights,
-    concat_heads,
-    project_heads,
-    running_example,
-    scaled_dot_product_attention,
-    trace,
-)
+import tutorial_lib as tl
 from tutorial_lib.variants.grouped import grouped_attention
 
 
 def _example():
-    example = running_example()
-    return example, trace(example.X, example.params, mask=example.mask)
+    example = tl.running_example()
+    return example, tl.trace(example.X, example.params, mask=example.mask)
 
 
 def heads_that_tiling_serves():
@@ -27,14 +18,14 @@ def heads_that_tiling_serves():
     _, layer = _example()
     Q, K, V = layer.Q[[0, 1, 0, 1]], layer.K, layer.V
     right = grouped_attention(Q, K, V)
-    tiled = scaled_dot_product_attention(Q, np.tile(K, (2, 1, 1)), np.tile(V, (2, 1, 1)))
+    tiled = tl.scaled_dot_product_attention(Q, np.tile(K, (2, 1, 1)), np.tile(V, (2, 1, 1)))
     served = [h for h in range(4) if np.allclose(right[h], tiled[h])]
     return [served == [0, 1, 2, 3], served == [0, 1], served == [0, 3], served == []]
 
 
 def numbers_that_are_enough():
     """The rank of random matrices of three heads with keys and values of one number, X 8 wide."""
-    params = Params(*np.random.default_rng(3).standard_normal((3, 3, 8, 1)), np.ones((3, 8)))
+    params = tl.Params(*np.random.default_rng(3).standard_normal((3, 3, 8, 1)), np.ones((3, 8)))
     joint = np.concatenate([*params.W_K, *params.W_V], axis=-1)
     assert joint.shape == (8, 6)
     return np.linalg.matrix_rank(joint)
@@ -46,7 +37,7 @@ def keys_that_survive_a_missing_rotation():
     quarter = np.kron(np.eye(2), [[0, 1], [-1, 0]])
     rotations = np.stack([np.linalg.matrix_power(quarter, t) for t in range(3)])
     Q, K = (np.einsum("htd,tde->hte", rows, rotations) for rows in (layer.Q, layer.K))
-    same = np.isclose(attention_scores(Q, K), attention_scores(Q, layer.K))
+    same = np.isclose(tl.attention_scores(Q, K), tl.attention_scores(Q, layer.K))
     columns = np.flatnonzero(same.all(axis=(0, 1))).tolist()
     own = same[:, range(3), range(3)].all()
     return [columns == [0, 1, 2], bool(own), columns == [], columns == [0]]
@@ -88,7 +79,7 @@ def what_stops_absorption():
     rotations = np.stack([np.linalg.matrix_power(quarter, t) for t in range(3)])
     example, layer = _example()
     absorbed = layer.Q[0] @ example.params.W_K[0].T @ example.X.T / 2
-    weights = attention_weights(absorbed, mask=example.mask)
+    weights = tl.attention_weights(absorbed, mask=example.mask)
     wide = np.concatenate(example.params.W_V, axis=-1)  # values twice as wide as keys
     mixed, computed = weights @ example.X @ wide, weights @ (example.X @ wide)
 
@@ -115,9 +106,9 @@ def why_stacking_needs_no_swap():
     rng = np.random.default_rng(0)
     H, G, T, d_k = 6, 2, 5, 4
     X, W = rng.standard_normal((T, 12)), rng.standard_normal((H, 12, d_k))
-    Q = project_heads(X, W)
+    Q = tl.project_heads(X, W)
     rows = Q.reshape(G, H // G * T, d_k)
     right = [Q[g * 3 + m, t] for g in range(G) for m in range(H // G) for t in range(T)]
     whole = np.array_equal(rows.reshape(-1, d_k), right)
-    concat_too = np.array_equal(Q.reshape(T, H * d_k), concat_heads(Q))
+    concat_too = np.array_equal(Q.reshape(T, H * d_k), tl.concat_heads(Q))
     return [not whole, whole and not concat_too, concat_too, Q.shape[0] != H]

@@ -2,37 +2,28 @@
 
 import numpy as np
 
-from tutorial_lib import (
-    attention_scores,
-    attention_weights,
-    causal_mask,
-    embed,
-    project_heads,
-    running_example,
-    sinusoidal_positions,
-    trace,
-)
+import tutorial_lib as tl
 from tutorial_lib.variants.positions import alibi_bias, rope_frequencies, rotate
 
 
 def _without_positions():
     """Queries and keys of head 0, computed only from words."""
-    example = running_example()
-    X = embed(example.ids, example.E)
+    example = tl.running_example()
+    X = tl.embed(example.ids, example.E)
     params = example.params
-    return project_heads(X, params.W_Q)[0], project_heads(X, params.W_K)[0]
+    return tl.project_heads(X, params.W_Q)[0], tl.project_heads(X, params.W_K)[0]
 
 
 def what_a_swap_changes():
     """Whether the row of *bark* changes when the words before it swap positions."""
-    example = running_example()
+    example = tl.running_example()
     changed = []
     for n_layers in (1, 2):
         rows = []
         for order in ([0, 1, 2], [1, 0, 2]):
-            X = embed(example.ids[order], example.E)
+            X = tl.embed(example.ids[order], example.E)
             for _ in range(n_layers):
-                X = trace(X, example.params, mask=example.mask).Y
+                X = tl.trace(X, example.params, mask=example.mask).Y
             rows.append(X[-1])
         changed.append(not np.allclose(*rows))
     others = [False, False], [False, True], [True, False], [True, True]
@@ -46,7 +37,7 @@ def what_a_shift_changes():
     positions = np.arange(64)
 
     def scores(at, chosen=1):
-        return attention_scores(rotate(Q * chosen, at, frequencies), rotate(K, at, frequencies))
+        return tl.attention_scores(rotate(Q * chosen, at, frequencies), rotate(K, at, frequencies))
 
     changed = ~np.isclose(scores(positions + 1000), scores(positions), atol=1e-9)
     of_fast = ~np.isclose(scores(positions + 1000, fast), scores(positions, fast), atol=1e-9)
@@ -61,8 +52,10 @@ def what_another_layout_needs():
     frequencies, positions, order = rope_frequencies(8), np.arange(5), [0, 2, 4, 6, 1, 3, 5, 7]
 
     def scores(W_Q, W_K, frequencies=frequencies, *, half=True):
-        Q, K = (rotate(project_heads(X, W), positions, frequencies, half=half) for W in (W_Q, W_K))
-        return attention_scores(Q, K)
+        Q, K = (
+            rotate(tl.project_heads(X, W), positions, frequencies, half=half) for W in (W_Q, W_K)
+        )
+        return tl.attention_scores(Q, K)
 
     trained = scores(W_Q, W_K, half=False)
     found = [
@@ -79,12 +72,13 @@ def position_after_eviction():
     Q, K = np.random.default_rng(0).standard_normal((2, 51, 8))
     frequencies, cached = rope_frequencies(8), 32
     rotated = rotate(K[:50], np.arange(50), frequencies)
-    whole = attention_scores(rotate(Q, np.arange(51), frequencies)[-1:], rotated)[:, -cached:]
+    whole = tl.attention_scores(rotate(Q, np.arange(51), frequencies)[-1:], rotated)[:, -cached:]
     [position] = [
         at
         for at in range(60)
         if np.allclose(
-            attention_scores(rotate(Q[-1:], np.array([at]), frequencies), rotated[-cached:]), whole
+            tl.attention_scores(rotate(Q[-1:], np.array([at]), frequencies), rotated[-cached:]),
+            whole,
         )
     ]
     return position
@@ -93,10 +87,10 @@ def position_after_eviction():
 def what_a_shorter_bias_changes():
     """How weights with slope · s differ from those with slope · (t - s) subtracted."""
     scores = np.random.default_rng(0).standard_normal((1, 6, 6))
-    slope, mask, s = np.array([0.5]), causal_mask(6), np.arange(6)
-    shorter = attention_weights(scores + slope * s, mask=mask)
-    alibi = attention_weights(scores + alibi_bias(6, 6, slope), mask=mask)
-    rises = attention_weights(np.zeros((1, 6, 6)) + slope * s, mask=mask)[0, -1]
+    slope, mask, s = np.array([0.5]), tl.causal_mask(6), np.arange(6)
+    shorter = tl.attention_weights(scores + slope * s, mask=mask)
+    alibi = tl.attention_weights(scores + alibi_bias(6, 6, slope), mask=mask)
+    rises = tl.attention_weights(np.zeros((1, 6, 6)) + slope * s, mask=mask)[0, -1]
     changed = ~np.isclose(shorter, alibi)
     return [
         rises[0] > rises[-1],
@@ -108,5 +102,5 @@ def what_a_shorter_bias_changes():
 
 def slowest_hand_of_eight_columns():
     """The angle of the last pair of columns at position 1."""
-    sine, cosine = sinusoidal_positions(2, 8)[1, -2:]
+    sine, cosine = tl.sinusoidal_positions(2, 8)[1, -2:]
     return np.arctan2(sine, cosine)

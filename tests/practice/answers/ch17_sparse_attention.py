@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib import (
-    attention_weights,
-    causal_mask,
-    embed,
-    scaled_dot_product_attention,
-    trace,
-)
+import tutorial_lib as tl
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.entropy import excess_loss
 from tutorial_lib.models.grammar import sample_documents
@@ -23,8 +17,8 @@ from tutorial_lib.variants.patterns import (
 
 SELECTIONS = (  # the last 8; the first and the last 7; the best 8
     lambda scores: window_mask(64, 64, 8),
-    lambda scores: window_mask(64, 64, 7) | global_mask(64, [0]) & causal_mask(64),
-    lambda scores: top_k_mask(scores, 8, mask=causal_mask(64)),
+    lambda scores: window_mask(64, 64, 7) | global_mask(64, [0]) & tl.causal_mask(64),
+    lambda scores: top_k_mask(scores, 8, mask=tl.causal_mask(64)),
 )
 
 
@@ -40,9 +34,9 @@ def _losses(arrays):
     model, documents = TinyModel.of(arrays), sample_documents(_rng(), 50)
     losses = []
     for choose in SELECTIONS:
-        X = embed(documents.ids[:, :-1], model.E, model.P)
+        X = tl.embed(documents.ids[:, :-1], model.E, model.P)
         for params in model.layers:
-            X = X + trace(X, params, mask=choose(trace(X, params).scores)).Y
+            X = X + tl.trace(X, params, mask=choose(tl.trace(X, params).scores)).Y
         losses.append(excess_loss(X @ model.U, documents).mean())
     return losses
 
@@ -69,14 +63,14 @@ def keys_to_cache():
     """The fewest old keys with which chunks of any length are processed as in one pass."""
     rng, window, S = np.random.default_rng(0), 128, 300
     Q, K, V = rng.standard_normal((3, 1, S, 4))
-    whole = scaled_dot_product_attention(Q, K, V, mask=window_mask(S, S, window))
+    whole = tl.scaled_dot_product_attention(Q, K, V, mask=window_mask(S, S, window))
     enough = []
     for cached in range(120, 135):
         same = []
         for T in (1, 2, 150):
             q, k, v = Q[:, -T:], K[:, -T - cached :], V[:, -T - cached :]
             mask = window_mask(T, T + cached, window)
-            heads = scaled_dot_product_attention(q, k, v, mask=mask)
+            heads = tl.scaled_dot_product_attention(q, k, v, mask=mask)
             same.append(np.allclose(heads, whole[:, -T:]))
         enough += [cached] if all(same) else []
     return min(enough)
@@ -86,10 +80,10 @@ def what_a_causal_global_token_adds():
     """What a global first token adds to the receptive field of a decoder's two layers."""
     T, window = 64, 8
     near = window_mask(T, T, window)
-    more = near | global_mask(T, [0]) & causal_mask(T)
+    more = near | global_mask(T, [0]) & tl.causal_mask(T)
     added = receptive_field(more, 2) & ~receptive_field(near, 2)
     return [
-        np.array_equal(receptive_field(more, 2), causal_mask(T)),
+        np.array_equal(receptive_field(more, 2), tl.causal_mask(T)),
         bool(added[-1].sum() == window),
         not added.any(),
         bool(added[:, 0].any() and not added[:, 1:].any()),
@@ -100,7 +94,7 @@ def weights_of_a_fully_masked_row():
     """The weights of a row that may see nothing."""
     mask = np.ones((3, 5), dtype=bool)
     mask[1] = False
-    row = attention_weights(np.random.default_rng(0).standard_normal((3, 5)), mask=mask)[1]
+    row = tl.attention_weights(np.random.default_rng(0).standard_normal((3, 5)), mask=mask)[1]
     return [bool((row == 0).all()), bool(np.isnan(row).any()), np.allclose(row, 1 / 5), row[1] == 1]
 
 

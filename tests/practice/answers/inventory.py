@@ -5,13 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from tutorial_lib import (
-    attention_scores,
-    attention_weights,
-    causal_mask,
-    scaled_dot_product_attention,
-    softmax,
-)
+import tutorial_lib as tl
 from tutorial_lib.counting import attention_flop
 
 _WORDS = np.random.default_rng(0).integers(5, size=20)  # words of a language that has five
@@ -28,8 +22,8 @@ def order_of_the_words():
     (Q, K, V), back = _three_words(0), [2, 1, 0]
 
     def same(Q):
-        first = scaled_dot_product_attention(Q, K, V)[1]
-        return np.allclose(scaled_dot_product_attention(Q[back], K[back], V[back])[1], first)
+        first = tl.scaled_dot_product_attention(Q, K, V)[1]
+        return np.allclose(tl.scaled_dot_product_attention(Q[back], K[back], V[back])[1], first)
 
     with_unequal_weights, with_equal_weights = same(Q), same(0 * Q)
     return [
@@ -43,8 +37,8 @@ def order_of_the_words():
 def one_matrix_for_two():
     """What never occurs in a thousand tables of scores where labels equal questions."""
     Q = np.random.default_rng(0).standard_normal((1000, 3, 4))
-    scores = attention_scores(Q, Q)
-    weights = attention_weights(scores)
+    scores = tl.attention_scores(Q, Q)
+    weights = tl.attention_weights(scores)
     own = np.diagonal(scores, axis1=-2, axis2=-1)[..., None]
     one_way = np.abs(scores - np.swapaxes(scores, -1, -2))
     return [
@@ -58,7 +52,7 @@ def one_matrix_for_two():
 def ratio_of_two_weights(texts):
     """The weight of a score of 4 over that of a score of 2, whatever the other scores are."""
     rows = [[4, 2], [4, 2, 0, 1], [4, 2, 9, 3, 3]]
-    weights = [softmax(np.array(row, dtype=float)) for row in rows]
+    weights = [tl.softmax(np.array(row, dtype=float)) for row in rows]
     ratios = [weight[0] / weight[1] for weight in weights]
     return [
         np.allclose(ratios, 2),
@@ -71,7 +65,7 @@ def ratio_of_two_weights(texts):
 def scores_divided_by_four():
     """What becomes of the weights of a thousand rows when all scores are divided by four."""
     scores = np.random.default_rng(0).standard_normal((1000, 5))
-    weights, divided = softmax(scores), softmax(scores / 4)
+    weights, divided = tl.softmax(scores), tl.softmax(scores / 4)
     sums_to_1, spread = np.allclose(divided.sum(axis=-1), 1), np.ptp(divided, axis=-1)
     return [
         np.allclose(divided, weights),
@@ -87,7 +81,7 @@ def weight_struck_out_too_late():
 
     def result(label, content):
         keys, values = np.stack([*K[:2], label]), np.stack([*V[:2], content])
-        weights = attention_weights(attention_scores(Q, keys))[1] * [1, 1, 0]
+        weights = tl.attention_weights(tl.attention_scores(Q, keys))[1] * [1, 1, 0]
         return weights @ values
 
     before, both = result(K[2], V[2]), result(new_K[2], new_V[2])
@@ -145,7 +139,7 @@ def both_together():
 
 def _next_word_program(words, mask):
     """Weights and results where each word asks for the next one, as far as the mask lets it."""
-    weights = attention_weights(40 * np.eye(20, k=1), mask=mask)
+    weights = tl.attention_weights(40 * np.eye(20, k=1), mask=mask)
     return weights, weights @ np.eye(5)[words]
 
 
@@ -162,11 +156,11 @@ def _no_earlier_result_changes(mask):
 def how_a_leak_is_found():
     """Which test a program passes that looks back, and one fails that looks at the next word."""
     (_, right), (_, leaky) = programs = [
-        _next_word_program(_WORDS, mask) for mask in (causal_mask(20), None)
+        _next_word_program(_WORDS, mask) for mask in (tl.causal_mask(20), None)
     ]
     sums = [np.allclose(weights.sum(axis=-1), 1) for weights, _ in programs]
     lengths = [results.shape == (20, 5) for results in (right, leaky)]
-    stays = [_no_earlier_result_changes(mask) for mask in (causal_mask(20), None)]
+    stays = [_no_earlier_result_changes(mask) for mask in (tl.causal_mask(20), None)]
     predicts = [
         (results[:-1].argmax(axis=-1) == _WORDS[1:]).mean() > 0.9 for results in (right, leaky)
     ]
@@ -178,10 +172,10 @@ def a_hundred_words_at_a_time():
     rng = np.random.default_rng(0)
     Q, K, V = (rng.standard_normal((1000, width)) for width in (4, 4, 7))
     blocks = [slice(start, start + 100) for start in range(0, 1000, 100)]
-    weights = attention_weights(attention_scores(Q, K))
-    some = [attention_weights(attention_scores(Q[block], K)) for block in blocks]
+    weights = tl.attention_weights(tl.attention_scores(Q, K))
+    some = [tl.attention_weights(tl.attention_scores(Q[block], K)) for block in blocks]
     received = np.concatenate([part @ V for part in some])
-    own = [scaled_dot_product_attention(Q[block], K[block], V[block]) for block in blocks]
+    own = [tl.scaled_dot_product_attention(Q[block], K[block], V[block]) for block in blocks]
     work = sum(attention_flop(Q[block], K, V) for block in blocks) / attention_flop(Q, K, V)
     same = np.allclose(received, weights @ V)
     return [
@@ -195,7 +189,7 @@ def a_hundred_words_at_a_time():
 def two_weights_beside_a_rising_score():
     """What becomes of 0.6, 0.3 and 0.1 when the first score rises by a millionth."""
     scores, rise = np.log([0.6, 0.3, 0.1]), np.array([1e-6, 0, 0])
-    first, second, third = (softmax(scores + rise) - softmax(scores)) / 1e-6
+    first, second, third = (tl.softmax(scores + rise) - tl.softmax(scores)) / 1e-6
     both_fall = max(second, third) < -1e-3
     return [
         first > 0 and np.allclose([second, third], 0),

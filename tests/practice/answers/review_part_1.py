@@ -4,27 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from tutorial_lib import (
-    Params,
-    attention_scores,
-    attention_weights,
-    causal_mask,
-    concat_heads,
-    embed,
-    init_params,
-    multi_head_attention,
-    project_heads,
-    running_example,
-    scaled_dot_product_attention,
-    softmax,
-    softmax_backward,
-    trace,
-)
+import tutorial_lib as tl
 
 
 def shape_of_V():
     """The shape of V, for X of (2, 5, 12) and W_V of (3, 12, 7)."""
-    return project_heads(np.ones((2, 5, 12)), np.ones((3, 12, 7))).shape
+    return tl.project_heads(np.ones((2, 5, 12)), np.ones((3, 12, 7))).shape
 
 
 def what_copies(expressions):
@@ -56,7 +41,7 @@ def more_tokens_than_positions():
 def size_of_four_matrices():
     """How many times 1024² the four matrices of 16 heads of 128 have, d_model 1024."""
     inward, outward = (np.broadcast_to(0.0, shape) for shape in ((16, 1024, 128), (2048, 1024)))
-    four = vars(Params(inward, inward, inward, outward)).values()
+    four = vars(tl.Params(inward, inward, inward, outward)).values()
     times = sum(W.size for W in four) / 1024**2
     return [times == 4, times == 16, times == 6, times == 8]
 
@@ -65,8 +50,8 @@ def one_vector_added_to_every_key():
     """What becomes of the weights when one vector is added to every key."""
     rng = np.random.default_rng(0)
     Q, K, vector = rng.standard_normal((5, 4)), rng.standard_normal((6, 4)), 3 * np.ones(4)
-    before = attention_weights(attention_scores(Q, K))
-    after = attention_weights(attention_scores(Q, K + vector))
+    before = tl.attention_weights(tl.attention_scores(Q, K))
+    after = tl.attention_weights(tl.attention_scores(Q, K + vector))
     grown = after.max(axis=-1) - before.max(axis=-1)
     return [
         ((after - before) @ K @ vector > 1e-9).all(),
@@ -79,7 +64,7 @@ def one_vector_added_to_every_key():
 def way_back_to_sharp_scores():
     """The derivatives of weights by scores in a row of which one key has 0.999."""
     weights = np.array([0.999, 0.0004, 0.0003, 0.0002, 0.0001])
-    jacobian = np.abs(softmax_backward(np.tile(weights, (5, 1)), np.eye(5)))
+    jacobian = np.abs(tl.softmax_backward(np.tile(weights, (5, 1)), np.eye(5)))
     largest, others = jacobian.max(), jacobian[1:, 1:].max()
     return [
         np.isclose(largest, 0.001, rtol=0.01),
@@ -94,9 +79,9 @@ def price_of_a_narrow_head():
     angles = 2 * np.pi * np.arange(512) / 512
     keys = np.stack([np.cos(angles), np.sin(angles)], axis=-1)  # on a circle
     scores = 60_000 * keys @ keys.T
-    weights = softmax(scores)
+    weights = tl.softmax(scores)
     V = np.random.default_rng(0).standard_normal((512, 7))
-    shared = np.diagonal(softmax(scores / 60)).max()  # its own weight with scores of 1,000
+    shared = np.diagonal(tl.softmax(scores / 60)).max()  # its own weight with scores of 1,000
     return [
         np.linalg.matrix_rank(scores) > 2,
         np.diagonal(weights).min() < 0.9,
@@ -108,8 +93,8 @@ def price_of_a_narrow_head():
 def largest_array():
     """Which array has most entries, with 16 heads and a sixteenth of both other lengths."""
     d_model, T = 1024 // 16, 4096 // 16  # every count below is then 256 times too small
-    params = init_params(np.random.default_rng(0), d_model=d_model, n_heads=16)
-    record = trace(np.ones((T, d_model)), params)
+    params = tl.init_params(np.random.default_rng(0), d_model=d_model, n_heads=16)
+    record = tl.trace(np.ones((T, d_model)), params)
     projected = record.Q.size + record.K.size + record.V.size
     sizes = params.W_O.size, record.concat.size, record.weights.size, projected
     return [size == max(sizes) for size in sizes]
@@ -117,11 +102,11 @@ def largest_array():
 
 def one_word_twice():
     """Whether two rows of X are equal where a sentence holds one word at two positions."""
-    example = running_example()
+    example = tl.running_example()
     ids = example.vocabulary.ids(("dogs", "bark", "dogs"))
-    X = embed(ids, example.E, example.P)
-    Y = multi_head_attention(X, example.params)
-    Y_causal = multi_head_attention(X, example.params, mask=causal_mask(3))
+    X = tl.embed(ids, example.E, example.P)
+    Y = tl.multi_head_attention(X, example.params)
+    Y_causal = tl.multi_head_attention(X, example.params, mask=tl.causal_mask(3))
     equal = np.array_equal(X[0], X[2])
     by_position = np.array_equal(X[2] - X[0], example.P[2] - example.P[0])
     return [
@@ -145,7 +130,7 @@ def spread_of_dot_products():
 def rank_of_what_a_head_carries():
     """The rank of W_V times the rows of W_O, sampled, in a head whose values have width 7."""
     d_k = 4
-    params = init_params(np.random.default_rng(0), d_model=12, n_heads=3, d_k=d_k, d_v=7)
+    params = tl.init_params(np.random.default_rng(0), d_model=12, n_heads=3, d_k=d_k, d_v=7)
     rank = np.linalg.matrix_rank(params.W_V[0] @ params.W_O[:7])
     return [rank == 12, rank == d_k, rank == 7, rank == 84]
 
@@ -192,10 +177,10 @@ def join_without_a_swap():
     Q, K, V = np.random.default_rng(0).standard_normal((3, H, T, d_v))
 
     def join(V):
-        return scaled_dot_product_attention(Q, K, V, mask=causal_mask(T)).reshape(T, H * d_v)
+        return tl.scaled_dot_product_attention(Q, K, V, mask=tl.causal_mask(T)).reshape(T, H * d_v)
 
-    heads = scaled_dot_product_attention(Q, K, V, mask=causal_mask(T))
-    rows, right = join(V), concat_heads(heads)
+    heads = tl.scaled_dot_product_attention(Q, K, V, mask=tl.causal_mask(T))
+    rows, right = join(V), tl.concat_heads(heads)
     changed = V + np.eye(T)[:, None, :, None]  # token s by 1, (T, H, T, d_v)
     depends = np.array([np.abs(join(other) - rows).max(axis=-1) > 1e-9 for other in changed]).T
     leaks = np.triu(depends, 1).any()  # (output, changed token)
@@ -222,7 +207,7 @@ def three_equal_scores():
     V = np.random.default_rng(0).standard_normal((8, 7))
     scores = np.zeros((1, 8))
     scores[0, [2, 3, 6]] = 40
-    three, given = V[[2, 3, 6]], attention_weights(scores) @ V
+    three, given = V[[2, 3, 6]], tl.attention_weights(scores) @ V
     return [
         np.allclose(given, three.mean(axis=0)),
         np.allclose(given, three.sum(axis=0)),

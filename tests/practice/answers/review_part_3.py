@@ -4,13 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tutorial_lib import (
-    Params,
-    attention_scores,
-    init_params,
-    multi_head_attention,
-    scaled_dot_product_attention,
-)
+import tutorial_lib as tl
 from tutorial_lib.variants.cache import KVCache, merge_heads
 from tutorial_lib.variants.grouped import GroupedParams, group_params
 from tutorial_lib.variants.patterns import attention_with_sink, window_mask
@@ -67,7 +61,7 @@ def receptive_field_of_the_last_row():
 
 def _changes(params, grouped, X):
     return not np.allclose(
-        multi_head_attention(X, grouped.expanded()), multi_head_attention(X, params)
+        tl.multi_head_attention(X, grouped.expanded()), tl.multi_head_attention(X, params)
     )
 
 
@@ -75,7 +69,7 @@ def where_pooling_changes_nothing():
     """Which layers of 4 heads compute the same with 2 KV heads."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5, 12))
-    sampled = init_params(rng, d_model=12, n_heads=4)
+    sampled = tl.init_params(rng, d_model=12, n_heads=4)
     pairs = {name: np.repeat(W[::2], 2, axis=0) for name, W in vars(sampled).items() if W.ndim == 3}
     rows = np.tile(sampled.W_O[:3], (4, 1))
     layers = [
@@ -91,8 +85,8 @@ def merged_with_an_empty_part():
     """The merged head of two parts, of which the first sees no key."""
     rng = np.random.default_rng(0)
     Q, K, V = rng.standard_normal((3, 2, 5, 4))
-    second = scaled_dot_product_attention(Q, K, V)
-    logsumexp = np.log(np.exp(attention_scores(Q, K)).sum(axis=-1, keepdims=True))
+    second = tl.scaled_dot_product_attention(Q, K, V)
+    logsumexp = np.log(np.exp(tl.attention_scores(Q, K)).sum(axis=-1, keepdims=True))
     nothing = np.zeros_like(second), np.full_like(logsumexp, -np.inf)
     merged = merge_heads(np.stack([nothing[0], second]), np.stack([nothing[1], logsumexp]))
     return [
@@ -107,7 +101,7 @@ def _score(distance, frequencies):
     """The score of one query and one key at a distance."""
     q, k = np.random.default_rng(0).standard_normal((2, 1, 2 * len(frequencies)))
     rotated = rotate(q, np.array([distance]), frequencies), rotate(k, np.array([0]), frequencies)
-    return attention_scores(*rotated).item()
+    return tl.attention_scores(*rotated).item()
 
 
 def distance_of_a_full_turn():
@@ -120,12 +114,12 @@ def distance_of_a_full_turn():
 def what_moves_with_the_heads():
     """What has to be reordered with heads 0 and 1, so that Y stays."""
     rng = np.random.default_rng(0)
-    X, params = rng.standard_normal((5, 12)), init_params(rng, d_model=12, n_heads=3)
+    X, params = rng.standard_normal((5, 12)), tl.init_params(rng, d_model=12, n_heads=3)
     order = [1, 0, 2]
     W_O = params.W_O.reshape(3, -1, 12)[order].reshape(params.W_O.shape)
     features = [*range(4, 8), *range(4), *range(8, 12)]
     inward = [W[order] for W in (params.W_Q, params.W_K, params.W_V)]
-    right = multi_head_attention(X, params)
+    right = tl.multi_head_attention(X, params)
     found = [
         (X, params.W_O),
         (X, params.W_O[:, features]),
@@ -133,14 +127,14 @@ def what_moves_with_the_heads():
         (X, W_O),
     ]
     return [
-        np.allclose(multi_head_attention(given, Params(*inward, out)), right)
+        np.allclose(tl.multi_head_attention(given, tl.Params(*inward, out)), right)
         for given, out in found
     ]
 
 
 def position_after_padding():
     """The next position of the sequence of 3 words, beside one of 5."""
-    params = init_params(np.random.default_rng(0), d_model=12, n_heads=3)
+    params = tl.init_params(np.random.default_rng(0), d_model=12, n_heads=3)
     words = np.array([5, 3])
     cache = KVCache.empty(params, 9, batch=(2,), pad=words.max() - words)
     cache = cache.append(*np.zeros((2, 2, 3, words.max(), 4)))

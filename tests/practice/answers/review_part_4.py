@@ -4,15 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tutorial_lib import (
-    attention_scores,
-    attention_weights,
-    causal_mask,
-    init_params,
-    multi_head_attention,
-    project_heads,
-    trace,
-)
+import tutorial_lib as tl
 from tutorial_lib.models.ablation import interval, prune_greedily
 from tutorial_lib.models.block import block, rms_norm
 from tutorial_lib.models.circuits import composition, ov_circuit, qk_circuit
@@ -27,7 +19,9 @@ def _normal(seed, *shape):
 
 def _layer(seed=0):
     """Rows (6, 12) and the params of three heads with d_v = 4."""
-    return _normal(seed, 6, 12), init_params(np.random.default_rng(seed + 1), d_model=12, n_heads=3)
+    return _normal(seed, 6, 12), tl.init_params(
+        np.random.default_rng(seed + 1), d_model=12, n_heads=3
+    )
 
 
 def patching_effect_of_a_head():
@@ -38,7 +32,7 @@ def patching_effect_of_a_head():
 def one_vector_for_all_keys():
     """How weights change when one vector is added to all keys."""
     Q, K, v = _normal(0, 2, 5, 4), _normal(1, 2, 5, 4), _normal(2, 4)
-    before, after = (attention_weights(attention_scores(Q, keys)) for keys in (K, K + v))
+    before, after = (tl.attention_weights(tl.attention_scores(Q, keys)) for keys in (K, K + v))
     entropy = [-(w * np.log(w)).sum(axis=-1) for w in (before, after)]
     changed = ~np.isclose(before, after).all(axis=-1)
     return [
@@ -72,9 +66,9 @@ def what_a_rescaled_head_shows():
     W_Q, W_K = params.W_Q.copy(), params.W_K.copy()
     W_Q[1], W_K[1] = 2 * W_Q[1], W_K[1] / 2
     other = type(params)(W_Q, W_K, params.W_V, params.W_O)
-    scores = [trace(X, p).scores[1] for p in (params, other)]
+    scores = [tl.trace(X, p).scores[1] for p in (params, other)]
     circuits = [qk_circuit(p, 1) for p in (params, other)]
-    earlier = ov_circuit(init_params(np.random.default_rng(7), d_model=12, n_heads=3), 0)
+    earlier = ov_circuit(tl.init_params(np.random.default_rng(7), d_model=12, n_heads=3), 0)
     read = [composition(earlier, circuit.T) for circuit in circuits]
     ranks = [np.linalg.matrix_rank(circuit) for circuit in circuits]
     return [
@@ -86,7 +80,7 @@ def what_a_rescaled_head_shows():
 
 
 def _seen(window, X, params):
-    return multi_head_attention(X, params, mask=window_mask(6, 6, window))
+    return tl.multi_head_attention(X, params, mask=window_mask(6, 6, window))
 
 
 def what_finds_a_wide_window():
@@ -94,10 +88,10 @@ def what_finds_a_wide_window():
     X, params = _layer()
     first, last = X.copy(), X.copy()
     first[0], last[-1] = _normal(8, 2, 12)
-    whole = multi_head_attention(X, params, mask=causal_mask(6))
+    whole = tl.multi_head_attention(X, params, mask=tl.causal_mask(6))
 
     def sums(extra):
-        return trace(X, params, mask=window_mask(6, 6, 3 + extra)).weights.sum(axis=-1)
+        return tl.trace(X, params, mask=window_mask(6, 6, 3 + extra)).weights.sum(axis=-1)
 
     def stay(window, other, rows):
         return np.allclose(_seen(window, X, params)[rows], _seen(window, other, params)[rows])
@@ -117,7 +111,7 @@ def what_finds_a_wide_window():
 def rows_that_silence_a_head():
     """What of W_O must be 0, so that Y is what heads 0 and 1 add."""
     X, params = _layer()
-    concat = trace(X, params).concat
+    concat = tl.trace(X, params).concat
     wanted = concat[:, :8] @ params.W_O[:8]
     found = []
     for part in (np.s_[8:12], np.s_[4:8], np.s_[2::3], np.s_[:, 8:12]):
@@ -159,7 +153,7 @@ def previous_word_without_positions():
     rows, params = _layer()
     X = rows[[0, 1, 2, 1, 3]]  # word 1 at positions 1 and 3; the query is at 4
     sharp = type(params)(50 * params.W_Q, params.W_K, params.W_V, params.W_O)
-    weights = [trace(X, p, mask=causal_mask(5)).weights[:, 4] for p in (params, sharp)]
+    weights = [tl.trace(X, p, mask=tl.causal_mask(5)).weights[:, 4] for p in (params, sharp)]
     alike = all(np.allclose(w[:, 1], w[:, 3]) for w in weights)
     uniform = np.allclose(weights[0], 1 / 5)
     return [not alike, alike and not uniform, (weights[1][:, 3] > 0.5 + 1e-9).any(), uniform]
@@ -173,15 +167,16 @@ def composition_through_the_keys(expressions):
     B = queries.T @ writes  # a query's last part is scored against the written part of a key
     names = {"composition": composition, "A": A, "B": B}
     assert (
-        ov_circuit(init_params(np.random.default_rng(0), d_model=12, n_heads=3), 1).shape == A.shape
+        ov_circuit(tl.init_params(np.random.default_rng(0), d_model=12, n_heads=3), 1).shape
+        == A.shape
     )
     return [bool(eval(text, names) > 0) for text in expressions]
 
 
 def _rotated(X, params, positions, frequencies, *, values):
-    Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+    Q, K, V = (tl.project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
     Q, K, rotated = (rotate(A, positions, frequencies) for A in (Q, K, V))
-    weights = attention_weights(attention_scores(Q, K), mask=causal_mask(6))
+    weights = tl.attention_weights(tl.attention_scores(Q, K), mask=tl.causal_mask(6))
     heads = weights @ (rotated if values else V)
     return np.swapaxes(heads, 0, 1).reshape(6, -1) @ params.W_O, weights
 
@@ -191,7 +186,7 @@ def promise_that_rotated_values_break():
     X, params = _layer()
     last, positions, frequencies = X.copy(), np.arange(6), rope_frequencies(4)
     last[-1] = _normal(8, 12)
-    plain = multi_head_attention(X, params, mask=causal_mask(6))
+    plain = tl.multi_head_attention(X, params, mask=tl.causal_mask(6))
 
     def kept(values):
         Y, weights = _rotated(X, params, positions, frequencies, values=values)
@@ -216,8 +211,8 @@ def heads_of_a_kv_head():
     params = GroupedParams(*(rng.standard_normal(shape) for shape in shapes))
     X = rng.standard_normal((6, 24))
     whole = params.expanded()
-    weights = trace(X, whole).weights
-    values = project_heads(X, params.W_V)  # (2, 6, 3)
+    weights = tl.trace(X, whole).weights
+    values = tl.project_heads(X, params.W_V)  # (2, 6, 3)
     values[0] = values[0].mean(axis=0)
     heads = weights @ values.repeat(4, axis=0)
     return sum(np.allclose(head, head[0]) for head in heads)

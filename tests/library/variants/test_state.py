@@ -3,17 +3,9 @@
 import numpy as np
 import pytest
 
+import tutorial_lib as tl
 from tests import oracle
-from tutorial_lib import (
-    ShapeError,
-    attention_scores,
-    causal_mask,
-    checks,
-    concat_heads,
-    project_heads,
-    running_example,
-    trace,
-)
+from tutorial_lib import checks
 from tutorial_lib.variants.state import (
     chunked,
     delta_step,
@@ -44,9 +36,9 @@ def final_state(K, V, **gates):
 
 
 def test_a_channel_for_each_token_gives_the_layer_back(X, params, assert_close):
-    layer = trace(X, params, mask=causal_mask(T))
+    layer = tl.trace(X, params, mask=tl.causal_mask(T))
     heads = linear_attention(layer.weights, np.eye(T), layer.V)
-    assert_close(concat_heads(heads) @ params.W_O, layer.Y)
+    assert_close(tl.concat_heads(heads) @ params.W_O, layer.Y)
 
 
 def test_orthonormal_keys_make_the_delta_rule_linear_attention(normal, assert_close):
@@ -74,15 +66,15 @@ def test_every_form_equals_a_sum_over_pairs_of_tokens(form, normal, batch, asser
 
 
 def test_linear_attention_is_the_layer_without_its_softmax(X, params, assert_close):
-    layer = trace(X, params)
+    layer = tl.trace(X, params)
     heads = linear_attention(layer.Q / np.sqrt(layer.Q.shape[-1]), layer.K, layer.V)
-    assert_close(heads, np.tril(attention_scores(layer.Q, layer.K)) @ layer.V)
+    assert_close(heads, np.tril(tl.attention_scores(layer.Q, layer.K)) @ layer.V)
 
 
 @every_form
 def test_the_running_example_stays_in_whole_numbers(form):
-    example = running_example()
-    layer = trace(example.X, example.params)
+    example = tl.running_example()
+    layer = tl.trace(example.X, example.params)
     scale = 2 * np.log(2)
     heads = form(np.rint(layer.Q / scale).astype(int), layer.K.astype(int), layer.V.astype(int))
     assert heads.dtype == np.int64
@@ -122,18 +114,18 @@ BAD_GATES = [
     (1, {"decay": -0.1}, ValueError, r"pass np\.exp"),
     (1, {"decay": np.nan}, ValueError, "decay goes from nan"),
     (1, {"decay": np.full((H, D_K, 1), 2)}, ValueError, "decay goes from 2"),
-    (1, {"decay": np.ones(H)}, ShapeError, r"decay\[..., None, None\]"),
-    (1, {"decay": np.ones((H, D_K))}, ShapeError, "decay has shape"),
-    (1, {"decay": np.ones((D_K, 1))}, ShapeError, "decay has shape"),
-    (1, {"decay": np.ones((2, H, 1, 1))}, ShapeError, "decay has shape"),
+    (1, {"decay": np.ones(H)}, tl.ShapeError, r"decay\[..., None, None\]"),
+    (1, {"decay": np.ones((H, D_K))}, tl.ShapeError, "decay has shape"),
+    (1, {"decay": np.ones((D_K, 1))}, tl.ShapeError, "decay has shape"),
+    (1, {"decay": np.ones((2, H, 1, 1))}, tl.ShapeError, "decay has shape"),
     (1, {"decay": "half"}, TypeError, "decay is a str"),
     (1, {"decay": None}, TypeError, "decay is a NoneType"),
     (1, {"beta": -0.1}, ValueError, r"beta · \|k\|² goes from -0.1 to -0.1; expected 0 to 2"),
     (1, {"beta": 2 + 1.1e-5}, ValueError, r"beta · \|k\|² goes from 2.00001"),
     (4, {"beta": 1}, ValueError, "goes from 16.0 .* Pass beta from 0 to 2, keys k / "),
     (1, {"beta": np.nan}, ValueError, "goes from nan"),
-    (1, {"beta": np.ones(H)}, ShapeError, r"beta\[..., None, None\]"),
-    (1, {"beta": np.ones((H, D_K, 1))}, ShapeError, "beta has shape"),
+    (1, {"beta": np.ones(H)}, tl.ShapeError, r"beta\[..., None, None\]"),
+    (1, {"beta": np.ones((H, D_K, 1))}, tl.ShapeError, "beta has shape"),
     (1, {"beta": True}, TypeError, "beta is a bool"),
 ]
 
@@ -173,14 +165,14 @@ def stateful_layer(params, *, read_first=False, shared=False, padding_writes=Fal
     def step(X, cache):
         (state, pad), n = cache, X.shape[-2]
         state = module_states.get(state.shape, state) if shared else state
-        Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
+        Q, K, V = (tl.project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
         is_token = np.arange(n) >= pad[..., None]
         K = K if padding_writes else K * is_token[..., None, :, None]
         heads = Q @ state + linear_attention(Q, K, V)
         heads -= read_first * (Q * K).sum(axis=-1, keepdims=True) * V
         state = (0 if lost else state) + np.swapaxes(K, -1, -2) @ V
         module_states[state.shape] = state
-        return concat_heads(heads) @ params.W_O, (state, pad - n)
+        return tl.concat_heads(heads) @ params.W_O, (state, pad - n)
 
     return step, empty
 

@@ -85,16 +85,18 @@ def test_a_number_that_is_given_is_another_in_another_case(name):
     require_none(one_number(name, asked(name)[1]))
 
 
-def takes_batches(function):
-    """Whether a signature has batch axes."""
+def takes_batches(name):
+    """Whether the signature of the right function has batch axes; without PyTorch, maybe."""
+    try:
+        function = asked(name)[0]
+    except ModuleNotFoundError:  # `make check`, where the test of this function is skipped
+        return True
     annotations = inspect.get_annotations(inspect.unwrap(function)).values()
     axes = [text for text in annotations if isinstance(text, str) and not text.startswith("mask")]
     return hasattr(function, "contract") and any("..." in text for text in axes)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in MISTAKES if n in BATCHED or takes_batches(asked(n)[0])]
-)
+@pytest.mark.parametrize("name", [n for n in MISTAKES if n in BATCHED or takes_batches(n)])
 def test_a_function_that_takes_batches_is_asked_with_one_and_without(name):
     require_none(one_batch(name, asked(name)[1]), ONE_BATCH.get(name))
 

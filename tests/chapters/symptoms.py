@@ -1,6 +1,6 @@
 """What makes the symptoms of book/symptoms.md occur: a function for each entry, named after it.
 
-A function of a message first does what *Mend* says, which is silent, and its last statement gives
+A function of a message first does what *Fix* says, which is silent, and its last statement gives
 the message. A function of a behaviour asserts what a reader sees, and that the mend ends it. The
 sizes in a message are those on the page. test_symptoms.py calls every function, with one seed.
 """

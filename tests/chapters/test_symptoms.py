@@ -32,7 +32,7 @@ QUOTED = "*Quoted from* "  # the report that *Seen in* links to, or the program 
 PARTS = {  # of an entry, in this order: how each begins, and what must follow
     "*Causes, the likeliest first:*": re.compile(r"\n\n1\. \S"),
     "*Test:*": re.compile(r"\s+\S"),
-    "*Mend:*": re.compile(r"\s+\S"),
+    "*Fix:*": re.compile(r"\s+\S"),
     "*Explained in*": re.compile(r"\s+\[[^\]]+\]\((?!http)[^\s)]+\)"),
     "*Seen in*": re.compile(r"\s+\[[^\]]+\]\(https://[^\s)]+\)"),
 }
@@ -205,7 +205,7 @@ RuntimeError: view size …
 
 *Test:* Print it.
 
-*Mend:* Call `reshape`.
+*Fix:* Call `reshape`.
 
 *Explained in* [05](../notebooks/05_concatenation.ipynb). *Seen in* [x, issue 1](https://github.com/x).
 """
@@ -224,7 +224,7 @@ def test_a_good_entry_is_one():
     [
         ("\n1. You", "\nYou", "*Causes, the likeliest first:*"),
         ("*Test:*", "Test:", "*Test:*"),
-        ("*Mend:* Call", "*Mend:* Call *Mend:*", "*Mend:*"),
+        ("*Fix:* Call", "*Fix:* Call *Fix:*", "*Fix:*"),
         ("../notebooks", "https://notebooks", "*Explained in*"),
         ("(https://github.com/x)", "", "*Seen in*"),
     ],
@@ -235,7 +235,7 @@ def test_a_missing_part_is_noticed(old, new, part):
 
 
 def test_parts_in_another_order_are_noticed():
-    [entry] = entries(GOOD.replace("Test:", "_").replace("Mend:", "Test:").replace("_", "Mend:"))
+    [entry] = entries(GOOD.replace("Test:", "_").replace("Fix:", "Test:").replace("_", "Fix:"))
     assert "order" in incomplete(entry)[0]
 
 

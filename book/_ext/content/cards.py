@@ -117,7 +117,7 @@ def arrow_lines(model, ways) -> list[str]:
                 f"the rows in the Recaps of Part III: {', '.join(ways)}."
             )
         lines.append(f"- [{name}]({ways[name]}): {words}")
-    lines += [f"- {step}: {words}; no chapter builds it" for step, words in other.items()]
+    lines += [f"- {step}: {words} (not built in this book)" for step, words in other.items()]
     if "scale" in model:
         lines.append(f"- score: scaled by {model['scale']}")
     return lines or [
@@ -127,7 +127,7 @@ def arrow_lines(model, ways) -> list[str]:
 
 def table(models) -> str:
     """Return the table that compares the models, each name the way to its card."""
-    heads = ["model", "year", "arrows", "KV heads", *(f"at {name}" for name in COMPARED.values())]
+    heads = ["model", "year", "arrows", "KV heads", *(f"kB at {n}" for n in COMPARED.values())]
     cells = "".join(f'<th scope="col">{head}</th>' for head in heads)
     rows = "\n".join(_row(model) for model in models)
     return (

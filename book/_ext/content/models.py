@@ -59,7 +59,7 @@ FIELDS = {  # field that an entry may have -> its parts
     "full": {"kv_heads", "d_k", "d_v"},
     "positions": {"kind", "max_positions", "base", "rotated", "stretched", "rule", "window_base"},
     "variants": set(STEPS),
-    "other": set(MAP),  # what a step has become that no chapter builds
+    "other": set(MAP),  # what a step has become, not built in this book
 }
 PARTED = ("window", "latent", "state", "chosen", "pool", "sparse", "full")
 POSITIONS = {"learned", "rope", "alibi", "none"}

@@ -116,7 +116,7 @@ notebooks: $(REAL)  ## Run chapters and store their outputs (all, or NB=03_atten
 	@$(BIN)/python -m tools.readme
 
 bench: $(TORCH)  ### Measure again what chapters show (all, or BENCH=numpy_attention)
-	@for name in $(BENCH); do $(ONE_THREAD) $(BIN)/python -m experiments.$$name && \
+	@for name in $(BENCH); do $(ONE_THREAD) $(BIN)/python -m experiments $$name && \
 		$(STRICT) $(BIN)/python -m tools.blas_matrix --most 3 $(PYTEST) -q tests/experiments/test_records.py \
 		$$(find tests/experiments -name "test_$$name.py") || exit 1; done
 

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from experiments import known_text
 from experiments.known_text import EXAMPLE, LENGTH, SEEDS, TEST, drawn, forward, judged, with_sink
-from experiments.measuring import new_record, prepare, progress, write
+from experiments.measuring import progress
 
 RATE, STEPS = 4e-3, 768
 WATCHED = [48, 96, 192, 384, 768]
@@ -78,10 +78,9 @@ def run(arm, seed, how, documents):
     return {"seed": seed, "excess_loss": found, "accuracy": last}
 
 
-def main():
-    """Train every layer from every seed, print a line for each, and write the record."""
-    prepare()
-    record = new_record(__file__, seed=SEED) | {"steps": WATCHED, "rate": RATE, "window": WINDOW}
+def main(record):
+    """Train every layer from every seed, and print a line for each."""
+    record |= {"steps": WATCHED, "rate": RATE, "window": WINDOW}
     documents = drawn(TEST)
     for kind, forms in FORMS.items():
         for name, (arm, how) in forms.items():
@@ -92,8 +91,3 @@ def main():
             record.setdefault(kind, {})[name] = found
             progress("")
             print(f"{name}: {ends}", flush=True)
-    write("capstone", record)
-
-
-if __name__ == "__main__":
-    main()

@@ -14,7 +14,6 @@ src/tutorial_lib/data/results/decode.json.
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import cycle
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -41,43 +40,31 @@ from tutorial_lib.variants.latent import LatentParams, absorbed_attention
 SEED = 0
 SMALL = Size(1, 64, 256, 4)  # where cached and uncached rows are compared
 PAGE_SCORES = 1024  # more scores of a product, and OpenBLAS copies the keys first
+KV_HEADS = {"MHA": 12, "GQA": 3, "MQA": 1}  # kind -> G
+# widths of a model -> H, G, d_k, where two ways to share keys are compared
+GROUPS = {"GPT-2 small, 3 KV heads": (12, 3, 64), "Llama 3 8B": (32, 8, 128)}
 
 
 class Plan(NamedTuple):
     """What to measure."""
 
-    d_model: int
-    n_heads: int
-    d_k: int
-    kv_heads: dict  # kind -> G
-    rank: int  # of the latent
-    rope_dim: int  # width of the key beside the latent that holds the place
-    lengths: tuple  # cached tokens
-    layers: int  # that take turns
-    read_mib: int  # of the array that is read
-    memory_mib: int  # for the caches of a batch
-    tokens: int  # of each sequence of the batch
-    rounds: int
-    few: int  # rounds where a call takes long
-    groups: dict  # widths of a model -> H, G, d_k, where two ways to share keys are compared
+    d_model: int = 768
+    n_heads: int = 12
+    d_k: int = 64
+    kv_heads: dict = KV_HEADS
+    rank: int = 256  # of the latent
+    rope_dim: int = 32  # width of the key beside the latent that holds the place
+    lengths: tuple = (128, 512, 1024, 2048, 4096, 8192)  # cached tokens
+    layers: int = 8  # that take turns
+    read_mib: int = 256  # of the array that is read
+    memory_mib: int = 256  # for the caches of a batch
+    tokens: int = 4096  # of each sequence of the batch
+    rounds: int = 61
+    few: int = 5  # rounds where a call takes long
+    groups: dict = GROUPS
 
 
-FULL = Plan(
-    d_model=768,
-    n_heads=12,
-    d_k=64,
-    kv_heads={"MHA": 12, "GQA": 3, "MQA": 1},
-    rank=256,
-    rope_dim=32,
-    lengths=(128, 512, 1024, 2048, 4096, 8192),
-    layers=8,
-    read_mib=256,
-    memory_mib=256,
-    tokens=4096,
-    rounds=61,
-    few=5,
-    groups={"GPT-2 small, 3 KV heads": (12, 3, 64), "Llama 3 8B": (32, 8, 128)},
-)
+FULL = Plan()
 QUICK = FULL._replace(
     d_model=24,
     n_heads=6,
@@ -302,10 +289,10 @@ def by_products(Q, K, V, *, is_causal):
 
 
 def as_written(Q, K, V, *, is_causal):
-    """The formula, as most tutorials write it."""
+    """The formula, as most tutorials write it, with all scores in memory."""
     scores = Q @ K.transpose(-1, -2) / Q.shape[-1] ** 0.5
     if is_causal:
-        seen = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=Q.device).tril()
         scores = scores.masked_fill(~seen, -torch.inf)
     return torch.softmax(scores, dim=-1) @ V
 
@@ -379,12 +366,6 @@ def exact(layer, T, X):
     return concat_heads(scaled_dot_product_attention(new[0], K, V)) @ params.W_O
 
 
-def taking_turns(steps, X, T):
-    """Return a call that makes a step behind T cached tokens with the next layer."""
-    turn = cycle(steps)
-    return lambda: next(turn)(X, T)
-
-
 def drawn_layers(plan, *, capacity, layers, batches=None):
     """Return some layers of each kind: {kind: list}."""
     rng = np.random.default_rng(SEED)
@@ -412,7 +393,7 @@ def measure_steps(plan, X):
     calls = {}
     for library, form, kind, make in forms(layers):
         steps, token = [make(layer) for layer in layers[kind]], token_of(library, X)
-        calls |= {(library, form, T): taking_turns(steps, token, T) for T in plan.lengths}
+        calls |= {(library, form, T): measuring.taking_turns(steps, token, T) for T in plan.lengths}
     limits = {"read": read_call(plan), "gemm": measuring.gemm()}
     times_ms = measuring.time_in_rounds(calls | limits, rounds=plan.rounds, title="steps")
     rate = plan.read_mib * MIB / times_ms["read"]  # bytes a ms
@@ -515,12 +496,6 @@ def measure_memory(plan, X):
     return rows
 
 
-def attending(attend, Q, kept):
-    """Return a call that lets one token attend to the next of some caches."""
-    turn = cycle(kept)
-    return lambda: attend(Q, *next(turn), is_causal=False)
-
-
 def measure_groups(plan):
     """Time the attention alone, behind the longest cache, against SDPA's own option for groups."""
     rng, found = np.random.default_rng(SEED), {}
@@ -528,7 +503,10 @@ def measure_groups(plan):
         buffers = normal(rng, plan.layers, 2, G, plan.lengths[-1], d_k)
         Q, kept = torch.from_numpy(normal(rng, H, 1, d_k)), torch.from_numpy(buffers)
         ways = {"rows": by_rows, "products": by_products, "enable_gqa": by_option}
-        calls = {way: attending(attend, Q, kept) for way, attend in ways.items()}
+        calls = {
+            way: measuring.taking_turns([partial(attend, Q, *KV, is_causal=False) for KV in kept])
+            for way, attend in ways.items()
+        }
         times_ms = measuring.time_in_rounds(calls, rounds=plan.rounds, title=f"groups: {name}")
         option = times_ms["enable_gqa"]
         found[name] = {"heads": H, "kv_heads": G, "d_k": d_k}
@@ -577,7 +555,7 @@ def measure_differences():
     return found
 
 
-def measure(plan, record):
+def main(plan, record):
     """Measure everything, and print it."""
     record["plan"] = plan._asdict()
     X = normal(np.random.default_rng(SEED), 1, plan.d_model)
@@ -594,12 +572,3 @@ def measure(plan, record):
         record["fixed_memory"] = measure_memory(plan, X)
     for part in ("groups", "without_a_cache_ms", "fixed_memory", "differences"):
         print(part, record[part])
-
-
-def main(arguments=None):
-    """Measure everything, print it, and write the result file unless --quick."""
-    return measuring.run(measure, FULL, QUICK, arguments)
-
-
-if __name__ == "__main__":
-    main()

@@ -9,11 +9,10 @@ heads, and the gradients that those rows alone would send back.
 
 Cases run from the most to the least important until the minutes are spent; those that are left are
 named in the record, and one that fails stands there with the reason. Writes
-src/tutorial_lib/data/results/<device>.json. With --small the same code runs at small sizes, on a
+src/tutorial_lib/data/results/<device>.json. With --quick the same code runs at small sizes, on a
 CPU too, and writes nothing.
 """
 
-import argparse
 import gc
 import math
 import os
@@ -32,6 +31,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from experiments import measuring
+from experiments.decode import as_written
 from experiments.torch_attention import look_back
 from tutorial_lib.pytorch import best_device, describe_device, peak_mib, time_ms, to_float64
 from tutorial_lib.pytorch.flash import flash_attention, which_flash
@@ -56,29 +56,20 @@ AT_WORK = ("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")
 class Plan(NamedTuple):
     """What to measure; in each list the most important comes first."""
 
-    tokens: int  # B*T
-    width: int  # H*d_k
-    lengths: tuple  # T; where one is above the tokens, B is 1
-    widths: tuple  # d_k
-    dtypes: tuple
-    decodes: tuple  # (B, S)
-    sides: tuple  # of square matrices
-    copy_mib: int
-    window_ms: float  # that calls are timed together, so that asking for them costs nothing
+    tokens: int = 16384  # B*T
+    width: int = 2048  # H*d_k
+    lengths: tuple = (16384, 4096, 1024, 32768, 8192, 2048, 512)  # T; B is 1 where T > tokens
+    widths: tuple = (128, 64)  # d_k
+    dtypes: tuple = tuple(DTYPES)
+    decodes: tuple = ((1, 32768), (16, 8192), (64, 8192))  # (B, S)
+    sides: tuple = (4096, 8192, 16384)  # of square matrices
+    copy_mib: int = 4096
+    window_ms: float = 20.0  # that calls are timed together, so that asking for them costs nothing
+    minutes: float = 8  # how long it may take
 
 
-FULL = Plan(
-    tokens=16384,
-    width=2048,
-    lengths=(16384, 4096, 1024, 32768, 8192, 2048, 512),
-    widths=(128, 64),
-    dtypes=tuple(DTYPES),
-    decodes=((1, 32768), (16, 8192), (64, 8192)),
-    sides=(4096, 8192, 16384),
-    copy_mib=4096,
-    window_ms=20.0,
-)
-SMALL = Plan(
+FULL = Plan()
+QUICK = Plan(
     tokens=16,
     width=32,
     lengths=(16,),
@@ -88,6 +79,7 @@ SMALL = Plan(
     sides=(64, 128),
     copy_mib=1,
     window_ms=0.1,
+    minutes=math.inf,
 )
 
 
@@ -146,19 +138,6 @@ def flex(problem, device):
     return partial(torch.compile(flex_attention, fullgraph=True, dynamic=False), block_mask=mask)
 
 
-def naive(problem, device):
-    """Step by step, with all scores in memory."""
-
-    def attend(Q, K, V):
-        scores = Q @ K.mT / math.sqrt(problem.d_k)
-        if problem.causal:
-            seen = torch.ones(problem.T, problem.S, dtype=torch.bool, device=device).tril()
-            scores = scores.masked_fill(~seen, -math.inf)
-        return scores.softmax(dim=-1) @ V
-
-    return attend
-
-
 def triton_kernel(problem, device):
     """Our kernel; its twin in NumPy is no measure of a device."""
     runs = which_flash(device)
@@ -174,7 +153,7 @@ FORMS = {
     "mem-efficient": partial(sdpa, backend=SDPBackend.EFFICIENT_ATTENTION),
     "math": partial(sdpa, backend=SDPBackend.MATH),
     OURS: triton_kernel,
-    "naive": naive,
+    "naive": lambda problem, device: partial(as_written, is_causal=problem.causal),
     FLEX: flex,
 }
 
@@ -441,8 +420,9 @@ def at_work(plan, device):
     return nvidia_smi(AT_WORK, device)
 
 
-def where(device):
+def machine():
     """Say where the run is made: device, driver, and what our kernel is run by."""
+    device = best_device()
     driver = nvidia_smi(AT_REST, device)
     return {"device": describe_device(device), **driver, "ours": which_flash(device)}
 
@@ -453,37 +433,24 @@ def versions():
     return measuring.versions() | cuda
 
 
-def measure_all(plan, device, minutes):
-    """Measure everything that the minutes allow; return the record."""
-    started = time.monotonic()
-    record = measuring.new_record(__file__, seed=SEED, where=where(device), by=versions())
+def result_name():
+    """Name the result for the device."""
+    return re.sub(r"\W+", "_", torch.cuda.get_device_name(best_device()).lower())
+
+
+def main(plan, record):
+    """Measure everything that the minutes allow."""
+    started, device = time.monotonic(), best_device()
+    if device.type != "cuda" and plan is FULL:
+        raise SystemExit(f"the device is {device}; expected a CUDA device. Without one: --quick.")
     record["plan"] = plan._asdict()
     limits = measure_limits(plan, device)
     record |= {"at_work": at_work(plan, device), "limits": limits}
     print(f"{record['at_work']}\n{limits}")
-    until = started + 60 * SHARE * minutes
+    until = started + 60 * SHARE * plan.minutes
     gc.freeze()  # or every look at memory walks all of PyTorch's objects
     record["cases"], record["dropped"] = measure_cases(plan, device, limits, until)
     gc.unfreeze()
     record["limits_at_the_end"] = measure_limits(plan, device)
     record["minutes"] = measuring.short((time.monotonic() - started) / 60)
     print(f"{len(record['dropped'])} cases dropped after {record['minutes']} minutes")
-    return record
-
-
-def main(arguments=None):
-    """Measure, print, and write the result file unless --small."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--small", action="store_true", help="small sizes, nothing is written")
-    parser.add_argument("--minutes", type=float, default=8, help="how long it may take")
-    options, device = parser.parse_args(arguments), best_device()
-    if device.type != "cuda" and not options.small:
-        parser.error(f"the device is {device}; expected a CUDA device. Without one: --small.")
-    record = measure_all(SMALL if options.small else FULL, device, options.minutes)
-    if not options.small:
-        name = re.sub(r"\W+", "_", torch.cuda.get_device_name(device).lower())
-        measuring.write(name, record)
-
-
-if __name__ == "__main__":
-    main()

@@ -202,18 +202,9 @@ def compare_with_differences():
     return errors
 
 
-def measure(rounds, record):
+def main(rounds, record):
     """Measure the speed and print it, and compare the gradients."""
     record |= {"size": SIZE, "speed": measure_speed(rounds)}
     measuring.print_table("gradients", record["speed"])
     record["differences_from_torch_in_float64"] = compare_with_torch()
     record["errors_of_central_differences_of_W_Q"] = compare_with_differences()
-
-
-def main(arguments=None):
-    """Measure everything, print it, and write the result file unless --quick."""
-    return measuring.run(measure, FULL, QUICK, arguments)
-
-
-if __name__ == "__main__":
-    main()

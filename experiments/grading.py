@@ -1,13 +1,9 @@
 """Measure how many ordinary hand-ins the grader takes a minute, and its memory on the way.
 
-    python -m experiments.grading            1,000 hand-ins of `heads`, 50 of `pytorch`
-    python -m experiments.grading --quick    a few of each, nothing is written
-
 An ordinary class: a third has the solution, the others the known mistakes, and some nothing. No two
 files have the same bytes, so each has a sandbox of its own.
 """
 
-import argparse
 import json
 import resource
 import tempfile
@@ -21,7 +17,8 @@ from coursework.grader.handins import find_handins
 from coursework.grader.release import wrong_handin
 from experiments import measuring
 
-CLASSES = {"heads": 1000, "pytorch": 50}
+FULL = {"heads": 1000, "pytorch": 50}
+QUICK = dict.fromkeys(FULL, 4)
 JOBS = 2
 SEED = 1
 
@@ -75,19 +72,12 @@ def resident_mib():
     return round(pages * resource.getpagesize() / 2**20, 1)
 
 
-def main(arguments=None):
-    """Measure every class, and write the result file unless --quick."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a few hand-ins, nothing is written")
-    quick = parser.parse_args(arguments).quick
+def machine():
+    """Say where the hand-ins are graded: by several processes."""
     where = measuring.machine()
-    where["device"] = where["device"].replace("one core of", f"{JOBS} processes on")
-    record = measuring.new_record(__file__, seed=SEED, where=where) | {"classes": {}}
-    for name, number in CLASSES.items():
-        record["classes"][name] = measure(name, 4 if quick else number)
-    if not quick:
-        measuring.write("grading", record)
+    return where | {"device": where["device"].replace("one core of", f"{JOBS} processes on")}
 
 
-if __name__ == "__main__":
-    main()
+def main(classes, record):
+    """Measure every class."""
+    record["classes"] = {name: measure(name, number) for name, number in classes.items()}

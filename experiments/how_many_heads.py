@@ -13,29 +13,19 @@ to ruin it with few closed. Pruning chooses on documents of its own, gates are l
 and all is reported on a third set; the mean of a head is of a fourth.
 
 Writes src/tutorial_lib/data/results/how_many_heads.json, anew behind each model. What is trained is
-kept in _build/known_text, so a run that was stopped goes on where it was. With `--heads` heads are
-taken away anew, where what is measured has changed and the models have not.
+kept in _build/known_text, so a run that was stopped goes on where it was; heads are
+taken away anew in each.
 """
 
-import argparse
 from functools import partial
 from itertools import combinations
 
 import numpy as np
 
 from experiments import known_text
-from experiments.known_text import EXAMPLE, SEEDS, STEPS, TEST, VALIDATION, as_model, drawn, kept
-from experiments.measuring import new_record, prepare, progress, rounded, write
-from experiments.scored_heads import (
-    LOST,
-    MEANS,
-    costs,
-    go,
-    lost,
-    name_of,
-    named,
-    require_same,
-)
+from experiments.known_text import EXAMPLE, SEEDS, STEPS, TEST, VALIDATION, drawn
+from experiments.measuring import progress, rounded, write
+from experiments.scored_heads import MEANS, by_task, costs, go, lost, name_of, named
 from tutorial_lib import records
 from tutorial_lib.models import entropy, grammar
 from tutorial_lib.models.ablation import (
@@ -45,7 +35,6 @@ from tutorial_lib.models.ablation import (
     prune_greedily,
     replacement_outputs,
 )
-from tutorial_lib.models.grammar import TASKS
 
 GATED = 8000  # seed of the documents on which gates are learned
 SEED = [*known_text.SEED, MEANS, GATED]
@@ -92,8 +81,7 @@ def measured(name):
 def loaded(seed):
     """Return the model of four heads of a seed, the example's, in half precision."""
     rate = records.record("known_text")["heads"]["4 heads, 4 KV heads"]["rate"]
-    arrays = kept(MODELS["4 heads"], seed, rate, STEPS, TEST)[1]
-    return as_model([array.astype(np.float16) for array in arrays])
+    return known_text.half_precision(MODELS["4 heads"], seed, rate)
 
 
 def prepared(model, seed):
@@ -101,14 +89,6 @@ def prepared(model, seed):
     documents = drawn(seed)
     logits, traces = go(model, documents.ids[:, :-1])
     return documents, (costs(logits, documents), traces)
-
-
-def by_task(rows):
-    """Turn what rows of heads lose into lists by task."""
-    found = {"loss": [row["loss"] for row in rows]}
-    for part in LOST:
-        found[part] = {task: [row[part][task] for row in rows] for task in TASKS}
-    return found
 
 
 def singles(model, given, others):
@@ -224,9 +204,9 @@ def settings():
     return found | {"seeds": seeds, "heads": names}
 
 
-def main():
+def main(record):
     """Train every model and take heads away, and write the record anew behind each."""
-    record = new_record(__file__, seed=SEED) | {"settings": settings()}
+    record["settings"] = settings()
     for name in MODELS:
         found = record.setdefault("models", {})[name] = measured(name)
         progress("")
@@ -235,26 +215,3 @@ def main():
     for seed in SEEDS:
         record.setdefault("seeds", []).append(heads_of(seed))
         write("how_many_heads", record)
-
-
-def retake():
-    """Take heads of the five models of four heads away anew, and write this part of the record.
-
-    Raises
-    ------
-    SystemExit : a model whose loss is not the one of the record, which then stays as it is
-    """
-    require_same(MODELS["4 heads"], records.record("known_text")["heads"]["4 heads, 4 KV heads"])
-    record = records.record("how_many_heads")
-    record["seeds"] = []
-    for seed in SEEDS:
-        record["seeds"].append(heads_of(seed))
-    write("how_many_heads", record)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Take heads of models of the known text away.")
-    parser.add_argument("--heads", action="store_true", help="only take away, and train no model")
-    given = parser.parse_args()
-    prepare()
-    retake() if given.heads else main()

@@ -18,8 +18,8 @@ trained in _build/known_text is read there, and trained where it is missing.
 
 import numpy as np
 
-from experiments.known_text import RATES, SEEDS, STEPS, TEST, as_model, drawn, kept
-from experiments.measuring import new_record, prepare, progress, rounded, write
+from experiments.known_text import RATES, SEEDS, TEST, drawn, half_precision
+from experiments.measuring import progress, rounded, write
 from experiments.scored_heads import MEANS, MODELS, PLATEAUS, go
 from tutorial_lib import (
     attention_scores,
@@ -212,9 +212,7 @@ def on_words(model):
 
 def read(name, seed):
     """Return what the weights of one model say, and what its pair does."""
-    arm = MODELS[name]
-    arrays = kept(arm, seed, RATE, STEPS, TEST)[1]
-    model = as_model([array.astype(np.float16) for array in arrays], arm)
+    model = half_precision(MODELS[name], seed, RATE)
     progress(f"{name}, seed {seed}")
     found = {"seed": seed} | copies(model) | {"induction": on_words(model)}
     if len(model.layers) == 1:
@@ -235,8 +233,7 @@ def on_the_plateau(seed):
     `on_surnames`: its mean weight on surnames, of any name, where one is to be said again.
     """
     name = "two layers"
-    arrays = kept(MODELS[name], seed, RATE, PLATEAUS[name], TEST)[1]
-    model, documents = as_model([array.astype(np.float16) for array in arrays]), drawn(TEST)
+    model, documents = half_precision(MODELS[name], seed, RATE, PLATEAUS[name]), drawn(TEST)
     progress(f"plateau, seed {seed}")
     n, t = np.nonzero(documents.target_of("surname") >= 0)
     weights = go(model, documents.ids[:, :-1])[1][-1].weights[n, :, t]  # (cases, H, T)
@@ -288,12 +285,10 @@ def settings():
     return found | words
 
 
-def main():
+def main(record):
     """Read every model and write the record, anew after each kind."""
-    prepare()
-    record = new_record(__file__, seed=SEED) | {"settings": settings()}
     rng = np.random.default_rng(GAUSSIAN)
-    record["largest_random"] = rounded(largest_random(rng))
+    record |= {"settings": settings(), "largest_random": rounded(largest_random(rng))}
     for layers in (1, 2):
         runs = [fixed_period(layers, seed) for seed in SEEDS]
         record.setdefault("one_period", {})[f"{layers} layer{'s' * (layers > 1)}"] = runs
@@ -303,8 +298,3 @@ def main():
         print(name, flush=True)
         write("induction", record)
     record["plateau"] = [on_the_plateau(seed) for seed in SEEDS]
-    write("induction", record)
-
-
-if __name__ == "__main__":
-    main()

@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from experiments.measuring import new_record, prepare, progress, write, write_checkpoint
+from experiments.measuring import progress, write, write_checkpoint
 from tutorial_lib import (
     Params,
     attention_scores,
@@ -448,10 +448,15 @@ def as_model(arrays, arm=EXAMPLE):
     return TinyModel(E, P, tuple(layers), U)
 
 
-def example():
-    """Return the first model of all, rounded to half precision, as a chapter loads it."""
-    rate = measure(EXAMPLE)["rate"]
-    model = as_model(kept(EXAMPLE, SEEDS[0], rate, STEPS, TEST)[1])
+def half_precision(arm, seed, rate, steps=None):
+    """Return the model that an arm has trained, its numbers rounded to half precision."""
+    arrays = kept(arm, seed, rate, steps or STEPS, TEST)[1]
+    return as_model([array.astype(np.float16) for array in arrays], arm)
+
+
+def checkpoint(arm, rate):
+    """Return the arrays of an arm's first seed in half precision, as a chapter loads them."""
+    model = half_precision(arm, SEEDS[0], rate)
     return [array.astype(np.float16) for array in model.arrays]
 
 
@@ -538,25 +543,19 @@ def settings():
     }
 
 
-def main():
+def main(record):
     """Train every arm, print a line for each, and write both files, anew behind each arm."""
-    prepare()
-    record = new_record(__file__, seed=SEED) | {"settings": settings(), "floor": floors()}
-    record["guessed_surnames"] = guesses()
-    record["rates"] = rates_of_all_steps()
+    record |= {"settings": settings(), "floor": floors()}
+    record |= {"guessed_surnames": guesses(), "rates": rates_of_all_steps()}
     for arm in ARMS:
         found = measure(arm)
         record.setdefault(arm.group, {})[arm.name] = found
         progress("")
         print(f"{arm.group}, {arm.name}: {found['excess_loss']}, rate {found['rate']}", flush=True)
         if arm == EXAMPLE:
-            write_checkpoint("known_text", example())
+            write_checkpoint("known_text", checkpoint(EXAMPLE, found["rate"]))
             model = TinyModel.of(records.checkpoint("known_text"))
             documents = drawn(TEST)
             record["example"] = judged(copying.run(model, documents.ids[:, :-1])[0], documents)
             record |= untrained(model)
         write("known_text", record)
-
-
-if __name__ == "__main__":
-    main()

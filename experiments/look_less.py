@@ -12,19 +12,19 @@ half the rate, in half precision, to src/tutorial_lib/data/checkpoints/look_less
 trained is kept in _build/known_text, so a run that was stopped goes on where it was.
 """
 
-import json
 from functools import partial
 
 import numpy as np
 import torch
 
-from experiments import known_text
-from experiments.known_text import EXAMPLE, SEED, TEST, Arm, digits, spread, to_meet
-from experiments.measuring import new_record, prepare, progress, write, write_checkpoint
+from experiments import known_text, measuring
+from experiments.known_text import EXAMPLE, TEST, Arm, digits, spread, to_meet
+from experiments.measuring import progress, write, write_checkpoint
 from tutorial_lib import concat_heads, records
 from tutorial_lib.models import entropy
 from tutorial_lib.models.copying import TinyModel
 
+SEED = known_text.SEED
 MODELS = {  # and times the rate that is best on validation documents
     "attention only": (EXAMPLE, 1),
     "attention only, half the rate": (EXAMPLE, 0.5),
@@ -226,11 +226,12 @@ def kept(arm, seed, rate, documents):
     """Return the part of one seed, of _build if it is done."""
     words = ["less", *arm[2:], seed, rate, known_text.STEPS]
     file = known_text.DONE / ("-".join(map(str, words)) + ".json")
-    if not file.exists():
+
+    def look():
         arrays = known_text.kept(arm, seed, rate, known_text.STEPS, TEST)[1]
-        found = looked_less([torch.from_numpy(array) for array in arrays], arm, documents)
-        file.write_text(json.dumps(found), encoding="utf-8")
-    return json.loads(file.read_text(encoding="utf-8"))
+        return looked_less([torch.from_numpy(array) for array in arrays], arm, documents)
+
+    return measuring.cached(file, look)
 
 
 def measure(name, documents):
@@ -262,13 +263,6 @@ def committed(name):
     return [torch.from_numpy(array) for array in (*arrays, model.U)]
 
 
-def keep_slow(rate):
-    """Write the first seed of the slow model as a chapter loads it, in half precision."""
-    arrays = known_text.kept(EXAMPLE, known_text.SEEDS[0], rate, known_text.STEPS, TEST)[1]
-    model = known_text.as_model(arrays)
-    write_checkpoint("look_less", [array.astype(np.float16) for array in model.arrays])
-
-
 def example(name, documents):
     """Return the part of the record about a committed model, as a chapter finds it."""
     arrays = committed(name)
@@ -282,10 +276,9 @@ def settings():
     return known_text.settings() | {"keys": list(KEPT), "rows_watched": [LATE.start, 63]}
 
 
-def main():
+def main(record):
     """Train, let look at less, and write the record, anew behind each model."""
-    prepare()
-    record = new_record(__file__, seed=SEED) | {"settings": settings(), "models": {}}
+    record |= {"settings": settings(), "models": {}}
     documents = known_text.drawn(TEST)
     record["example"] = example("known_text", documents)
     for name in MODELS:
@@ -293,12 +286,8 @@ def main():
         progress("")
         for choice in ("last", "last and first", "best"):
             rows = {k: row["more"]["median"] for k, row in found["less"][choice].items()}
-            print(f"{name}, {found['excess_loss']['middle']}: {choice} {rows}", flush=True)
+            print(f"{name}, {found['excess_loss']['median']}: {choice} {rows}", flush=True)
         if name == SLOW:
-            keep_slow(found["rate"])
+            write_checkpoint("look_less", known_text.checkpoint(EXAMPLE, found["rate"]))
             record["slow_example"] = example("look_less", documents)
         write("look_less", record)
-
-
-if __name__ == "__main__":
-    main()

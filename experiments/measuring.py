@@ -5,11 +5,10 @@ A file of `data/` is written here, and its sha256 into `data/sha256.json`. After
 result or a checkpoint: a measured number changes where its script writes it, and nowhere else.
 """
 
-import argparse
 import ctypes
 import gc
 import hashlib
-import inspect
+import importlib
 import io
 import json
 import os
@@ -18,6 +17,7 @@ import re
 import sys
 import time
 import tracemalloc
+from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,6 +65,12 @@ def inputs(size):
     return rng.standard_normal((size.B, size.T, size.d)), params
 
 
+def single_inputs(size):
+    """Return the same in float32."""
+    X, params = inputs(size)
+    return X.astype(np.float32), single(params)
+
+
 def single(params):
     """Return Params in float32."""
     return Params(*(W.astype(np.float32) for W in vars(params).values()))
@@ -81,24 +87,25 @@ def normal(rng, *shape):
     return rng.standard_normal(shape, dtype=np.float32)
 
 
-def run(measure, full, quick, arguments=None, *, by=None):
-    """Measure a plan into a record and write it; with --quick a small plan, and write nothing.
+def run(name, *, quick=False):
+    """Run a script of this folder: make a record, have it filled, and write it unless it is quick.
 
-    Parameters
-    ----------
-    measure : function of a plan and a record, which it fills and prints; its script has a SEED
-    full, quick : plans
-    by : as for `new_record`
+    A script has a SEED, and a function `main` that fills a record and prints it: `main(record)`, or
+    `main(plan, record)` with the plans FULL and QUICK. Where it says more than `new_record` of the
+    machine and the versions, it has functions `machine` and `versions`; `result_name` names a
+    result that has another name than the script.
     """
-    script = inspect.getmodule(measure)
-    parser = argparse.ArgumentParser(description=script.__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a small plan, nothing is written")
-    is_quick = parser.parse_args(arguments).quick
+    script = importlib.import_module(f"experiments.{name}")
+    own = vars(script)
+    if quick and "QUICK" not in own:
+        raise SystemExit(f"{name} has no small plan; expected {name} without --quick.")
     prepare()
-    record = new_record(script.__file__, seed=script.SEED, by=by)
-    measure(quick if is_quick else full, record)
-    if not is_quick:
-        write(Path(script.__file__).stem, record)
+    where, by = (own.get(words, globals()[words])() for words in ("machine", "versions"))
+    record = new_record(script.__file__, seed=script.SEED, where=where, by=by)
+    plan = [script.QUICK if quick else script.FULL] if "FULL" in own else []
+    script.main(*plan, record)
+    if not quick:
+        write(own.get("result_name", lambda: name)(), record)
     return record
 
 
@@ -180,6 +187,12 @@ def time_in_rounds(calls, *, rounds, title=""):
     return times_ms
 
 
+def taking_turns(calls, *given):
+    """Return a call that gives the same to the next of some calls, round and round."""
+    turn = cycle(calls)
+    return lambda: next(turn)(*given)
+
+
 def gemm(dtype=np.float32):
     """Return a call that multiplies two square matrices: GEMM_FLOP at the best rate there is.
 
@@ -207,6 +220,11 @@ def summary(values):
     """Return the median and the quartiles, which say how much the rounds differ."""
     low, median, high = np.percentile(values, [25, 50, 75]).tolist()
     return {"median": short(median), "low": short(low), "high": short(high)}
+
+
+def medians(values):
+    """Return the median of each entry of a dict."""
+    return {name: summary(of)["median"] for name, of in values.items()}
 
 
 def ratio(times_ms, reference_ms):
@@ -369,6 +387,15 @@ def seal(written=None):
         measured = name != written and not name.startswith("facts/")
         digests[name] = known.get(name, found) if measured else found
     records.MANIFEST.write_bytes((json.dumps(digests, indent=1) + "\n").encode())
+
+
+def cached(file, measure):
+    """Return what a file of _build holds; where there is none, measure it and write it first."""
+    if not file.exists():
+        found = measure()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(found), encoding="utf-8")
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def as_text(record):

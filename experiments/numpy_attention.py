@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from experiments import measuring
-from experiments.measuring import SIZES, Size, fused_weights, inputs, single
+from experiments.measuring import SIZES, Size, fused_weights, inputs
 from tutorial_lib import (
     attend_in_blocks,
     causal_mask,
@@ -211,9 +211,8 @@ def errors(forms, expected):
 
 def measure_size(name, size, rounds):
     """Check, time and weigh every form at one size."""
-    X, params = inputs(size)
-    forms = calls(X.astype(np.float32), single(params), timed_at(name))
-    found = errors(forms, expected_of(name, X, params))
+    forms = calls(*measuring.single_inputs(size), timed_at(name))
+    found = errors(forms, expected_of(name, *inputs(size)))
     times_ms = measuring.time_in_rounds(
         forms | {"gemm": measuring.gemm()}, rounds=rounds, title=name
     )
@@ -223,7 +222,7 @@ def measure_size(name, size, rounds):
             "ms": measuring.summary(times_ms[form]),
             "times_limit": measuring.ratio(times_ms[form], limit),
             "times_sdpa": measuring.ratio(times_ms[form], times_ms[FUSED]),
-            "peak_mib": (measuring.peak_mib if form in NUMPY else measuring.torch_peak_mib)(call),
+            "peak_mib": measuring.PEAK_MIB["NumPy" if form in NUMPY else "torch"](call),
             "error": float(f"{found[form]:.1e}"),
         }
         for form, call in forms.items()
@@ -312,8 +311,7 @@ WATCHED = {"broadcasting": watch_broadcasting, "in place": watch_in_place, "tile
 
 def measure_pieces(size, rounds):
     """Return the milliseconds of each step of three forms: {form: {step: median}}."""
-    X, params = inputs(size)
-    X, params = X.astype(np.float32), single(params)
+    X, params = measuring.single_inputs(size)
     runs = {name: [] for name in WATCHED}
 
     def run(name):
@@ -323,21 +321,17 @@ def measure_pieces(size, rounds):
 
     forms = {name: partial(run, name) for name in WATCHED}
     measuring.time_in_rounds(forms, rounds=rounds, title="piece by piece")
-    return {name: medians(run[1::2]) for name, run in runs.items()}  # every other one is untimed
-
-
-def medians(records):
-    """Return the median of each entry of some records with the same names."""
+    timed = {name: run[1::2] for name, run in runs.items()}  # every other one is untimed
     return {
-        name: measuring.summary([record[name] for record in records])["median"]
-        for name in records[0]
+        name: measuring.medians({step: [one[step] for one in ms] for step in ms[0]})
+        for name, ms in timed.items()
     }
 
 
 def measure_products(size, rounds):
     """Time the same projection as one wide product, as three, and as three for each head."""
-    X, params = inputs(size)
-    X, params = X.astype(np.float32).reshape(-1, size.d), single(params)
+    X, params = measuring.single_inputs(size)
+    X = X.reshape(-1, size.d)
     three = [concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V)]
     one = np.concatenate(three, axis=-1)
     heads = [W for stack in (params.W_Q, params.W_K, params.W_V) for W in stack]
@@ -346,14 +340,13 @@ def measure_products(size, rounds):
         "3 wide products": lambda: [X @ W for W in three],
         f"{len(heads)} small products": lambda: [X @ W for W in heads],
     }
-    return medians_of(measuring.time_in_rounds(forms, rounds=rounds, title="products"))
+    return measuring.medians(measuring.time_in_rounds(forms, rounds=rounds, title="products"))
 
 
 def measure_layouts(size, rounds):
     """Time the blocks on heads stored one after the other, and on views of (T, H, d)."""
-    X, params = inputs(size)
-    X, params = X[0].astype(np.float32), single(params)
-    wide = [X @ concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V)]
+    X, params = measuring.single_inputs(size)
+    wide = [X[0] @ concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V)]
     views = [split_heads(rows, params.n_heads) for rows in wide]  # (H, T, d)
 
     def attend(Q, K, V):
@@ -365,12 +358,7 @@ def measure_layouts(size, rounds):
         "(H, T, d)": partial(attend, *stored),
         "(H, T, d), with the copying": lambda: attend(*map(np.ascontiguousarray, views)),
     }
-    return medians_of(measuring.time_in_rounds(forms, rounds=rounds, title="layouts"))
-
-
-def medians_of(times_ms):
-    """Return the median of each call's times."""
-    return {name: measuring.summary(times)["median"] for name, times in times_ms.items()}
+    return measuring.medians(measuring.time_in_rounds(forms, rounds=rounds, title="layouts"))
 
 
 def measure_memory(size, lengths):
@@ -378,8 +366,7 @@ def measure_memory(size, lengths):
     forms = {name: NUMPY[name] for name in ("broadcasting", "in place", "tiled, blocks of 128")}
     peaks = {"T": list(lengths), **{name: [] for name in forms}}
     for T in lengths:
-        X, params = inputs(size._replace(B=1, T=T))
-        X, params = X.astype(np.float32), single(params)
+        X, params = measuring.single_inputs(size._replace(B=1, T=T))
         for name, form in forms.items():
             measuring.progress(f"memory: {T} tokens, {name}")
             peaks[name].append(measuring.peak_mib(partial(form, X, params)))
@@ -387,7 +374,7 @@ def measure_memory(size, lengths):
     return peaks
 
 
-def measure(sizes, record):
+def main(sizes, record):
     """Measure and print every size, and the rest at one of them."""
     record["sizes"] = {}
     with torch.inference_mode():
@@ -411,12 +398,3 @@ def measure_the_rest(size, rounds):
     parts = {name: record[name] for name in ("products_ms", "layouts_ms", "memory_mib")}
     measuring.print_table("The same projection, heads as they are stored, peaks by T", parts)
     return record
-
-
-def main(arguments=None):
-    """Measure everything, print it, and write the result file unless --quick."""
-    return measuring.run(measure, FULL, QUICK, arguments)
-
-
-if __name__ == "__main__":
-    main()

@@ -85,7 +85,7 @@ def measure_size(name, size, rounds):
     return found
 
 
-def measure(sizes, record):
+def main(sizes, record):
     """Measure every size, and print it."""
     record["sizes"] = {}
     with torch.inference_mode():
@@ -93,12 +93,3 @@ def measure(sizes, record):
             record["sizes"][name] = measure_size(name, size, rounds)
             for part in PARTS:
                 measuring.print_table(f"{name}, {part}", record["sizes"][name][part])
-
-
-def main(arguments=None):
-    """Measure everything, print it, and write the result file unless --quick."""
-    return measuring.run(measure, FULL, QUICK, arguments)
-
-
-if __name__ == "__main__":
-    main()

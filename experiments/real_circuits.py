@@ -17,15 +17,13 @@ from itertools import product
 
 import numpy as np
 
-from experiments.measuring import new_record, prepare, progress, rounded, write
-from experiments.real_sinks import NoisyFile, summary
+from experiments.measuring import progress, rounded
+from experiments.real_sinks import doubtful_models, summary
 from tutorial_lib import attention_scores, attention_weights, causal_mask
 from tutorial_lib.models.circuits import composition, ov_circuit, qk_circuit
-from tutorial_lib.models.real.gguf import read_gguf
 from tutorial_lib.models.real.heads import fold_gain, head_logits, run_real_with
 from tutorial_lib.models.real.model import (
     SHA256,
-    model_from_gguf,
     real_file,
     real_model,
     rms_norm_with_gain,
@@ -53,19 +51,13 @@ GROUPS = {
 }
 SENTENCE = "When Mary and John went to the store, John gave a drink to"
 
-NOUNS = ["key", "dog", "car", "book", "boy", "friend", "teacher", "picture", "doctor", "tree"]
-OTHER_NOUNS = [
-    "cat",
-    "girl",
-    "house",
-    "letter",
-    "nurse",
-    "horse",
-    "student",
-    "table",
-    "bird",
-    "flower",
-]
+NOUNS, OTHER_NOUNS = (
+    words.split()
+    for words in (
+        "key dog car book boy friend teacher picture doctor tree",
+        "cat girl house letter nurse horse student table bird flower",
+    )
+)
 FRAMES = "The {} near the {}", "We know that the {} behind the {}"
 OTHER_FRAMES = (
     "I think that the {} beside the {}",
@@ -73,19 +65,13 @@ OTHER_FRAMES = (
     "The {} that the {} liked",
 )
 VERBS = (" was", " were"), (" is", " are"), (" has", " have")
-NAMES = ["Mary", "John", "Sarah", "David", "Jessica", "Michael", "Emily", "Robert", "James", "Anna"]
-OTHER_NAMES = [
-    "Peter",
-    "Laura",
-    "Mark",
-    "Alice",
-    "Paul",
-    "Emma",
-    "Kevin",
-    "Helen",
-    "Steven",
-    "Julia",
-]
+NAMES, OTHER_NAMES = (
+    words.split()
+    for words in (
+        "Mary John Sarah David Jessica Michael Emily Robert James Anna",
+        "Peter Laura Mark Alice Paul Emma Kevin Helen Steven Julia",
+    )
+)
 PLACES = ("store", "drink"), ("garden", "book"), ("office", "letter"), ("school", "ball")
 OTHER_PLACES = ("park", "ring"), ("station", "map"), ("hotel", "key"), ("kitchen", "cup")
 GIVING = "When {} and {} went to the {}, {} gave a {} to"
@@ -313,20 +299,13 @@ def weights_of(model, layer, head, queries_X, keys_X):
 
 def composing(model):
     """Return how much of what each earlier head writes the keys of the matchers read."""
-    layers, table, rng = (
-        [fold_gain(block) for block in model.blocks[: MATCHERS[0][0] + 1]],
-        {},
-        np.random.default_rng(SEED),
-    )
+    layers = [fold_gain(block) for block in model.blocks[: MATCHERS[0][0] + 1]]
+    table, rng = {}, np.random.default_rng(SEED)
     for layer, head in MATCHERS:
         progress(f"composition with {named((layer, head))}")
         reader = qk_circuit(layers[layer], head).T
-        scores = np.array(
-            [
-                [composition(ov_circuit(layers[n], h), reader) for h in range(9)]
-                for n in range(layer)
-            ]
-        )
+        earlier = [[ov_circuit(block, h) for h in range(9)] for block in layers[:layer]]
+        scores = np.array([[composition(W, reader) for W in row] for row in earlier])
         left, right = rng.standard_normal((2, 10, 576, 64))
         random = [composition(A @ B.T, reader) for A, B in zip(left, right, strict=True)]
         table[named((layer, head))] = {
@@ -499,10 +478,8 @@ def slopes(model, pairs, heads, step=0.02):
 
     The estimate is the slope at the beginning of the way, times the whole way.
     """
-    differences, turned = (
-        patched(model, pairs, ()),
-        pairs.differences(run_real(model, pairs.others)),
-    )
+    differences = patched(model, pairs, ())
+    turned = pairs.differences(run_real(model, pairs.others))
     whole, found = (differences - turned).mean(), {}
     for head in heads:
         progress(f"slope {named(head)}")
@@ -532,11 +509,8 @@ def three_names(model):
 
 def doubt():
     """Return scores and choices of the model, and of others whose weights have the same codes."""
-    file, rng, found = read_gguf(real_file()), np.random.default_rng(SEED), []
-    ids = random_tokens(SEED + 1)
-    for draw in range(4):  # the first one as it is
-        progress(f"doubt {draw}")
-        model = model_from_gguf(NoisyFile(file, rng) if draw else file)
+    ids, found = random_tokens(SEED + 1), []
+    for model in doubtful_models():
         whole, without = copies(model, ids), copies(model, ids, PREVIOUS[:1])
         verbs = Pairs(model, agreement(OTHER_NOUNS, FRAMES[1], VERBS[0]))
         names = Pairs(model, giving(OTHER_NAMES, GIVING, OTHER_PLACES))
@@ -575,23 +549,18 @@ def maps(model):
     }
 
 
-def main():
-    """Run all measurements and write the record."""
-    prepare()
+def main(record):
+    """Run all measurements."""
     model = real_model()
-    record = new_record(__file__, seed=SEED) | {
+    found = {
         "model": {"file": real_file().name, "sha256": SHA256},
         "settings": {"n": N, "tokens of a copy": COPY},
+        **maps(model),
+        "composition": composing(model),
+        "induction": induction(model),
+        "number": number(model),
+        "name": name(model),
+        "doubt": doubt(),
     }
-    record |= maps(model)
-    record["composition"] = composing(model)
-    record["induction"] = induction(model)
-    record["number"] = number(model)
-    record["name"] = name(model)
-    record["doubt"] = doubt()
-    write("real_circuits", rounded(record))
+    record |= rounded(found)
     progress("")
-
-
-if __name__ == "__main__":
-    main()

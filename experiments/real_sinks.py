@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.measuring import new_record, prepare, progress, rounded, write
+from experiments.measuring import progress, rounded
 from tutorial_lib import causal_mask
 from tutorial_lib.models.real.gguf import FORMATS, Q4_1, read_gguf
 from tutorial_lib.models.real.model import (
@@ -234,13 +234,18 @@ class NoisyFile:
         return array + noise.reshape(array.shape)
 
 
-def doubt(texts):
-    """Return sinks and losses of the model, and of others whose weights have the same codes."""
-    file, rng, found = read_gguf(real_file()), np.random.default_rng(SEED), []
-    plain = weight_of(run_real(real_model(), texts[0]), 0)
+def doubtful_models():
+    """Yield the model, and others whose weights have the same codes."""
+    file, rng = read_gguf(real_file()), np.random.default_rng(SEED)
     for draw in range(DRAWS + 1):  # the first one as it is
         progress(f"doubt {draw}")
-        model = model_from_gguf(NoisyFile(file, rng) if draw else file)
+        yield model_from_gguf(NoisyFile(file, rng) if draw else file)
+
+
+def doubt(texts):
+    """Return sinks and losses of the model, and of others whose weights have the same codes."""
+    plain, found = weight_of(run_real(real_model(), texts[0]), 0), []
+    for model in doubtful_models():
         trace = run_real(model, texts[0])
         sinks = weight_of(trace, 0)
         gone = run_real(model, texts[0], **CHANGES["token 0 replaced"])
@@ -258,12 +263,11 @@ def doubt(texts):
     return found
 
 
-def main():
-    """Run the model on all texts and write the record."""
-    prepare()
+def main(record):
+    """Run the model on all texts."""
     model = real_model()
     texts = [model.tokenizer.encode(text)[:LENGTH] for text in TEXTS.read_text().splitlines()]
-    record = new_record(__file__, seed=SEED) | {
+    record |= {
         "model": {"file": real_file().name, "sha256": SHA256},
         "settings": {"length": LENGTH, "from": FROM, "window from": WINDOW_FROM},
         "text": TEXTS.read_text().splitlines()[0],
@@ -281,10 +285,5 @@ def main():
     record["changes"] = changes(model, texts)
     record["first tokens"] = first_tokens(model, texts[0])
     record["windows"] = windows(model, texts)
-    record["doubt"] = doubt(texts)
-    write("real_sinks", rounded(record))
+    record |= rounded(record | {"doubt": doubt(texts)})
     progress("")
-
-
-if __name__ == "__main__":
-    main()

@@ -16,13 +16,8 @@ Writes src/tutorial_lib/data/results/scored_heads.json, anew behind each model, 
 with norm and MLP, in half precision, to src/tutorial_lib/data/checkpoints/known_block.npz. What is
 trained is kept in _build/known_text, so a run that was stopped goes on where it was; heads are
 scored anew in each, since what scores them may have changed.
-`python -m experiments.scored_heads --seed 77` trains and scores two layers, one layer, and norm and
-MLP from a seed of your own, prints each number beside the range of the record, and writes neither
-file; in an empty folder of work it begins from nothing. With `--heads` only the heads are scored
-anew, where what is measured has changed and the models have not.
 """
 
-import argparse
 from functools import cache
 
 import numpy as np
@@ -38,15 +33,8 @@ from experiments.known_text import (
     drawn,
     kept,
 )
-from experiments.measuring import (
-    new_record,
-    prepare,
-    progress,
-    rounded,
-    write,
-    write_checkpoint,
-)
-from tutorial_lib import causal_mask, concat_heads, embed, records, trace
+from experiments.measuring import progress, rounded, write, write_checkpoint
+from tutorial_lib import causal_mask, concat_heads, embed, trace
 from tutorial_lib.attention import softmax
 from tutorial_lib.models import entropy, grammar
 from tutorial_lib.models.block import mlp, rms_norm
@@ -65,7 +53,7 @@ MODELS = {
     "norm and MLP, equal parameters": MLP._replace(name="equal parameters", d_k=8, feed=64),
 }
 SCORED = list(MODELS)[:4]
-LONGER = ("two layers", "one layer", "norm and MLP")  # those of a seed of your own too
+LONGER = ("two layers", "one layer", "norm and MLP")
 BLOCK_RATES = (1e-3, 2e-3, 4e-3)
 PLATEAUS = {"one layer": STEPS, "two layers": 1086, "no positions": 1086}  # watched steps
 PAIRS, BEFORE = 60, 24  # pairs of texts of each way; most words that stand before them
@@ -355,11 +343,10 @@ def row_of(found, task, names, head):
     return {"head": names[head], **scores}
 
 
-def by_head(model, documents, before, instead):
-    """Return what is lost without each head, replaced by its mean: by task, and the loss."""
-    each = [lost(model, documents, before, {head: instead[head]}) for head in named(model)]
-    by_task = {part: {task: [row[part][task] for row in each] for task in TASKS} for part in LOST}
-    return by_task | {"loss": [row["loss"] for row in each]}
+def by_task(rows):
+    """Turn what rows of heads lose into lists, by task and of the loss."""
+    found = {part: {task: [row[part][task] for row in rows] for task in TASKS} for part in LOST}
+    return found | {"loss": [row["loss"] for row in rows]}
 
 
 def judged(model, documents, instead):
@@ -367,7 +354,8 @@ def judged(model, documents, instead):
     logits, traces = go(model, documents.ids[:, :-1])
     before = costs(logits, documents), traces
     weight = {task: weights_on(traces, documents.target_of(task)) for task in TASKS}
-    found = {"weight": weight, **by_head(model, documents, before, instead)}
+    each = [lost(model, documents, before, {head: instead[head]}) for head in named(model)]
+    found = {"weight": weight, **by_task(each)}
     found |= {"distance": looked(traces), "number": numbers(traces, documents)}
     return before, found | {"copies": on_copies(traces, documents)}
 
@@ -402,10 +390,8 @@ def scored(model):
 
 def scores_of(name, seed, rate):
     """Return the scores of all heads of a model, in half precision."""
-    arrays = kept(MODELS[name], seed, rate, STEPS, TEST)[1]
     progress(f"{name}, seed {seed}: heads")
-    halves = [array.astype(np.float16) for array in arrays]
-    return {"seed": seed} | scored(as_model(halves, MODELS[name]))
+    return {"seed": seed} | scored(known_text.half_precision(MODELS[name], seed, rate))
 
 
 def said(documents, places):
@@ -521,13 +507,6 @@ def longer(name, rate):
     return found | {"runs": rows}
 
 
-def block():
-    """Return the first model with norm and MLP in half precision, as a chapter loads it."""
-    rate = known_text.measure(MLP, BLOCK_RATES)["rate"]
-    model = as_model(kept(MLP, SEEDS[0], rate, STEPS, TEST)[1], MLP)
-    return [array.astype(np.float16) for array in model.arrays]
-
-
 def settings():
     """Return what all models share, and which documents are which."""
     found = known_text.settings()
@@ -543,41 +522,8 @@ def heads_of(name, rate):
     return {"names": names, "seeds": [scores_of(name, seed, rate) for seed in SEEDS]}
 
 
-def require_same(arm, of):
-    """Require that `kept` has, or trains, the models of a part of a record.
-
-    Raises
-    ------
-    SystemExit : a model whose loss is not the one of the record
-    """
-    for run in of["runs"]:
-        now = kept(arm, run["seed"], of["rate"], STEPS, TEST)[0]["excess_loss"][-1]
-        if abs(now - run["excess_loss"][-1]) > 2e-5:
-            raise SystemExit(
-                f"{arm.name}, seed {run['seed']}: {now} nats, in the record "
-                f"{run['excess_loss'][-1]}. This machine trains other models; run the script "
-                f"without --heads."
-            )
-
-
-def rescore():
-    """Score the heads of the record anew, of models that `kept` has or trains as the record did.
-
-    Raises
-    ------
-    SystemExit : a model whose loss is not the one of the record, which then stays as it is
-    """
-    record = records.record("scored_heads")
-    for name in SCORED:
-        require_same(MODELS[name], record["models"][name])
-        record["heads"][name] = heads_of(name, record["models"][name]["rate"])
-        print(f"{name}: the heads of {len(SEEDS)} seeds", flush=True)
-    write("scored_heads", record)
-
-
-def main():
+def main(record):
     """Train and score every model, and write both files, anew behind each."""
-    record = new_record(__file__, seed=SEED)
     record |= {"settings": settings(), "floor": known_text.floors(), "baseline": baseline()}
     record["guess_rules"] = guess_rules()
     for name in MODELS:
@@ -590,55 +536,8 @@ def main():
         if name in SCORED:
             record.setdefault("heads", {})[name] = heads_of(name, found["rate"])
         if name == MLP.name:
-            write_checkpoint("known_block", block())
+            write_checkpoint("known_block", known_text.checkpoint(MLP, found["rate"]))
         write("scored_heads", record)
     for name in LONGER:
         found = longer(name, record["models"][name]["rate"])
         record.setdefault("longer", {})[name] = found
-        write("scored_heads", record)
-
-
-def compared(name, seed, record):
-    """Train and score a model from a seed; yield each figure, and the least and most of five."""
-    of, heads = record["models"][name], record["heads"][name]["seeds"]
-    run = kept(MODELS[name], seed, of["rate"], STEPS, TEST)[0]
-    yield "nats above the floor", run["excess_loss"][-1], list(of["excess_loss"].values())
-    for task in TASKS:
-        yield f"{task}: right", run["accuracy"][task][-1], list(of["accuracy"][task].values())
-    own = scores_of(name, seed, of["rate"])
-    for task in TASKS:
-        for score in ("weight", "fall", "patch"):
-            values = [part["best"][task][score] for part in heads]
-            yield f"{task}: {score} of the head that looks", own["best"][task][score], values
-
-
-def compare(seed):
-    """Print what an unused seed gives beside the ranges of the record, and write none of it.
-
-    A sixth seed lies outside the range of five for one figure in three, if all six are alike.
-    """
-    if seed in SEED or seed < 0:
-        fault = "below 0" if seed < 0 else "used by the record"
-        raise SystemExit(f"seed {seed} is {fault}; expected one of your own, such as 77.")
-    record, outside, figures = records.record("scored_heads"), 0, 0
-    for name in LONGER:
-        for what, value, values in compared(name, seed, record):
-            inside = min(values) <= value <= max(values)
-            outside, figures = outside + (not inside), figures + 1
-            said_so = "in" if inside else "OUT"
-            print(
-                f"{said_so:4}{name}, {what}: {value:.4f} ({min(values):.4f} to {max(values):.4f})"
-            )
-    print(f"{outside} of {figures} figures lie outside the range of five seeds.")
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Score heads of models of the known text.")
-    parser.add_argument("--seed", type=int, help="an unused one, to compare with the record")
-    parser.add_argument("--heads", action="store_true", help="score the heads of the record anew")
-    given = parser.parse_args()
-    prepare()
-    if given.heads:
-        rescore()
-    else:
-        main() if given.seed is None else compare(given.seed)

@@ -11,7 +11,6 @@ src/tutorial_lib/data/results/state.json.
 """
 
 from functools import partial
-from itertools import cycle
 from typing import NamedTuple
 
 import numpy as np
@@ -28,28 +27,18 @@ SEED = 0
 class Plan(NamedTuple):
     """What to measure."""
 
-    heads: int
-    widths: tuple  # d_k = d_v
-    lengths: tuple  # cached tokens
-    layers: int  # that take turns
-    rounds: int
-    prompt: int  # tokens
-    prompt_width: int
-    chunks: tuple
-    few: int  # rounds of a prompt
+    heads: int = 8
+    widths: tuple = (64, 128)  # d_k = d_v
+    lengths: tuple = (128, 512, 2048, 8192, 32768, 65536)  # cached tokens
+    layers: int = 4  # that take turns
+    rounds: int = 41
+    prompt: int = 4096  # tokens
+    prompt_width: int = 64
+    chunks: tuple = (1, 16, 64, 128, 256, 1024, 4096)
+    few: int = 7  # rounds of a prompt
 
 
-FULL = Plan(
-    heads=8,
-    widths=(64, 128),
-    lengths=(128, 512, 2048, 8192, 32768, 65536),
-    layers=4,
-    rounds=41,
-    prompt=4096,
-    prompt_width=64,
-    chunks=(1, 16, 64, 128, 256, 1024, 4096),
-    few=7,
-)
+FULL = Plan()
 QUICK = FULL._replace(
     heads=3,
     widths=(4, 6),
@@ -95,21 +84,16 @@ def read_delta(token, state, *, decay=1.0):
     return q[:, None] @ state
 
 
-def taking_turns(step, token, layers, *more):
-    """Return a call that gives the token to the next layer."""
-    turn = cycle(layers)
-    return lambda: step(token, next(turn), *more)
-
-
 def measure_width(plan, width):
     """Time one token with a cache of each length and with both states."""
     rng = np.random.default_rng(SEED)
     token, room = draw_token(rng, plan, width), plan.lengths[-1] + 1
     caches = [normal(rng, 2, plan.heads, room, width) for _ in range(plan.layers)]
-    calls = {T: taking_turns(attend_cached, token, caches, T) for T in plan.lengths}
+    steps = [partial(attend_cached, token, rooms) for rooms in caches]
+    calls = {T: measuring.taking_turns(steps, T) for T in plan.lengths}
     for name, step in {"linear": read_linear, "delta": read_delta}.items():
-        states = [np.zeros((plan.heads, width, width), np.float32) for _ in range(plan.layers)]
-        calls[name] = taking_turns(step, token, states)
+        states = np.zeros((plan.layers, plan.heads, width, width), np.float32)
+        calls[name] = measuring.taking_turns([partial(step, token, state) for state in states])
     times_ms = measuring.time_in_rounds(calls, rounds=plan.rounds, title=f"width {width}")
     a_token, state_bytes = 2 * plan.heads * width * 4, plan.heads * width * width * 4
     found = {"cache_bytes_per_token": a_token, "state_bytes": state_bytes}
@@ -158,7 +142,7 @@ def measure_prompt(plan):
     return {"T": T, "softmax": {"ms": measuring.summary(times_ms["softmax"])}, "chunks": chunks}
 
 
-def measure(plan, record):
+def main(plan, record):
     """Measure everything, and print it."""
     record |= {"plan": plan._asdict(), "widths": {}}
     for width in plan.widths:
@@ -168,12 +152,3 @@ def measure(plan, record):
         measuring.print_table(f"width {width}", rows | states)
     record["prefill"] = measure_prompt(plan)
     print(record["prefill"])
-
-
-def main(arguments=None):
-    """Measure everything, print it, and write the result file unless --quick."""
-    return measuring.run(measure, FULL, QUICK, arguments)
-
-
-if __name__ == "__main__":
-    main()

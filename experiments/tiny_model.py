@@ -13,14 +13,14 @@ is done is kept in _build/tiny_model, so a run that was stopped goes on where it
 folder when seeds, rates or the training itself have changed.
 """
 
-import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from experiments.measuring import new_record, prepare, progress, write, write_checkpoint
+from experiments.measuring import cached, progress, write_checkpoint
 from tutorial_lib import Params
 from tutorial_lib.models import copying
 from tutorial_lib.models.copying import LENGTH, PERIODS, VOCABULARY, TinyModel
@@ -119,10 +119,12 @@ def tried(arm):
 
 def measure(arm):
     """Choose the rate of an arm, train it from every seed, and return its part of the record."""
-    kept = DONE / ("-".join(map(str, arm[2:])) + ".json")  # one model may answer several questions
-    named = {"group": arm.group, "name": arm.name}
-    if kept.exists():
-        return named | json.loads(kept.read_text(encoding="utf-8"))
+    file = DONE / ("-".join(map(str, arm[2:])) + ".json")  # one model may answer several questions
+    return {"group": arm.group, "name": arm.name} | cached(file, partial(measure_anew, arm))
+
+
+def measure_anew(arm):
+    """Return the same of an arm that is not done, without what names it."""
     rates, test = tried(arm), held_out(TEST)
     rate = max(rates, key=rates.get)
     found = {"layers": arm.layers, "heads": arm.heads, "d_k": arm.d_k, "d_v": arm.d_v}
@@ -131,9 +133,7 @@ def measure(arm):
     found["tried"] = [{"rate": r, "copy_accuracy": right} for r, right in rates.items()]
     found |= {"steps": arm.watched}
     found["runs"] = [{"seed": s, "copy_accuracy": run(arm, s, rate, test)} for s in SEEDS]
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(found), encoding="utf-8")
-    return named | found
+    return found
 
 
 def save_checkpoint():
@@ -194,10 +194,8 @@ def by_positions():
     }
 
 
-def main():
-    """Train every arm, print a line for each, and write both files."""
-    prepare()
-    record = new_record(__file__, seed=SEED)
+def main(record):
+    """Train every arm, print a line for each, and write the checkpoint."""
     save_checkpoint()
     arms = []
     for arm in ARMS:
@@ -209,8 +207,3 @@ def main():
     settings = {"d_model": 64, "vocabulary": VOCABULARY, "batch": copying.BATCH}
     settings |= {"tested_sequences": TESTED}
     record |= {"settings": settings, "by_positions": by_positions(), "variants": arms}
-    write("tiny_model", record)
-
-
-if __name__ == "__main__":
-    main()

@@ -252,19 +252,10 @@ def compiler():
     return "no C++ compiler"
 
 
-def measure(sizes, record):
+def main(sizes, record):
     """Measure every size, and print it."""
     record["sizes"] = {}
     for name, (size, rounds) in sizes.items():
         record["sizes"][name] = measure_size(name, size, rounds)
         for way in (FORWARD, BACKWARD):
             measuring.print_table(f"{name}, {way}", record["sizes"][name][way])
-
-
-def main(arguments=None):
-    """Measure everything, print it, and write the result file unless --quick."""
-    return measuring.run(measure, FULL, QUICK, arguments, by=versions())
-
-
-if __name__ == "__main__":
-    main()

@@ -27,24 +27,16 @@ NUMPY_BLOCK = signature(windowed_attention).parameters["block"].default  # queri
 class Plan(NamedTuple):
     """What to measure."""
 
-    heads: int
-    d_k: int
-    lengths: tuple
-    windows: tuple
-    block: int  # queries that are attended together, in torch
-    rounds: int
-    few: int  # rounds at the greatest length
+    heads: int = 4
+    d_k: int = 64
+    lengths: tuple = (1024, 2048, 4096, 8192)
+    windows: tuple = (128, 512)
+    block: int = 64  # queries that are attended together, in torch
+    rounds: int = 15
+    few: int = 5  # rounds at the greatest length
 
 
-FULL = Plan(
-    heads=4,
-    d_k=64,
-    lengths=(1024, 2048, 4096, 8192),
-    windows=(128, 512),
-    block=64,
-    rounds=15,
-    few=5,
-)
+FULL = Plan()
 QUICK = FULL._replace(d_k=4, lengths=(50, 90), windows=(7, 20), block=16, rounds=2, few=2)
 
 
@@ -174,19 +166,10 @@ def measure(plan, T):
     return shares(T, plan.windows) | {"forms": rows_of(plan, calls, times_ms, inputs)}
 
 
-def measure_all(plan, record):
+def main(plan, record):
     """Measure every length, and print it."""
     record |= {"plan": plan._asdict(), "lengths": {}}
     with torch.inference_mode():
         for T in plan.lengths:
             found = record["lengths"][str(T)] = measure(plan, T)
             measuring.print_table(f"{T} tokens: {found['fraction']}", found["forms"])
-
-
-def main(arguments=None):
-    """Measure everything, print it, and write the result file unless --quick."""
-    return measuring.run(measure_all, FULL, QUICK, arguments)
-
-
-if __name__ == "__main__":
-    main()

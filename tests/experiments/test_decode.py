@@ -131,38 +131,7 @@ def test_the_line_and_its_slope_are_held_against_reading():
     assert row["lengths"]["300"]["times_limit"] == measuring.summary(times_ms[1] / limit_ms)
 
 
-def test_layers_take_turns_and_each_is_asked_for_the_same_tokens():
-    asked = []
-    steps = [lambda X, T, name=name: asked.append((name, X, T)) for name in "ab"]
-    call = benchmark.taking_turns(steps, "X", 300)
-    for _ in range(3):
-        call()
-    assert asked == [("a", "X", 300), ("b", "X", 300), ("a", "X", 300)]
-
-
-def test_layers_and_caches_together_are_larger_than_caches_of_processors():
-    plan = benchmark.FULL
-    layers = {k: benchmark.draw_layer(np.random.default_rng(0), plan, k, capacity=1) for k in KINDS}
-    for layer in layers.values():
-        weights = plan.layers * layer.weight_bytes
-        assert weights + plan.layers * plan.lengths[-1] * layer.bytes_per_token > 2**26
-
-
-def test_as_many_sequences_as_fit_into_the_memory():
-    plan = benchmark.FULL
-    for kind, B in benchmark.batches_of(plan).items():
-        layer = benchmark.draw_layer(np.random.default_rng(0), plan, kind, capacity=1)
-        each = plan.tokens * layer.bytes_per_token
-        assert B * each <= plan.memory_mib * 2**20 < (B + 1) * each
-
-
 # The record.
-
-
-def test_a_step_holds_a_small_part_of_its_cache():
-    for library, rows in record("decode")["forms"].items():
-        for form in ("MHA", "GQA"):
-            assert rows[form]["peak_mib"] < rows[form]["cache_mib"] / 6, (library, form)
 
 
 def test_differences_are_those_of_rounding_here_and_in_the_record():

@@ -3,14 +3,13 @@
 import json
 import re
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
 
 from experiments import known_text
-from experiments.known_text import ARMS, EXAMPLE, LENGTH, SEEDS, Arm
+from experiments.known_text import ARMS, EXAMPLE, LENGTH, Arm
 from tests.experiments.test_trained import assert_tried_long_enough
 from tests.rounding import unlike
 from tutorial_lib import (
@@ -40,7 +39,6 @@ MORE = [  # forms that other records train
     Arm("more", "a frozen W_O", output="frozen"),
     Arm("more", "folded", heads=2, kv_heads=2, d_v=64, output="folded"),
 ]
-UNTRAINED = ("truncated", "pooled", "per token", "per channel")
 
 
 def part(name):
@@ -110,21 +108,6 @@ def test_numbers_are_counted_and_equal_where_they_are_said_to_be():
     assert numbers["latent", "rank 32"] == 45_568
 
 
-def test_arms_of_a_group_differ_in_what_the_group_asks():
-    changes = {"heads": {"heads", "kv_heads"}, "positions": {"d_k", "positions"}}
-    changes["latent"] = {"rank"}
-    for arm in ARMS:
-        differs = {f for f in Arm._fields[2:] if getattr(arm, f) != getattr(EXAMPLE, f)}
-        assert differs <= changes[arm.group]
-        assert arm.heads % arm.kv_heads == 0
-
-
-def test_rounding_to_half_precision_hardly_changes_the_loss():
-    single = RECORD["heads"][EXAMPLE.name]["runs"][0]
-    assert single["seed"] == SEEDS[0]
-    assert abs(RECORD["example"]["excess_loss"] - single["excess_loss"][-1]) <= 1e-5
-
-
 def require_judged(logits, tested, stored):
     """Require the loss and the accuracies that a record has, to the decimals that it keeps."""
     found = known_text.judged(logits, tested)
@@ -141,11 +124,6 @@ def test_the_example_loses_and_answers_what_the_record_says(example, tested):
         RECORD["example"]["excess_loss"], abs=1e-5
     )
     assert accuracy(logits, tested) == pytest.approx(RECORD["example"]["accuracy"], abs=1e-4)
-
-
-def test_what_changes_nothing_gives_the_example_back():
-    for name, whole in (("truncated", "64"), ("pooled", "4")):
-        assert part(name)[whole] == RECORD["example"]
 
 
 @pytest.mark.parametrize(
@@ -165,14 +143,6 @@ def test_the_record_is_what_the_functions_of_the_chapters_leave(name, change, ex
 def test_the_record_is_what_rounded_keys_leave(way, axis, example, tested):
     logits = known_text.run_rounded(example, tested.ids[:, :-1], bits=3, axis=axis)
     require_judged(logits, tested, part(way)["3"])
-
-
-def test_fewer_numbers_of_keys_and_values_never_help_much():
-    for name in UNTRAINED:
-        losses = [found["excess_loss"] for found in part(name).values()]  # from many to few
-        errors = [found["standard_error"] for found in part(name).values()]
-        for (more, less), error in zip(pairwise(losses), errors[1:], strict=True):
-            assert less > more - 2 * error
 
 
 def test_a_rate_is_tried_again_where_no_run_left_the_plateau(monkeypatch):
@@ -223,7 +193,7 @@ def test_a_run_trains_resumes_and_is_read_from_what_is_kept(tmp_path, monkeypatc
     written = {}
     monkeypatch.setattr(known_text, "write", lambda _, r: written.update(json.loads(json.dumps(r))))
     monkeypatch.setattr(known_text, "write_checkpoint", lambda _, arrays: None)
-    known_text.main()
+    known_text.main({})
     assert [len(found["runs"]) for found in written["heads"].values()] == [2]
     run = written["heads"][EXAMPLE.name]["runs"][1]
     assert run["excess_loss"][-1] < run["excess_loss"][0]
@@ -231,27 +201,11 @@ def test_a_run_trains_resumes_and_is_read_from_what_is_kept(tmp_path, monkeypatc
     monkeypatch.setattr(known_text, "train", None)  # all is kept
     first = json.dumps(written)
     written.clear()
-    known_text.main()
+    known_text.main({})
     assert json.dumps(written) == first
     assert re.search(r"heads, 4 heads, 4 KV heads: .*rate 0.008", capsys.readouterr().out)
-
-
-def test_guesses_of_surnames_are_counted_by_hand(monkeypatch):
-    text = "<bos> " + "Anna Kern sees Emil Lang . " * 2 + "Emil Lang"
-    ids = np.array([[known_text.grammar.ID[word] for word in text.split()]])
-    monkeypatch.setattr(known_text, "drawn", lambda _: known_text.grammar.read_documents(ids))
-    # Kern and Lang come back behind Lang, Kern; then Lang behind Lang: one of three, and halves
-    assert known_text.guesses() == {"the last one said": 0.3333, "one said, evenly": 0.5}
 
 
 def test_guesses_and_settings_are_those_of_the_script():
     assert RECORD["guessed_surnames"] == known_text.guesses()
     assert RECORD["settings"] == known_text.settings()
-
-
-def test_rates_of_all_steps_are_of_every_form_of_positions():
-    assert list(RECORD["rates"]) == ["learned", "RoPE", "ALiBi", "none"]
-    for tried in RECORD["rates"].values():
-        assert [row["rate"] for row in tried] == list(known_text.RATES)
-        assert {row["steps"] for row in tried} == {known_text.STEPS}
-        assert_tried_long_enough(tried)

@@ -14,7 +14,7 @@ import torch
 
 from experiments import measuring
 from experiments import numpy_attention as benchmark
-from tutorial_lib import Params, causal_mask, init_params, multi_head_attention
+from tutorial_lib import causal_mask, init_params, multi_head_attention
 from tutorial_lib.records import record
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "07_vectorised.ipynb"
@@ -40,7 +40,7 @@ def test_every_form_in_numpy_is_the_layer_to_twelve_digits(name, layer):
 @pytest.mark.parametrize("name", benchmark.NUMPY)
 def test_every_form_in_numpy_keeps_single_precision_and_its_inputs(name, layer):
     X, params = layer
-    X, params = X.astype(np.float32), benchmark.single(params)
+    X, params = X.astype(np.float32), measuring.single(params)
     before = [X.copy(), *(W.copy() for W in vars(params).values())]
     assert benchmark.NUMPY[name](X, params).dtype == np.float32
     for old, new in zip(before, [X, *vars(params).values()], strict=True):
@@ -52,15 +52,14 @@ def test_every_form_in_torch_is_the_layer(name):
     X, params = benchmark.inputs(TINY)
     expected = benchmark.by_loop(X, params)
     with torch.inference_mode():
-        Y = benchmark.TORCH[name](X.astype(np.float32), benchmark.single(params))()
+        Y = benchmark.TORCH[name](*measuring.single_inputs(TINY))()
     np.testing.assert_allclose(Y, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("fast", [True, False])
 def test_nn_multihead_attention_takes_the_path_it_is_named_for(fast):
-    X, params = benchmark.inputs(benchmark.Size(2, 30, 16, 4))
+    X, params = measuring.single_inputs(benchmark.Size(2, 30, 16, 4))
     with torch.inference_mode():
-        X, params = X.astype(np.float32), benchmark.single(params)
         call = benchmark.torch_module(X, params, fast_path=fast)
         with torch.profiler.profile() as profile:
             call()
@@ -140,7 +139,6 @@ def test_peak_of_the_tiled_layer_is_below_48_mib_and_grows_with_the_tokens():
     assert RESULTS["sizes"]["gpt2"]["forms"][tiled]["peak_mib"] <= 48
     peaks = RESULTS["memory_mib"][tiled]
     assert all(long < 2.1 * short for short, long in pairwise(peaks))
-    X, params = benchmark.inputs(benchmark.Size(1, 512, 96, 4))
-    X, params = X.astype(np.float32), Params(*(W.astype(np.float32) for W in vars(params).values()))
+    X, params = measuring.single_inputs(benchmark.Size(1, 512, 96, 4))
     table_mib = 4 * 512 * 512 * 4 / 2**20
     assert measuring.peak_mib(lambda: benchmark.NUMPY[tiled](X, params)) < table_mib

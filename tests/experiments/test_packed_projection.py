@@ -9,7 +9,6 @@ from experiments import packed_projection as benchmark
 from tutorial_lib import causal_mask, trace
 
 TINY = measuring.Size(2, 5, 12, 3)
-ROW = {"ms", "times_one"}
 
 
 @pytest.fixture

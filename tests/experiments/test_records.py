@@ -19,7 +19,6 @@ from book._ext.content.models import faults, sources_of
 from experiments import (
     decode,
     gradients,
-    grading,
     measuring,
     numpy_attention,
     packed_projection,
@@ -105,14 +104,6 @@ def time_of(row):
     return row["ms"] if "ms" in row else row["time_ms"]
 
 
-def test_the_ratio_of_two_is_one_over_the_ratio_the_other_way_round():
-    for rows in TABLES.values():
-        if torch_attention.BARE in rows:
-            ours = rows[torch_attention.OURS]["times_bare"]
-            bare = rows[torch_attention.BARE]["times_ours"]
-            assert all(ours[name] == near(1 / bare[other]) for name, other in TURNED.items())
-
-
 @pytest.mark.parametrize("name", SIZES)
 def test_times_the_limit_are_over_the_time_of_as_many_flop_at_the_rate_of_a_product(name):
     found = NUMPY["sizes"][name]
@@ -136,22 +127,6 @@ def test_a_step_is_held_against_its_bytes_at_the_rate_of_reading(library):
         assert row["cache_mib"] == near(kept_mib)
 
 
-def test_queries_of_a_group_as_rows_are_faster_than_the_option_of_sdpa():
-    for found in NAMED["decode"]["groups"].values():
-        for way in ("rows", "products"):
-            ratio = found[f"{way}_over_enable_gqa"]
-            require_quotient(ratio, found[f"{way}_ms"], found["enable_gqa_ms"])
-            assert ratio["high"] < 1
-
-
-def test_tokens_a_second_are_those_of_a_batch_over_its_time():
-    for rows in NAMED["decode"]["fixed_memory"].values():
-        for row in rows.values():
-            for here, there in TURNED.items():
-                rate = 1000 * row["batch"] / row["ms"][there]
-                assert row["tokens_per_second"][here] == near(rate)
-
-
 def flop_by_hand(size):
     """Four projections, and half of the square of scores and of mixing; a multiply-add is 2."""
     projections = size.B * size.T * 4 * 2 * size.d * size.d
@@ -170,26 +145,6 @@ def test_sizes_and_settings_are_those_of_the_script():
     assert list(NAMED["gradients"]["errors_of_central_differences_of_W_Q"]) == [
         f"1e-{n:02}" for n in range(1, 13)
     ]
-
-
-def test_the_grader_is_measured_with_the_classes_and_the_processes_of_the_script():
-    found = NAMED["grading"]
-    assert {name: part["hand_ins"] for name, part in found["classes"].items()} == grading.CLASSES
-    assert found["machine"]["device"].startswith(f"{grading.JOBS} processes on: ")
-    for part in found["classes"].values():
-        assert part["jobs"] == grading.JOBS
-        tenths = [part["hand_ins"] * n // 10 for n in range(1, 11)]
-        assert list(map(int, part["memory_mib"])) == tenths
-
-
-def test_the_steps_of_a_form_add_up_to_its_time():
-    forms, default = NUMPY["sizes"]["gpt2"]["forms"], "tiled, blocks of 128"
-    for name, steps in NUMPY["pieces_ms"].items():
-        whole = forms[default if name == "tiled" else name]["ms"]["median"]
-        assert sum(steps.values()) == pytest.approx(whole, rel=0.1)  # medians of other rounds
-    speed = {name: row["time_ms"]["median"] for name, row in NAMED["gradients"]["speed"].items()}
-    halves = speed["chapter, forward only"] + speed["chapter, backward only"]
-    assert halves == pytest.approx(speed["chapter"], rel=0.1)
 
 
 def test_memory_is_that_of_the_arrays_that_a_form_holds():
@@ -293,12 +248,6 @@ def test_a_trained_model_is_one_arm_of_the_script():
         if tiny_model.ARMS[one][2:] == tiny_model.ARMS[other][2:]:
             assert found["variants"][one]["runs"] == found["variants"][other]["runs"]
             assert found["variants"][one]["tried"] == found["variants"][other]["tried"]
-
-
-def test_accuracies_are_shares_with_four_decimals():
-    found = [np.array(part["copy_accuracy"]) for part in PARTS.values() if "copy_accuracy" in part]
-    assert len(found) > len(tiny_model.ARMS)
-    assert all(((a >= 0) & (a <= 1) & (a == a.round(4))).all() for a in found)
 
 
 MODELS = facts("models")["models"] + facts("models")["further"]

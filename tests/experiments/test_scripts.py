@@ -8,7 +8,6 @@ import pytest
 from experiments import (
     capstone,
     decode,
-    gradients,
     grading,
     how_many_heads,
     look_less,
@@ -25,14 +24,7 @@ from tests.sampling import long
 
 pytestmark = pytest.mark.usefixtures("no_compiler")
 
-SCRIPTS = {
-    "decode": decode,
-    "gradients": gradients,
-    "numpy_attention": numpy_attention,
-    "packed_projection": packed_projection,
-    "state": state,
-    "windows": windows,
-}
+PLANS = {"decode": decode.FULL, "state": state.FULL, "windows": windows.FULL}
 BY_SIZE = "sizes", "groups"  # whose names are those of a plan
 FORMS = [(library, form) for library, form, *_ in decode.forms([*decode.FULL.kv_heads, "MLA"])]
 WINDOW_WAYS = [f"window {w}, {way}" for w in windows.FULL.windows for way in ("masked", "skipped")]
@@ -66,7 +58,7 @@ NAMES = {  # part of a record -> the names in it, which its script has
         for way in (torch_attention.FORWARD, torch_attention.BACKWARD)
     },
     "packed_projection/sizes": packed_projection.FULL,
-    "grading/classes": grading.CLASSES,
+    "grading/classes": grading.FULL,
     **{f"capstone/{kind}": forms for kind, forms in capstone.FORMS.items()},
     "how_many_heads/models": how_many_heads.MODELS,
     "look_less/models": look_less.MODELS,
@@ -81,9 +73,9 @@ def test_a_part_of_a_record_has_the_names_of_its_script(path):
     assert sorted(PARTS[path]) == sorted(NAMES[path])
 
 
-@pytest.mark.parametrize("name", ["decode", "state", "windows"])
+@pytest.mark.parametrize("name", PLANS)
 def test_a_record_is_of_the_plan_of_its_script(name):
-    assert NAMED[name]["plan"] == json.loads(json.dumps(SCRIPTS[name].FULL._asdict()))
+    assert NAMED[name]["plan"] == json.loads(json.dumps(PLANS[name]._asdict()))
 
 
 @pytest.mark.parametrize(
@@ -112,6 +104,12 @@ def structure(value):
 def test_a_quick_run_has_the_parts_of_the_record_and_writes_nothing(name, monkeypatch, capsys):
     monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
     monkeypatch.setattr(measuring, "prepare", lambda: None)
-    found = SCRIPTS[name].main(["--quick"])
+    found = measuring.run(name, quick=True)
     assert structure(json.loads(json.dumps(found))) == structure(NAMED[name])
     assert len(capsys.readouterr().out.splitlines()) > 10, "it prints its tables"
+
+
+def test_a_script_without_a_small_plan_says_so(monkeypatch):
+    monkeypatch.setattr(measuring, "prepare", lambda: pytest.fail("it began"))
+    with pytest.raises(SystemExit, match="capstone has no small plan"):
+        measuring.run("capstone", quick=True)

@@ -47,14 +47,6 @@ def test_the_cached_step_is_attention_over_what_is_kept(T):
     np.testing.assert_array_equal(rooms[0, :, T], k)
 
 
-def test_layers_take_turns():
-    asked = []
-    call = state.taking_turns(lambda token, layer, T: asked.append((layer, T)), "x", ["a", "b"], 7)
-    for _ in range(3):
-        call()
-    assert asked == [("a", 7), ("b", 7), ("a", 7)]
-
-
 def test_bytes_are_those_of_the_arrays():
     for width, found in RECORD["widths"].items():
         table = np.zeros((FULL.heads, int(width), int(width)), np.float32)

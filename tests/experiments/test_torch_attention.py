@@ -11,7 +11,6 @@ from experiments import measuring
 from experiments import torch_attention as benchmark
 from tests.sampling import long
 from tutorial_lib import causal_mask, multi_head_attention, multi_head_attention_backward, trace
-from tutorial_lib.records import record
 
 pytestmark = pytest.mark.usefixtures("no_compiler")
 
@@ -86,7 +85,7 @@ def test_nn_multihead_attention_takes_the_path_it_is_named_for(fast_path, layer)
 def test_the_whole_script_gives_every_form_its_numbers_or_a_reason(capsys, monkeypatch):
     monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
     monkeypatch.setattr(measuring, "prepare", lambda: None)
-    measured = json.loads(json.dumps(benchmark.main(["--quick"])))["sizes"]["tiny"]
+    measured = json.loads(json.dumps(measuring.run("torch_attention", quick=True)))["sizes"]["tiny"]
     assert capsys.readouterr().out.count("left_out") >= 4
     for way in WAYS:
         assert list(measured[way]) == list(benchmark.FORMS)
@@ -145,19 +144,3 @@ def test_a_reason_is_the_first_cause_in_a_line_without_the_advice():
 
     given, reasons = measuring.attempt({"a": fails, "b": lambda: 3})
     assert (given, reasons) == ({"b": 3}, {"a": "OSError: no compiler: none"})
-
-
-def test_an_absent_compiler_is_named(monkeypatch):
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    assert benchmark.compiler() == "no C++ compiler"
-    monkeypatch.setenv("CXX", sys.executable)
-    assert benchmark.compiler().startswith("Python 3")
-
-
-def test_the_stored_record_says_where_it_was_made_and_has_what_all_are_compared_with():
-    stored = record("torch_attention")
-    assert set(stored["machine"]) == set(measuring.machine())
-    assert set(stored["versions"]) == set(benchmark.versions())
-    for measured in stored["sizes"].values():
-        for way in WAYS:
-            assert not any("left_out" in measured[way][n] for n in (benchmark.OURS, benchmark.BARE))

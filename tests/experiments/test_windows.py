@@ -7,7 +7,6 @@ import torch
 from experiments import measuring, windows
 from tests.experiments.test_records import require_quotient
 from tutorial_lib.records import record
-from tutorial_lib.variants.patterns import window_mask
 
 pytestmark = pytest.mark.usefixtures("no_compiler")
 
@@ -59,16 +58,3 @@ def test_a_row_agrees_with_its_times_and_its_pairs(T, form):
 def test_pairs_of_the_record_are_those_of_its_lengths():
     for T, found in RECORD["lengths"].items():
         assert found | windows.shares(int(T), FULL.windows) == found
-
-
-def test_what_is_skipped_is_not_held():
-    for T, found in RECORD["lengths"].items():
-        scores_mib = FULL.heads * int(T) ** 2 * 4 / measuring.MIB
-        for form, row in found["forms"].items():
-            if form.startswith("NumPy"):
-                assert (row["peak_mib"] < scores_mib) == form.endswith("skipped"), (T, form)
-
-
-def test_a_window_mask_alone_leaves_every_pair_to_be_multiplied():
-    assert windows.computed(4096, 4096, 4096) == 4096**2
-    assert int(window_mask(4096, 4096, 128).sum()) == 128 * 4096 - 128 * 127 // 2

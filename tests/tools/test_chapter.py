@@ -107,13 +107,6 @@ def test_a_check_has_seen_another_right_answer(page):
     assert not names, f"no right answer in another form is handed to {sorted(names)}: {told}"
 
 
-def test_a_cell_that_fails_ends_the_command(monkeypatch):
-    monkeypatch.setattr(chapter, "lay_out", lambda name: "already laid out")
-    monkeypatch.setattr(chapter.run_notebooks, "main", lambda names: 1)
-    monkeypatch.setattr(chapter, "check", lambda *given: pytest.fail("went on"))
-    assert main([NAME, "pytest"]) == 1
-
-
 LONG = "E501 Line too long (126 > 100)\n --> notebooks/05.ipynb:cell 12:18:101"
 UNUSED = "F401 [*] `os` imported but unused\n --> tools/chapter.py:1:8"
 PYTEST = "........F [100%]\n==== FAILURES ====\nthe text says 10\n"

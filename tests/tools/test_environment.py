@@ -114,12 +114,6 @@ def test_environment_is_made_again_for_another_python_that_is_named(tree, monkey
     assert tree.ask("book") == []
 
 
-def test_environment_that_fits_is_used_by_a_python_that_could_not_make_it(tree, monkeypatch):
-    tree.ask("book")
-    monkeypatch.setattr(environment, "THIS", "3.8")
-    assert installed(tree.ask("test")) == ["pdf", "test"]
-
-
 def test_environment_of_someone_else_is_not_emptied(tree):
     (tree.root / ".venv").mkdir()
     assert venvs(tree.ask("book")) == ["-m venv"]
@@ -169,12 +163,6 @@ def test_without_the_weights_make_goes_on_and_asks_for_them_again(tree, capsys, 
     tree.fails = "-m venv"
     (tree.root / ".venv" / "bin" / "python").unlink()
     tree.ask("real", code=1)
-
-
-def test_a_command_that_fails_says_what_to_do():
-    environment.run([sys.executable, "-c", ""], "words")
-    with pytest.raises(CannotPrepare, match="words"):
-        environment.run([sys.executable, "-c", "raise SystemExit(3)"], "words")
 
 
 def test_what_is_locked_is_installed_by_its_hash_without_what_it_depends_on(tree):
@@ -254,13 +242,6 @@ def test_lock_has_a_package_once_below_the_first_step_that_needs_it(tree, monkey
     assert {step for step in EXTRAS if "numpy" in environment.section(step)} == {"build"}
     assert all("--constraint requirements.txt" in line for line in tree.lines)
     assert [line for line in tree.lines if "--generate-hashes" in line] == tree.lines[:1]
-
-
-def test_lock_is_made_by_the_uv_that_is_locked_and_its_environment_is_removed(tree, monkeypatch):
-    monkeypatch.setattr(environment, "locked", lambda folder: "new")
-    assert installed(tree.ask("lock")) == ["build", "lock"]
-    assert (tree.root / "requirements.lock").read_text(encoding="utf-8") == "new"
-    assert not (tree.root / "_build" / "lock").exists()
 
 
 def test_an_older_python_can_read_the_file_and_has_all_it_imports():

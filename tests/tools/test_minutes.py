@@ -1,14 +1,11 @@
 """The minutes of a page: what counts, what does not, and whose minutes the rates are fitted to."""
 
-import subprocess
-import sys
-
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from tests.chapters.pages import NAMES, written
 from tools import minutes
-from tools.chapters import ROOT, Page, page
+from tools.chapters import Page, page
 from tools.minutes import LONG, SAID, Counts, count, goal
 from tools.page_minutes import NOTED, fit
 
@@ -93,12 +90,6 @@ def test_every_fourth_page_is_left_out_of_the_fit(monkeypatch):
     monkeypatch.setattr("tools.page_minutes.NOTED", wrong)
     assert [one.rates for one in fit()] == before
     assert all(one.median > 1 for one in fit())
-
-
-def test_command_prints_a_line_for_each_page():
-    command = [sys.executable, "-m", "tools.minutes"]
-    printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    assert [line.split()[0] for line in printed.splitlines()] == NAMES
 
 
 def test_writing_sets_the_minutes_and_changes_nothing_else(tmp_path, monkeypatch, capsys):

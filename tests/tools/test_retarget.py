@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tools.chapters import pages
-from tools.retarget import Target, current, is_made, main, parse, retarget, rewrite, text_files
+from tools.retarget import Target, current, is_made, parse, retarget, rewrite, text_files
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = current(ROOT)
@@ -104,16 +104,6 @@ def test_malformed_address_is_refused_with_the_form_it_needs(address):
         parse(address)
 
 
-def test_command_says_in_one_sentence_what_it_did_not_take(capsys):
-    assert main(["https://gitlab.com/a/b"]) == 2
-    assert "Give it as" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("ending", ["", "/", ".git", ".git/"])
-def test_endings_of_an_address_do_not_matter(ending):
-    assert parse(f"https://github.com/ada/notes.v2{ending}").slug == "ada/notes.v2"
-
-
 def test_environments_and_built_files_are_left_alone(tmp_path):
     (tmp_path / "README.md").write_text(HERE.repository, encoding="utf-8")
     for folder in (".git", "_build", "env", "x.egg-info"):
@@ -121,10 +111,6 @@ def test_environments_and_built_files_are_left_alone(tmp_path):
         (tmp_path / folder / "file.txt").write_text(HERE.repository, encoding="utf-8")
     (tmp_path / "env" / "pyvenv.cfg").touch()
     assert [path.name for path, _ in text_files(tmp_path)] == ["README.md"]
-
-
-def test_user_site_has_no_prefix():
-    assert parse("https://github.com/Ada/ada.github.io").pages == "ada.github.io"
 
 
 def test_longer_names_and_other_owners_are_left_alone():

@@ -9,7 +9,6 @@ from nbformat.v4 import new_notebook
 
 from tests.chapters.planted import METADATA, cell_of, code, good, stdout, text
 from tools import blas_matrix, run_notebooks
-from tools.chapters import pages
 from tools.run_notebooks import (
     SETTINGS,
     Unreadable,
@@ -19,7 +18,6 @@ from tools.run_notebooks import (
     main,
     stored_form,
 )
-from tutorial_lib.figures.figure import Figure
 
 SOURCES = {
     "streams": "import sys\n\nprint('a', flush=True)\nprint('b')\nsys.stdout.write('c\\n');",
@@ -140,20 +138,11 @@ def test_an_unknown_name_lists_the_chapters(capsys):
     assert "99_unwritten. Give a path, or one of 01_embeddings" in capsys.readouterr().err
 
 
-def test_the_last_commit_is_asked_for_a_file_and_nothing_where_there_is_none(tmp_path):
-    assert json.loads(run_notebooks.committed(pages()[0].path))["nbformat"] == 4
-    assert run_notebooks.committed(tmp_path / "new.ipynb") is None
-
-
 @pytest.mark.parametrize(("commit", "title"), [(None, "# New"), ("{", "# New"), ("old", "# Title")])
 def test_a_commit_that_is_not_there_or_no_notebook_is_not_compared(monkeypatch, commit, title):
     old, new = dumps(messy()), dumps(messy()).replace("# Title", "# New")
     monkeypatch.setattr(run_notebooks, "committed", lambda path: old if commit == "old" else commit)
     assert run_notebooks.last_stored(None, new).cells[0].source == title
-
-
-def test_what_is_in_the_stored_form_stays():
-    assert stored_form(dumps(good())) == dumps(good())
 
 
 def edited(change):
@@ -278,37 +267,3 @@ def test_of_a_long_output_the_first_lines_are_shown_and_how_many_are_left():
     assert changes(before, after) == [[*lines[:-1]]]
     cell_of(after, "text").outputs[0].text = "".join(f"{n}\n" for n in range(8))
     assert changes(before, after) == [[*lines[:-1], "  … and 1 more line"]]
-
-
-def test_of_many_changed_cells_the_first_are_shown_and_how_many_are_left(tmp_path, monkeypatch):
-    cells = [code(f"c{n}", f"print({n})", stdout("old\n")) for n in range(10)]
-    path = stored(tmp_path / "many.ipynb", new_notebook(cells=cells))
-    told = []
-    monkeypatch.setattr(run_notebooks, "execute", lambda notebook, *_, **__: ran(notebook))
-    run_notebooks.refresh(path, report=told.append)
-    assert told[2].startswith("  10 of 10 cells show something else")
-    assert [len(told), told[-1]] == [12, "    … and 2 more cells"]
-
-
-def test_one_changed_cell_shows_something_else(tmp_path, monkeypatch):
-    path = stored(tmp_path / "one.ipynb", new_notebook(cells=[code("c", "print()", stdout("old"))]))
-    told = []
-    monkeypatch.setattr(run_notebooks, "execute", lambda notebook, *_, **__: ran(notebook))
-    run_notebooks.refresh(path, report=told.append)
-    assert told[2] == "  1 of 1 cells shows something else than was stored. Is each change meant?"
-
-
-def ran(notebook):
-    """Return a notebook whose cells have run and print something else."""
-    for cell in notebook.cells:
-        cell.outputs = [stdout("new\n")]
-    return notebook
-
-
-def test_a_changed_alt_text_is_a_line_as_the_figures_write_it():
-    before, after = good(), good()
-    for notebook, alt in [(before, "Two rows."), (after, "“a” > b: two rows & more.")]:
-        data = Figure("<svg/>", (), "A dot.", alt)._repr_mimebundle_()
-        cell_of(notebook, "figure").outputs[0].data = data
-    [[_, *lines]] = changes(before, after)
-    assert lines == ["-alt: Two rows.", "+alt: “a” > b: two rows & more."]

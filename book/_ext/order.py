@@ -5,7 +5,9 @@
 
 `make book` takes a page through these, from above to below: TRANSFORMS when its source is read,
 POST_TRANSFORMS when it is written in HTML, the steps of EVENTS at their event, and FINISH, each
-over all pages, when the last one is written. Smaller priorities come first; the theme's is 500.
+over all pages, when the last one is written. Smaller priorities come first; the theme's is 500. A
+step of FINISH takes the folder of the built site, and the pages: a dict from a path to the text of
+that page, which it rewrites in place.
 """
 
 from pathlib import Path

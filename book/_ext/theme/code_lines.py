@@ -17,13 +17,7 @@ DEEPEST = 3  # steps that have a class
 
 
 def hang_lines(site, pages):
-    """Make an element of each line of the programs in every page.
-
-    Parameters
-    ----------
-    site : folder of the built site
-    pages : dict from a path to the text of that page
-    """
+    """Make an element of each line of the programs in every page."""
     for path, page in pages.items():
         pages[path] = PROGRAM.sub(_with_lines, page)
 

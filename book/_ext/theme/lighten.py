@@ -76,13 +76,7 @@ BLOCKING = r"<script(?=[^>]*\ssrc=)(?![^>]*\sdefer)(?![^>]*/(?:documentation_opt
 
 
 def fold_elements(site, pages):
-    """Write the style of all elements once and the script of each, and take the copies from pages.
-
-    Parameters
-    ----------
-    site : folder of the built site
-    pages : dict from a path to the text of that page
-    """
+    """Write the style of all elements once and the script of each; take the copies from pages."""
     scripts = {kind: script(kind) for kind in KINDS}
     (site / "_static/elements.css").write_text(style(*KINDS) + "\n", encoding="utf-8")
     for kind, content in scripts.items():
@@ -111,11 +105,6 @@ def fold_models(site, pages):
 
     A script, and not data that a script asks for: the site may be opened from a disk. It is named
     by a digest of the weights, and its address waits in the exhibit.
-
-    Parameters
-    ----------
-    site : folder of the built site
-    pages : dict from a path to the text of that page
     """
     for path, page in pages.items():
         found = re.search(r'data-content_root="([^"]*)"', page)
@@ -140,11 +129,6 @@ def fold_markup(site, pages):
     """Have code, tables and drawings in closed folds wait as text, which `site.js` makes markup.
 
     Where no script runs, a browser reads the text as markup itself.
-
-    Parameters
-    ----------
-    site : folder of the built site
-    pages : dict from a path to the text of that page
     """
     for path, page in pages.items():
         texts = re.split(FOLD, page, flags=re.S)
@@ -166,13 +150,7 @@ def as_text(part) -> str:
 
 
 def cut_formula_font(site, pages):
-    """Leave in the font of formulas the signs that they have, upright and slanted.
-
-    Parameters
-    ----------
-    site : folder of the built site
-    pages : dict from a path to the text of that page
-    """
+    """Leave in the font of formulas the signs that they have, upright and slanted."""
     formulas = "".join(re.findall(FORMULA, "".join(pages.values()), re.S))
     signs = set(normalize("NFKC", unescape(re.sub(r"<[^>]*>", "", formulas))))
     path = site / FORMULA_FONT
@@ -205,13 +183,7 @@ def subset_font(path, codes) -> bytes:
 
 
 def drop_scripts(site, pages):
-    """Take from each page the scripts that it has no use for; the others, bare, wait for it.
-
-    Parameters
-    ----------
-    site : folder of the built site
-    pages : dict from a path to the text of that page
-    """
+    """Take from each page the scripts that it has no use for; the others, bare, wait for it."""
     for path, page in pages.items():
         page = re.sub(SEARCH_SCRIPT, "", page)
         for name, markup in NEEDED_BY.items():
@@ -230,13 +202,7 @@ def drop_scripts(site, pages):
 
 
 def drop_idle(site, pages):
-    """Remove the files that no page asks for.
-
-    Parameters
-    ----------
-    site : folder of the built site
-    pages : dict from a path to the text of that page
-    """
+    """Remove the files that no page asks for."""
     for pattern in IDLE:
         for path in site.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()

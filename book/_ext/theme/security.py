@@ -32,13 +32,7 @@ FIRST = '<meta charset="utf-8" />'
 
 
 def secure(site, pages):
-    """State the policy at the head of every page; nothing in a page may change afterwards.
-
-    Parameters
-    ----------
-    site : folder of the built site
-    pages : dict from a path to the text of that page
-    """
+    """State the policy at the head of every page; nothing in a page may change afterwards."""
     for path, page in pages.items():
         pages[path] = page.replace(FIRST, FIRST + META.format(policy(page)), 1)
 

@@ -223,13 +223,7 @@ def renew_every_page(app, env, added, changed, removed):
 
 
 def mend(site, pages):
-    """Rewrite the theme's faults in every page; `tests/site` finds those that come back.
-
-    Parameters
-    ----------
-    site : folder of the built site
-    pages : dict from a path to the text of that page
-    """
+    """Rewrite the theme's faults in every page; `tests/site` finds those that come back."""
     for fault, repair in MENDS:
         pages.update({path: re.sub(fault, repair, page) for path, page in pages.items()})
     for path, page in pages.items():
@@ -242,13 +236,7 @@ def keep_vectors_whole(cell) -> str:
 
 
 def stand_in_for_stores(site, pages):
-    """Give every page what stands in for a store that the browser refuses or that is full.
-
-    Parameters
-    ----------
-    site : folder of the built site
-    pages : dict from a path to the text of that page
-    """
+    """Give every page what stands in for a store that the browser refuses or that is full."""
     for path, page in pages.items():
         if "<script" in page:
             pages[path] = page.replace(FIRST, FIRST + STORES, 1)

@@ -31,13 +31,7 @@ HOLDS_RULES = {"media", "supports", "layer", "container"}
 
 
 def join_styles(site, pages):
-    """Write what can match into one sheet, link it, and remove the sheets that it is made of.
-
-    Parameters
-    ----------
-    site : folder of the built site
-    pages : dict from a path to the text of that page
-    """
+    """Write what can match into one sheet, link it, and remove the sheets that it is made of."""
     sheets = dict.fromkeys(sheet for p in pages.values() for _, sheet in re.findall(LINK, p))
     scripts = [path.read_text(encoding="utf-8") for path in sorted(site.glob("_static/**/*.js"))]
     names = Names(pages.values(), scripts)

@@ -481,9 +481,8 @@ def guessed(arm, seed, rate, steps):
     found |= {"guesses": fallen(ranks, guess), "expected": fallen(ranks, expected)}
     found["over_chance"] = with_error(guess[rows, right] - chance, n)
     found |= {"nats": -np.log(expected[rows, right]).mean(), "nats_among": -np.log(among).mean()}
-    for rule in (evenly, blindly):
-        apart = np.abs(expected - rule(ranks)).sum(axis=1).mean() / 2
-        found[f"from_{rule.__name__}"] = apart
+    for name, rule in (("uniform", evenly(ranks)), ("blindly", blindly(ranks))):
+        found[f"from_{name}"] = np.abs(expected - rule).sum(axis=1).mean() / 2
     by_known = [guess[rows, right][known == k] for k in range(1, KNOWN + 1)]
     found["right_by_known"] = [hits.mean() if len(hits) else None for hits in by_known]
     return rounded(found)

@@ -1,7 +1,5 @@
 """Layers of chapter 23 in training: right ones, wrong ones, and what the record says of them."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -146,26 +144,3 @@ def test_the_first_steps_give_the_first_number_of_the_record_again(name, kept, m
     right = FOUND[name]["runs"][0]["excess_loss"][0]
     # another machine rounds otherwise; any two forms are 0.02 apart here
     assert found["excess_loss"] == [pytest.approx(right, abs=1e-3)]
-
-
-def test_a_run_in_miniature_writes_every_part(tmp_path, monkeypatch, capsys):
-    few = {"DONE": tmp_path, "STEPS": 8, "WARM_UP": 2, "TESTED": 40}
-    for name, value in few.items():
-        monkeypatch.setattr(known_text, name, value)
-    for name, value in {"STEPS": 8, "WATCHED": [4, 8], "SEEDS": range(2)}.items():
-        monkeypatch.setattr(capstone, name, value)
-    found = {}
-    capstone.main(found)
-    written = json.loads(json.dumps(found))
-    told, ends = capsys.readouterr().out, []
-    assert [*records.HEAD_KEYS, *written] == list(RECORD)
-    assert written["steps"] == [4, 8]
-    for kind, forms in FORMS.items():
-        assert list(written[kind]) == list(forms)
-        for name, found in written[kind].items():
-            assert f"{name}: {found['excess_loss']}\n" in told
-            assert list(found) == list(FOUND[name])
-            assert [run["seed"] for run in found["runs"]] == [0, 1]
-            assert all(np.diff(run["excess_loss"]) < 0 for run in found["runs"])
-            ends += [run["excess_loss"][-1] for run in found["runs"]]
-    assert len(set(ends)) == 2 * len(ALL), "two of them were trained alike"

@@ -1,7 +1,5 @@
 """The models of the known text: one architecture, its counts, its twin in NumPy, its record."""
 
-import json
-import re
 from functools import partial
 
 import numpy as np
@@ -182,28 +180,6 @@ def test_no_document_is_seen_twice_and_orders_differ(tmp_path, monkeypatch):
     seen = {tuple(text) for text in one.tolist()}
     assert not seen & {tuple(text) for text in known_text.drawn(known_text.TEST).ids.tolist()}
     assert RECORD["settings"]["documents"] == known_text.BATCH * known_text.STEPS
-
-
-@pytest.mark.long
-def test_a_run_trains_resumes_and_is_read_from_what_is_kept(tmp_path, monkeypatch, capsys):
-    few = {"DONE": tmp_path, "STEPS": 32, "TRIED_FOR": 16, "WARM_UP": 4, "TESTED": 40}
-    few |= {"SEEDS": range(2), "RATES": (2e-3, 8e-3), "ARMS": ARMS[:2]}
-    for name, value in few.items():
-        monkeypatch.setattr(known_text, name, value)
-    written = {}
-    monkeypatch.setattr(known_text, "write", lambda _, r: written.update(json.loads(json.dumps(r))))
-    monkeypatch.setattr(known_text, "write_checkpoint", lambda _, arrays: None)
-    known_text.main({})
-    assert [len(found["runs"]) for found in written["heads"].values()] == [2]
-    run = written["heads"][EXAMPLE.name]["runs"][1]
-    assert run["excess_loss"][-1] < run["excess_loss"][0]
-    assert written["heads"][EXAMPLE.name] == written["positions"]["learned"]
-    monkeypatch.setattr(known_text, "train", None)  # all is kept
-    first = json.dumps(written)
-    written.clear()
-    known_text.main({})
-    assert json.dumps(written) == first
-    assert re.search(r"heads, 4 heads, 4 KV heads: .*rate 0.008", capsys.readouterr().out)
 
 
 def test_guesses_and_settings_are_those_of_the_script():

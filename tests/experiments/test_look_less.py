@@ -1,14 +1,12 @@
 """Trained models that look at less: the choices are those of the chapter, and the record agrees."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
 
 from experiments import known_text, look_less
 from experiments.known_text import EXAMPLE, TEST
-from experiments.look_less import CHOICES, MODELS, SLOW
+from experiments.look_less import CHOICES, MODELS
 from tests.sampling import long
 from tutorial_lib import causal_mask, records
 from tutorial_lib.models import entropy
@@ -106,31 +104,3 @@ def test_the_record_is_of_the_script_as_it_is():
     assert RECORD["settings"] == look_less.settings()
     numbers = [found["parameters"] for found in RECORD["models"].values()]
     assert numbers == [49_664, 49_664, 49_664, 45_568, 115_200, 49_672]
-
-
-# A run.
-
-
-@pytest.mark.long
-def test_a_run_in_miniature_writes_every_part(tmp_path, monkeypatch):
-    few = {"DONE": tmp_path, "STEPS": 8, "TRIED_FOR": 4, "WARM_UP": 2, "TESTED": 40}
-    few |= {"SEEDS": range(2), "RATES": (8e-3,)}
-    for name, value in few.items():
-        monkeypatch.setattr(known_text, name, value)
-    chosen = {name: MODELS[name] for name in (SLOW, "learned sink")}
-    written = {}
-    monkeypatch.setattr(look_less, "MODELS", chosen)
-    monkeypatch.setattr(look_less, "KEPT", (4,))
-    monkeypatch.setattr(look_less, "write", lambda _, r: written.update(json.loads(json.dumps(r))))
-    monkeypatch.setattr(look_less, "write_checkpoint", lambda name, arrays: None)
-    look_less.main({})
-    assert list(written["models"]) == list(chosen)
-    shapes = [set(RECORD[part]) for part in SHOWN]
-    assert [set(written[part]) for part in SHOWN] == shapes
-    for name, found in written["models"].items():
-        assert set(found) == set(RECORD["models"][name])
-        assert set(found["sink"]) == set(RECORD["models"][name]["sink"])
-    monkeypatch.setattr(look_less, "looked_less", lambda *_: {"sink": None, "less": None})
-    first = json.dumps(written["models"])
-    look_less.main({})  # from what is kept
-    assert json.dumps(written["models"]) == first

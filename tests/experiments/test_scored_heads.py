@@ -8,7 +8,7 @@ import torch
 
 from experiments import known_text, scored_heads
 from experiments.known_text import SEEDS, as_model, drawn
-from experiments.scored_heads import MODELS, WAYS
+from experiments.scored_heads import WAYS
 from tests.rounding import unlike
 from tutorial_lib import records
 from tutorial_lib.models import copying, grammar
@@ -139,40 +139,3 @@ def test_what_needs_no_model_is_found_again():
     assert RECORD["guess_rules"] == scored_heads.guess_rules()
     assert RECORD["floor"] == known_text.floors()
     assert RECORD["settings"] == scored_heads.settings()
-
-
-@pytest.fixture
-def miniature(few, tmp_path, monkeypatch):
-    """A run of seconds in a folder of its own; what it writes, in place of the files of data/."""
-    small = {"DONE": tmp_path, "STEPS": 32, "TRIED_FOR": 16, "WARM_UP": 4, "SEEDS": range(1)}
-    for name, value in (small | {"RATES": (2e-3, 8e-3)}).items():
-        monkeypatch.setattr(known_text, name, value)
-    monkeypatch.setattr(scored_heads, "STEPS", 32)
-    monkeypatch.setattr(scored_heads, "SEEDS", range(1))
-    monkeypatch.setattr(scored_heads, "BLOCK_RATES", (1e-3, 4e-3))
-    chosen = ("two layers", "norm and MLP")
-    monkeypatch.setattr(scored_heads, "MODELS", {name: MODELS[name] for name in chosen})
-    monkeypatch.setattr(scored_heads, "PLATEAUS", {"two layers": 16})
-    monkeypatch.setattr(scored_heads, "LONGER", chosen[:1])
-    written = {}
-
-    def keep(name, found):
-        written[name] = json.loads(json.dumps(found)) if isinstance(found, dict) else found
-
-    monkeypatch.setattr(scored_heads, "write", keep)
-    monkeypatch.setattr(scored_heads, "write_checkpoint", keep)
-    return written
-
-
-@pytest.mark.long
-def test_a_run_trains_scores_and_resumes(miniature, monkeypatch):
-    found = {}
-    scored_heads.main(found)
-    first = json.dumps(found)
-    assert [len(part["seeds"]) for part in found["heads"].values()] == [1, 1]
-    assert BlockModel.of(miniature["known_block"]).U.dtype == np.float16
-    assert found["longer"]["two layers"]["steps"][-1] == 64
-    monkeypatch.setattr(known_text, "train", None)  # all is kept
-    again = {}
-    scored_heads.main(again)
-    assert json.dumps(again) == first

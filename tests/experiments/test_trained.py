@@ -4,12 +4,18 @@ One table says which arm of a script stands where in a record; what all of them 
 each in turn.
 """
 
+import importlib
+import json
+
 import numpy as np
 import pytest
 
 from experiments import capstone, how_many_heads, known_text, look_less, scored_heads
 from experiments.known_text import ARMS, RATES, SEEDS, STEPS, TRIED_FOR
-from tests.experiments.test_records import PARTS
+from tests.experiments.test_records import PARTS, parts
+from tests.experiments.test_scored_heads import CACHED
+from tests.sampling import long
+from tutorial_lib import records
 from tutorial_lib.models.grammar import TASKS
 
 ARM_AT = {  # path in the records -> the arm that is trained
@@ -120,3 +126,50 @@ def test_places_beyond_those_that_are_learned_are_not_judged(path):
     reached = {band for band, values in found["bands"].items() if values}
     learned = ARM_AT[path].positions == "learned"
     assert reached == ({"0 to 63"} if learned else set(found["bands"]))
+
+
+FEW = {"STEPS": 32, "TRIED_FOR": 16, "WARM_UP": 4, "TESTED": 40, "SEEDS": range(2), "KEPT": (4,)}
+FEW |= {"RATES": (2e-3, 8e-3), "BLOCK_RATES": (1e-3, 4e-3), "WATCHED": [16, 32], "PAIRS": 3}
+CHOSEN = {  # what of a script is trained in miniature
+    "capstone": {},
+    "known_text": {"ARMS": ARMS[:2]},
+    "look_less": {"MODELS": [look_less.SLOW, "learned sink"]},
+    "scored_heads": {"MODELS": ["two layers", "norm and MLP"]},
+}
+
+
+@pytest.fixture
+def miniature(request, tmp_path, monkeypatch):
+    """A script with little to train, in a folder of its own, which writes nothing."""
+    script = importlib.import_module(f"experiments.{request.param}")
+    own = {name: few(script, name, value) for name, value in CHOSEN[request.param].items()}
+    small = FEW | own | {"DONE": tmp_path, "LONGER": ["two layers"], "PLATEAUS": {"two layers": 16}}
+    small |= dict.fromkeys(("write", "write_checkpoint"), lambda *_: None)
+    for module in (known_text, script):
+        for name in small.keys() & vars(module).keys():
+            monkeypatch.setattr(module, name, small[name])
+    for function in CACHED:
+        function.cache_clear()
+    yield script
+    for function in CACHED:
+        function.cache_clear()
+
+
+def few(script, name, value):
+    """Those of a script's models that have these names; other values as they are."""
+    models = getattr(script, name)
+    return {n: models[n] for n in value if n in models} if isinstance(models, dict) else value
+
+
+@pytest.mark.parametrize("miniature", ["capstone", *long(*CHOSEN)[1:]], indirect=True)
+def test_a_run_in_miniature_has_the_parts_of_the_record_and_goes_on(miniature, monkeypatch):
+    found, again, name = {}, {}, miniature.__name__.rpartition(".")[2]
+    miniature.main(found)
+    for path, part in parts(json.loads(json.dumps(found)), name):
+        assert set(part) <= set(PARTS[path]), path
+    left_out = {"latent"} if name == "known_text" else set()  # a group whose arms are not trained
+    assert {*records.HEAD_KEYS, *found} == set(PARTS[name]) - left_out
+    if name != "capstone":  # all that is trained is kept
+        monkeypatch.setattr(known_text, "train", None)
+        miniature.main(again)
+        assert json.dumps(again) == json.dumps(found)

@@ -349,15 +349,22 @@ def by_task(rows):
     return found | {"loss": [row["loss"] for row in rows]}
 
 
+def seen(traces, documents):
+    """Return what the weights of each head say, without a head replaced."""
+    return {
+        "weight": {task: weights_on(traces, documents.target_of(task)) for task in TASKS},
+        "distance": looked(traces),
+        "number": numbers(traces, documents),
+        "copies": on_copies(traces, documents),
+    }
+
+
 def judged(model, documents, instead):
     """Return everything that one set of documents says of each head, in a dict."""
     logits, traces = go(model, documents.ids[:, :-1])
     before = costs(logits, documents), traces
-    weight = {task: weights_on(traces, documents.target_of(task)) for task in TASKS}
     each = [lost(model, documents, before, {head: instead[head]}) for head in named(model)]
-    found = {"weight": weight, **by_task(each)}
-    found |= {"distance": looked(traces), "number": numbers(traces, documents)}
-    return before, found | {"copies": on_copies(traces, documents)}
+    return before, seen(traces, documents) | by_task(each)
 
 
 def together(model, documents, before, instead, weight):

@@ -91,7 +91,7 @@ test-site: $(TEST) browser book  ### Check the website in a real browser, of the
 pictures: $(TEST) browser book  ### Keep every page as a picture, 320 and 1440 pixels wide
 	@$(PYTEST) -m picture tests/site
 
-colab-check: colab  ### Run each notebook alone, in an empty folder, with Colab's versions
+colab-check: $(TEST) colab  ### Run each notebook alone, in an empty folder, with Colab's versions
 	@$(BIN)/python -m pytest -v tests/chapters/test_colab.py
 
 test-blas: $(REAL)  ### Repeat tests and chapters as eight other processors would run them
@@ -142,10 +142,6 @@ clean:  ### Remove the site and the caches (.venv stays)
 	@rm -rf _build build dist .pytest_cache .ruff_cache src/*.egg-info
 	@find . -name __pycache__ -not -path './$(VENV)*' -prune -exec rm -rf {} +
 
-# A second environment, with Colab's versions.
-colab: $(TEST)
-	@$(BIN)/python -m tools.colab_environment
-
 # The system's Chromium, or else the one that playwright fetches into its own folder.
 browser: $(TEST)
 	@for name in chromium-headless-shell chromium chromium-browser; do \
@@ -154,8 +150,8 @@ browser: $(TEST)
 		"fetched, so the tests of the site in a browser will be SKIPPED. To run them:" \
 		"apt-get install chromium-headless-shell"
 
-oldest: python
-	@$(PYTHON) tools/environment.py oldest
+oldest colab: python
+	@$(PYTHON) tools/environment.py $@
 
 # Asks each time, and touches the stage only where something was installed.
 $(VENV)/.%: python

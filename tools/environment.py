@@ -9,6 +9,7 @@
 | `torch` | the same, and PyTorch |
 | `real` | the same, and the weights of a real model, where they can be fetched |
 | `oldest` | in `_build/oldest`, the oldest versions that pyproject.toml promises |
+| `colab` | in `_build/colab`, the versions of Colab's runtime, and the book's PyTorch |
 | `lock` | requirements.lock, renewed by uv, for which an environment is made and removed |
 
 A step installs its part of requirements.lock, files with these hashes and no others, and the
@@ -47,6 +48,8 @@ STAGES = {  # the steps of each, in order
 }
 OPTIONAL = {"real"}  # the steps without which make goes on
 OF_THEIR_TIME = ("pyparsing<3.3",)  # which Matplotlib 3.10 calls by names that 3.3 warns of
+COLAB = ("numpy==2.1.3", "matplotlib==3.10.0")  # its runtime, August 2026
+RUNNER = ("ipykernel", "nbclient", "nbformat")  # runs a notebook there
 EXTRAS = {  # of each step, in the order of requirements.lock
     "build": "build",
     "book": "book,plot",
@@ -64,6 +67,7 @@ WHAT = {
     "real": "the weights of a real model (93 MB)",
     "lock": "uv",
     "oldest": "the oldest versions that pyproject.toml promises (the first time: some minutes)",
+    "colab": "the versions of Colab (the first time: some minutes)",
 }
 LOCKED = ["--require-hashes", "--no-deps", "--only-binary", ":all:", "--requirement", "/dev/stdin"]
 ITSELF = ["--no-deps", "--no-build-isolation", "--editable", "."]
@@ -177,7 +181,10 @@ def install(folder, step, calls):
     for words, lines in calls:
         command = [str(python_of(folder)), "-m", "pip", "install", *words]
         run(command, trouble, input=lines.encode("utf-8"))
-    if step == "test":  # the first use of fonts prints a line, which a chapter's cell must not
+    if step in (
+        "test",
+        "colab",
+    ):  # the first use of fonts prints a line, which a chapter's cell must not
         run([str(python_of(folder)), "-c", "import matplotlib.font_manager"], trouble)
     marker.write_text(key, encoding="utf-8")
 
@@ -247,6 +254,21 @@ def oldest():
     install(folder, "oldest", [([*wanted, *itself], "")])
 
 
+def colab():
+    """Make `_build/colab`, in which chapters are tried alone.
+
+    Colab's own PyTorch would bring gigabytes of CUDA. What Colab does not fix is as the lock has
+    it, without hashes, which Colab's own versions have not here.
+    """
+    folder, wanted = ROOT / "_build" / "colab", [*COLAB, *pins(["torch", "setuptools"]), *RUNNER]
+    make(folder, os.environ.get("PYTHON"))
+    free = {line.partition("==")[0] for line in COLAB}
+    fixed = [line for line in locked_versions() if line.partition("==")[0] not in free]
+    (folder / "constraints.txt").write_text("\n".join(fixed), encoding="utf-8")
+    words = ["--no-compile", "--constraint", str(folder / "constraints.txt")]
+    install(folder, "colab", [([*words, *wanted], "")])
+
+
 def lock():
     """Renew requirements.lock from requirements.txt."""
     folder = ROOT / "_build" / "lock"
@@ -291,12 +313,15 @@ def resolved(folder, steps, *options):
     return re.split(r"\n(?=\w)", text.strip())
 
 
+APART = {"oldest": oldest, "colab": colab, "lock": lock}  # environments of their own
+
+
 def main(stage):
     """Prepare a stage; return 1 where something is missing, once it is said."""
     step = None
     try:
-        if stage in ("oldest", "lock"):
-            {"oldest": oldest, "lock": lock}[stage]()
+        if stage in APART:
+            APART[stage]()
             return 0
         folder = ROOT / ("_build/newest" if "CONSTRAINTS" in os.environ else ".venv")
         make(folder, os.environ.get("PYTHON"))

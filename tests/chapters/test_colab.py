@@ -5,8 +5,10 @@
 
 import copy
 import json
+import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import nbformat
@@ -17,19 +19,37 @@ from tests.chapters.planted import cell_of, good
 from tests.conftest import found_weights
 from tests.wheel import build_wheel
 from tools.chapters import ROOT, page
-from tools.colab_environment import COLAB, LIBRARY, PYTHON, environment, run, versions
+from tools.environment import COLAB, python_of
 from tutorial_lib.models.real.model import MISSING, VARIABLE, real_file
 
+PYTHON = python_of(ROOT / "_build" / "colab")  # which `make colab-check` has made
+LIBRARY = "tutorial-lib"
+OUTER = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE"}
 PICTURE = re.compile(r'<svg\b.*?</svg>| style="[^"]*"', re.DOTALL)  # and the room it takes
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """The library's wheel; the environment has all that it needs, and not the library."""
-    environment()
     if LIBRARY in versions():
         run(PYTHON, "-m", "pip", "uninstall", "--quiet", "--yes", LIBRARY)
     return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def run(*command, folder=ROOT, **settings):
+    """Run a command in a surrounding of its own; return what it prints."""
+    outer = {name: value for name, value in os.environ.items() if name not in OUTER}
+    env = outer | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"} | settings
+    words = [str(part) for part in command]
+    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def versions():
+    """The version of every installed package."""
+    ask = "import importlib.metadata as m\nfor d in m.distributions(): print(d.name, d.version)"
+    return dict(line.split() for line in run(PYTHON, "-c", ask).splitlines())
 
 
 def differences(stored, fresh):

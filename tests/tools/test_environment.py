@@ -226,6 +226,16 @@ def test_oldest_versions_are_the_ends_of_the_ranges(tree):
     assert tree.ask("oldest") == []
 
 
+def test_colab_has_its_own_versions_and_else_those_of_the_book(tree):
+    [call] = [line for line in tree.ask("colab") if "pip install" in line]
+    assert all(f" {line}" in call for line in (*environment.COLAB, *environment.pins(["torch"])))
+    fixed = (tree.root / "_build" / "colab" / "constraints.txt").read_text(encoding="utf-8")
+    named = {line.partition("==")[0] for line in fixed.splitlines()}
+    assert "ipykernel" in named
+    assert not {"numpy", "matplotlib"} & named
+    assert tree.ask("colab") == []
+
+
 def test_lock_has_a_package_once_below_the_first_step_that_needs_it(tree, monkeypatch):
     """With a uv that finds, for each extra, a package of that name, `numpy` and PyTorch."""
 

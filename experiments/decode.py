@@ -6,8 +6,7 @@ neither the weights nor the keys of a step wait in a cache of the processor. Wha
 at the rate of `x.max()` over a large array, measured in the same round, is the limit. Times are
 fitted by a + b*T, and b is held against the limit of one cached token.
 
-Also measured: tokens a second where all forms get the same memory for their caches, what a step
-holds at its peak, and by how much a cache changes the output. Writes
+Also measured: what a step holds at its peak, and by how much a cache changes the output. Writes
 src/tutorial_lib/data/results/decode.json.
 """
 
@@ -57,8 +56,6 @@ class Plan(NamedTuple):
     lengths: tuple = (128, 512, 1024, 2048, 4096, 8192)  # cached tokens
     layers: int = 8  # that take turns
     read_mib: int = 256  # of the array that is read
-    memory_mib: int = 256  # for the caches of a batch
-    tokens: int = 4096  # of each sequence of the batch
     rounds: int = 61
     few: int = 5  # rounds where a call takes long
     groups: dict = GROUPS
@@ -75,8 +72,6 @@ QUICK = FULL._replace(
     lengths=(5, 300, 600),
     layers=2,
     read_mib=1,
-    memory_mib=1,
-    tokens=300,
     rounds=2,
     few=2,
     groups={"tiny": (6, 2, 4)},
@@ -97,7 +92,7 @@ class Layer:
     @property
     def bytes_per_token(self):
         """What the cache keeps of a token."""
-        return sum(buffer[..., :1, :].nbytes for buffer in self.cache.buffers) // (self.batch or 1)
+        return sum(buffer[..., :1, :].nbytes for buffer in self.cache.buffers)
 
     @property
     def flop_per_token(self):
@@ -107,30 +102,25 @@ class Layer:
         return 2 * params.n_heads * (2 * params.rank if latent else params.d_k + params.d_v)
 
     @property
-    def batch(self):
-        """Number of sequences, or None."""
-        return self.cache.batch[0] if self.cache.batch else None
-
-    @property
     def weight_bytes(self):
         """What a step reads of weights."""
         return sum(W.nbytes for W in vars(self.params).values())
 
 
-def draw_layer(rng, plan, kind, *, capacity, batch=()):
+def draw_layer(rng, plan, kind, *, capacity):
     """Return a layer of a kind with drawn weights and a full cache."""
     if kind == "MLA":
-        return draw_latent(rng, plan, capacity, batch)
+        return draw_latent(rng, plan, capacity)
     H, G, d_model, d_k = plan.n_heads, plan.kv_heads[kind], plan.d_model, plan.d_k
     W_Q, W_O = normal(rng, H, d_model, d_k), normal(rng, H * d_k, d_model)
     W_K, W_V = normal(rng, 2, G, d_model, d_k)
     make = Params if G == H else GroupedParams
     params = make(*(W * np.float32(d_model**-0.5) for W in (W_Q, W_K, W_V, W_O)))
-    rows = normal(rng, 2, *batch, G, capacity, plan.d_k)
-    return Layer(params, KVCache.empty(params, capacity, batch=batch).append(*rows))
+    rows = normal(rng, 2, G, capacity, plan.d_k)
+    return Layer(params, KVCache.empty(params, capacity).append(*rows))
 
 
-def draw_latent(rng, plan, capacity, batch):
+def draw_latent(rng, plan, capacity):
     """Return a layer with a latent, and beside it a key for all heads that holds the place.
 
     Both are kept in one row. The part of W_UK that meets that key is the identity, and its part of
@@ -147,8 +137,8 @@ def draw_latent(rng, plan, capacity, batch):
     W_D, W_O = normal(rng, plan.d_model, kept) * scale, normal(rng, H * d_k, plan.d_model) * scale
     params = LatentParams(W_Q, W_D, W_UK, W_UV, W_O)
     shapes = SimpleNamespace(W_K=np.zeros((1, plan.d_model, 0), np.float32), W_V=W_D[None])
-    rows = normal(rng, *batch, 1, capacity, kept)
-    cache = KVCache.empty(shapes, capacity, batch=batch)
+    rows = normal(rng, 1, capacity, kept)
+    cache = KVCache.empty(shapes, capacity)
     return Layer(params, cache.append(rows[..., :0], rows))
 
 
@@ -366,16 +356,11 @@ def exact(layer, T, X):
     return concat_heads(scaled_dot_product_attention(new[0], K, V)) @ params.W_O
 
 
-def drawn_layers(plan, *, capacity, layers, batches=None):
+def drawn_layers(plan, *, capacity, layers):
     """Return some layers of each kind: {kind: list}."""
     rng = np.random.default_rng(SEED)
     return {
-        kind: [
-            draw_layer(
-                rng, plan, kind, capacity=capacity, batch=(batches[kind],) if batches else ()
-            )
-            for _ in range(layers)
-        ]
+        kind: [draw_layer(rng, plan, kind, capacity=capacity) for _ in range(layers)]
         for kind in (*plan.kv_heads, "MLA")
     }
 
@@ -469,33 +454,6 @@ def measure_without(plan):
     }
 
 
-def batches_of(plan):
-    """Return how many sequences fit into the memory with the keys of each kind: {kind: B}."""
-    layers = drawn_layers(plan, capacity=1, layers=1)
-    memory = plan.memory_mib * MIB
-    return {k: memory // (plan.tokens * one.bytes_per_token) for k, [one] in layers.items()}
-
-
-def measure_memory(plan, X):
-    """Time a step of as many sequences as fit into the same memory: {library: {form: row}}."""
-    batches = batches_of(plan)
-    layers = drawn_layers(plan, capacity=plan.tokens, layers=1, batches=batches)
-    calls, T = {}, plan.tokens - 1
-    for library, form, kind, make in forms(layers):
-        tokens = np.repeat(X[None], batches[kind], axis=0)
-        calls[library, form] = partial(make(layers[kind][0]), token_of(library, tokens), T)
-    times_ms = measuring.time_in_rounds(calls, rounds=plan.few, title="batches")
-    rows = {"NumPy": {}, "torch": {}}
-    for library, form, kind, _ in forms(layers):
-        ms = times_ms[library, form]
-        rows[library][form] = {
-            "batch": batches[kind],
-            "ms": measuring.summary(ms),
-            "tokens_per_second": measuring.summary(1000 * batches[kind] / ms),
-        }
-    return rows
-
-
 def measure_groups(plan):
     """Time the attention alone, behind the longest cache, against SDPA's own option for groups."""
     rng, found = np.random.default_rng(SEED), {}
@@ -569,6 +527,5 @@ def main(plan, record):
             measuring.print_table(library, table)
         record["groups"] = measure_groups(plan)
         record["without_a_cache_ms"] = measure_without(plan)
-        record["fixed_memory"] = measure_memory(plan, X)
-    for part in ("groups", "without_a_cache_ms", "fixed_memory", "differences"):
+    for part in ("groups", "without_a_cache_ms", "differences"):
         print(part, record[part])

@@ -77,32 +77,6 @@ def best(Q, K, k):
     return top(scored(Q, K), k)
 
 
-def best_and_first(Q, K, k):
-    """The first key and the best k - 1 of the others."""
-    scores = scored(Q, K)
-    scores[..., 0] = torch.inf
-    return top(scores, k)
-
-
-def best_without_first(Q, K, k):
-    """The best k of all keys but the first."""
-    scores = scored(Q, K)
-    scores[..., 1:, 0] = -torch.inf
-    return top(scores, k)
-
-
-def best_by_half(Q, K, k):
-    """The best k by scores of half the numbers of each query and key."""
-    half = Q.shape[-1] // 2
-    return best(Q[..., :half], K[..., :half], k)
-
-
-def best_for_all(Q, K, k):
-    """One choice for all heads of a layer: the best k by the mean of their weights."""
-    weights = torch.softmax(scored(Q, K), dim=-1)
-    return top(weights.mean(dim=-3, keepdim=True), k)
-
-
 def all_keys(Q, K):
     """Nothing left out."""
     return causal(Q)
@@ -120,10 +94,6 @@ CHOICES = {
     "last and first": partial(last_and, place=0),
     "last and second": partial(last_and, place=1),
     "best": best,
-    "best and first": best_and_first,
-    "best without first": best_without_first,
-    "best by half": best_by_half,
-    "best for all": best_for_all,
 }
 
 

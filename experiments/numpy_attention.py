@@ -31,7 +31,6 @@ ROUNDS = {"book": 31, "gpt2": 9, "long": 5}
 FULL = {name: (size, ROUNDS[name]) for name, size in SIZES.items()}
 QUICK = {"tiny": (Size(2, 24, 12, 3), 2)}
 SMALL = ("tiled", "online", "torch SDPA")  # beginnings of forms without a table of scores
-LENGTHS = (256, 512, 1024, 2048)
 MOST_ERROR = 1e-5  # of a form in float32, whose outputs are of order 1
 FUSED = "torch SDPA, fused QKV"
 
@@ -361,19 +360,6 @@ def measure_layouts(size, rounds):
     return measuring.medians(measuring.time_in_rounds(forms, rounds=rounds, title="layouts"))
 
 
-def measure_memory(size, lengths):
-    """Return the peak memory in MiB of three forms for one sequence of several lengths."""
-    forms = {name: NUMPY[name] for name in ("broadcasting", "in place", "tiled, blocks of 128")}
-    peaks = {"T": list(lengths), **{name: [] for name in forms}}
-    for T in lengths:
-        X, params = measuring.single_inputs(size._replace(B=1, T=T))
-        for name, form in forms.items():
-            measuring.progress(f"memory: {T} tokens, {name}")
-            peaks[name].append(measuring.peak_mib(partial(form, X, params)))
-    measuring.progress("")
-    return peaks
-
-
 def main(sizes, record):
     """Measure and print every size, and the rest at one of them."""
     record["sizes"] = {}
@@ -387,14 +373,13 @@ def main(sizes, record):
 
 
 def measure_the_rest(size, rounds):
-    """Measure and print pieces, products, layouts and memory at one size."""
+    """Measure and print pieces, products and layouts at one size."""
     record = {
         "pieces_ms": measure_pieces(size, rounds),
         "products_ms": measure_products(size, 3 * rounds),
         "layouts_ms": measure_layouts(size, 3 * rounds),
-        "memory_mib": measure_memory(size, [T for T in LENGTHS if T <= 2 * size.T] or [size.T]),
     }
     measuring.print_table("Where the time goes, ms", record["pieces_ms"])
-    parts = {name: record[name] for name in ("products_ms", "layouts_ms", "memory_mib")}
-    measuring.print_table("The same projection, heads as they are stored, peaks by T", parts)
+    parts = {name: record[name] for name in ("products_ms", "layouts_ms")}
+    measuring.print_table("The same projection, heads as they are stored", parts)
     return record

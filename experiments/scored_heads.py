@@ -474,25 +474,17 @@ def guessed(arm, seed, rate, steps):
 
     What it expects is taken among the surnames alone. `over_chance`: whether its guess is right,
     less the chance that the even rule gives to this guess, which is 0 if it was never said.
-    `from_uniform`, `from_blindly`: how much of the expectation lies elsewhere than in those rules,
-    a mean over the places (total variation).
     """
     arrays, documents = kept(arm, seed, rate, steps, TEST)[1], drawn(TEST)
     n, t, ranks, right = asked(documents)
     logits = go(as_model(arrays, arm), documents.ids[:, :-1])[0][n, t][:, SURNAME]
     expected, rows = softmax(logits), np.arange(len(n))
     guess = np.eye(expected.shape[1])[expected.argmax(axis=1)]
-    chance, known = (guess * evenly(ranks)).sum(axis=1), known_of(ranks)
-    among = expected[rows, right] / (expected * (ranks >= 0)).sum(axis=1)
+    chance = (guess * evenly(ranks)).sum(axis=1)
     found = {"seed": seed, "steps": steps, "right": guess[rows, right].mean()}
     found |= {"guesses": fallen(ranks, guess), "expected": fallen(ranks, expected)}
     found["over_chance"] = with_error(guess[rows, right] - chance, n)
-    found |= {"nats": -np.log(expected[rows, right]).mean(), "nats_among": -np.log(among).mean()}
-    for name, rule in (("uniform", evenly(ranks)), ("blindly", blindly(ranks))):
-        found[f"from_{name}"] = np.abs(expected - rule).sum(axis=1).mean() / 2
-    by_known = [guess[rows, right][known == k] for k in range(1, KNOWN + 1)]
-    found["right_by_known"] = [hits.mean() if len(hits) else None for hits in by_known]
-    return rounded(found)
+    return rounded(found | {"nats": -np.log(expected[rows, right]).mean()})
 
 
 def measured(name):

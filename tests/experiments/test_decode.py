@@ -27,9 +27,8 @@ KINDS = [*TINY.kv_heads, "MLA"]
 
 @pytest.fixture(scope="module")
 def layers():
-    """A layer of each kind with a full cache, and the same for two sequences."""
-    two = dict.fromkeys(KINDS, 2)
-    return [benchmark.drawn_layers(TINY, capacity=521, layers=1, batches=B) for B in (None, two)]
+    """A layer of each kind with a full cache."""
+    return benchmark.drawn_layers(TINY, capacity=521, layers=1)
 
 
 # What is timed.
@@ -59,11 +58,10 @@ def test_what_is_compared_with_is_the_last_row_of_the_layer(kind):
 
 
 @pytest.mark.parametrize("T", [1, 256, 520])
-@pytest.mark.parametrize("sequences", [1, 2])
 @pytest.mark.parametrize(("library", "form", "kind", "make"), FORMS, ids=NAMES)
-def test_every_form_is_the_step_of_its_layer(library, form, kind, make, sequences, T, layers):
-    [layer] = layers[sequences - 1][kind]
-    X = benchmark.normal(np.random.default_rng(3), *layer.cache.batch, 1, TINY.d_model)
+def test_every_form_is_the_step_of_its_layer(library, form, kind, make, T, layers):
+    [layer] = layers[kind]
+    X = benchmark.normal(np.random.default_rng(3), 1, TINY.d_model)
     token = benchmark.token_of(library, X)
     with torch.inference_mode():
         step = make(layer)
@@ -78,7 +76,7 @@ def test_every_form_is_the_step_of_its_layer(library, form, kind, make, sequence
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_step_returns_a_longer_view_of_the_same_room(kind, layers):
-    [layer] = layers[0][kind]
+    [layer] = layers[kind]
     old, X = layer.at(300), benchmark.normal(np.random.default_rng(3), 1, TINY.d_model)
     _, new = benchmark.forms_of(kind)["NumPy", kind].args[0](X, layer.params, old)
     assert new.length == 301
@@ -111,8 +109,7 @@ def test_bytes_are_those_of_the_arrays_by_hand():
     assert kept == {"MHA": 6144, "GQA": 1536, "MQA": 512, "MLA": 1152}
     assert kept["GQA"] == 2 * 3 * 64 * 4
     assert kept["MLA"] == (256 + 32) * 4
-    layer = benchmark.draw_layer(rng, plan, "GQA", capacity=3, batch=(2,))
-    assert layer.bytes_per_token == 1536, "of one sequence"
+    layer = benchmark.draw_layer(rng, plan, "GQA", capacity=3)
     assert layer.weight_bytes == 4 * 5 * 64 * (12 + 3 + 3 + 12)
     assert layer.flop_per_token == 2 * 12 * (64 + 64), "a score and a share of a value, each head"
     assert benchmark.draw_layer(rng, plan, "MLA", capacity=3).flop_per_token == 2 * 12 * (288 + 288)

@@ -23,34 +23,16 @@ def first_and(mask):
     return mask | (np.arange(mask.shape[-1]) == 0)
 
 
-def by_rows(scores, k, *, first):
-    """Each row's best k, one after the other, with the first key in or out."""
-    mask = np.zeros(scores.shape, dtype=bool)
-    for *at, t in np.ndindex(scores.shape[:-1]):
-        row = scores[*at, t, : t + 1].copy()
-        row[0] = np.inf if first or t == 0 else -np.inf
-        best = [s for s in np.argsort(-row) if row[s] > -np.inf][:k]
-        mask[*at, t, best] = True
-    return mask
-
-
 def expected(name, Q, K, k):
-    """What a choice is, by the functions of the chapter or by loops."""
+    """What a choice is, by the functions of the chapter."""
     T, seen = Q.shape[-2], causal_mask(Q.shape[-2])
     scores = Q @ np.swapaxes(K, -1, -2)
-    weights = np.exp(scores / Q.shape[-1] ** 0.5) * seen
-    weights = (weights / weights.sum(axis=-1, keepdims=True)).mean(axis=-3, keepdims=True)
-    halves = Q[..., : Q.shape[-1] // 2] @ np.swapaxes(K[..., : Q.shape[-1] // 2], -1, -2)
     second = np.arange(T) == 1
     return {
         "last": lambda: window_mask(T, T, k),
         "last and first": lambda: first_and(window_mask(T, T, k - 1)),
         "last and second": lambda: (window_mask(T, T, k - 1) | second) & seen,
         "best": lambda: top_k_mask(scores, k, mask=seen),
-        "best and first": lambda: by_rows(scores, k, first=True),
-        "best without first": lambda: by_rows(scores, k, first=False),
-        "best by half": lambda: top_k_mask(halves, k, mask=seen),
-        "best for all": lambda: top_k_mask(weights, k, mask=seen),
     }[name]()
 
 

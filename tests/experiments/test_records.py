@@ -148,16 +148,12 @@ def test_sizes_and_settings_are_those_of_the_script():
 
 
 def test_memory_is_that_of_the_arrays_that_a_form_holds():
-    one = [(SIZES["gpt2"]._replace(B=1, T=T), i) for i, T in enumerate(NUMPY["memory_mib"]["T"])]
-    peaks = [(size, {n: p[i] for n, p in NUMPY["memory_mib"].items()}) for size, i in one]
     for name in ("book", "gpt2"):
-        forms = NUMPY["sizes"][name]["forms"]
-        peaks.append((SIZES[name], {n: row["peak_mib"] for n, row in forms.items()}))
-    for (B, T, d, H), found in peaks:
+        B, T, d, H = SIZES[name]
+        found = {n: row["peak_mib"] for n, row in NUMPY["sizes"][name]["forms"].items()}
         table, rows, matrices = (4 * n / MIB for n in (B * H * T * T, B * T * d, 4 * d * d))
         assert found["broadcasting"] == near(3 * table + 5 * rows)
         assert found["in place"] == near(table + 5 * rows + matrices)
-    assert NUMPY["memory_mib"]["T"] == list(numpy_attention.LENGTHS)
 
 
 def of_the_smallest_size():

@@ -31,8 +31,7 @@ WINDOW_WAYS = [f"window {w}, {way}" for w in windows.FULL.windows for way in ("m
 FLEX_WAYS = [f"window {w}, FlexAttention" for w in windows.FULL.windows]
 NAMES = {  # part of a record -> the names in it, which its script has
     **{
-        f"decode/{part}/{library}": [form for own, form in FORMS if own == library]
-        for part in ("forms", "fixed_memory")
+        f"decode/forms/{library}": [form for own, form in FORMS if own == library]
         for library in ("NumPy", "torch")
     },
     "decode/without_a_cache_ms/NumPy": [*map(str, decode.FULL.lengths)],

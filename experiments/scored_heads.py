@@ -522,7 +522,7 @@ def heads_of(name, rate):
 
 def main(record):
     """Train and score every model, and write both files, anew behind each."""
-    record |= {"settings": settings(), "floor": known_text.floors(), "baseline": baseline()}
+    record |= {"settings": settings(), "baseline": baseline()}
     record["guess_rules"] = guess_rules()
     for name in MODELS:
         found = record.setdefault("models", {})[name] = measured(name)

@@ -4,8 +4,7 @@ One token of one layer with eight heads, in float32 and on one thread; what proj
 The cache takes a key and a value more and attends to all that it keeps, in the pages of `decode`,
 the fastest form there. A state takes the same key and value and is read with the same query:
 `linear` adds them, `delta` mends what the key reads. A model steps through all its layers before
-it comes back to one, so layers take turns here. A line a + b*T is drawn through the times
-of the cache. A prompt is read by linear attention in chunks of
+it comes back to one, so layers take turns here. A prompt is read by linear attention in chunks of
 several sizes, from token by token to all at once, and by attention with a softmax. Writes
 src/tutorial_lib/data/results/state.json.
 """
@@ -95,9 +94,7 @@ def measure_width(plan, width):
         states = np.zeros((plan.layers, plan.heads, width, width), np.float32)
         calls[name] = measuring.taking_turns([partial(step, token, state) for state in states])
     times_ms = measuring.time_in_rounds(calls, rounds=plan.rounds, title=f"width {width}")
-    a_token, state_bytes = 2 * plan.heads * width * 4, plan.heads * width * width * 4
-    found = {"cache_bytes_per_token": a_token, "state_bytes": state_bytes}
-    found |= {"state_is_tokens": state_bytes // a_token, "cache": {}}
+    a_token, found = 2 * plan.heads * width * 4, {"cache": {}}  # bytes of a key and a value
     for T in plan.lengths:
         found["cache"][str(T)] = {
             "ms": measuring.summary(times_ms[T]),
@@ -105,20 +102,9 @@ def measure_width(plan, width):
             "over_linear": measuring.ratio(times_ms[T], times_ms["linear"]),
             "over_delta": measuring.ratio(times_ms[T], times_ms["delta"]),
         }
-    return found | line(plan.lengths, times_ms, state_bytes)
-
-
-def line(lengths, times_ms, state_bytes):
-    """Return the line through the times of the cache, and what each state takes."""
-    slope, start = np.polyfit(lengths, np.array([times_ms[T] for T in lengths]), 1)
-    found = {
-        "start_ms": measuring.summary(start),
-        "us_per_thousand": measuring.summary(1e6 * slope),
-    }
-    for name in ("linear", "delta"):
-        mib = measuring.short(state_bytes / MIB)
-        found[name] = {"ms": measuring.summary(times_ms[name]), "mib": mib}
-    return found
+    mib = measuring.short(plan.heads * width * width * 4 / MIB)
+    states = {name: measuring.summary(times_ms[name]) for name in ("linear", "delta")}
+    return found | {name: {"ms": ms, "mib": mib} for name, ms in states.items()}
 
 
 def measure_prompt(plan):

@@ -140,5 +140,4 @@ def test_the_committed_model_gives_every_score_of_the_record_again(name):
 def test_what_needs_no_model_is_found_again():
     assert RECORD["baseline"] == scored_heads.baseline()
     assert RECORD["guess_rules"] == scored_heads.guess_rules()
-    assert RECORD["floor"] == known_text.floors()
     assert RECORD["settings"] == scored_heads.settings()

@@ -65,7 +65,7 @@ class Plan(NamedTuple):
     sides: tuple = (4096, 8192, 16384)  # of square matrices
     copy_mib: int = 4096
     window_ms: float = 20.0  # that calls are timed together, so that asking for them costs nothing
-    minutes: float = 8  # how long it may take
+    minutes: float = 5.5  # how long it may take
 
 
 FULL = Plan()

@@ -190,6 +190,7 @@ def test_what_check_reads_and_how_long_it_takes_is_said_alike():
     assert re.search(rf"^make check .*# {time}: {what}; no PyTorch$", contributing, re.MULTILINE)
     workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
     assert f"# {what[0].upper()}{what[1:]}: what needs neither PyTorch nor a browser." in workflow
+    assert any('-m "not colab and not long"' in line for line in make_here("-n", "check"))
     assert make_here("-n", "check")[-1].split() == [
         *(f"tests/{folder}" for folder in ("chapters", "library", "practice")),
         "$names",

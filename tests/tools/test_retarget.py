@@ -120,3 +120,4 @@ def test_longer_names_and_other_owners_are_left_alone():
     assert rewrite(sentence, HERE, FORK) == (
         f"See {FORK.repository}. Or https://{FORK.pages}/book/intro.html."
     )
+    assert rewrite(f"cd {HERE.name} && make", HERE, FORK) == f"cd {FORK.name} && make"

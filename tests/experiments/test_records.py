@@ -208,6 +208,13 @@ def test_gradients_by_hand_are_those_of_torch_but_for_rounding():
             assert error <= most, f"{said}; rounding explains {most:.1g}"
 
 
+def test_gradients_in_place_are_those_of_the_chapter():
+    given = gradients.draw(np.float64)
+    expected = gradients.by_chapter(*given)
+    found = gradients.largest_differences(gradients.by_hand_in_place(*given), expected)
+    assert max(found.values()) < 1e-12, found
+
+
 def test_errors_of_central_differences_are_those_of_the_step_and_of_rounding():
     stored = NAMED["gradients"]["errors_of_central_differences_of_W_Q"]
     again = gradients.compare_with_differences()

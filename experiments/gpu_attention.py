@@ -50,6 +50,7 @@ WINDOWS, MOST_CALLS = 5, 200  # of a case; fewer windows where one takes long
 SHARE = 0.9  # of the minutes after which no case begins
 AT_REST = ("name", "driver_version", "power.limit", "clocks.max.sm", "clocks.max.mem")
 SEED = 0
+PREPARED = False  # the CPU compares with all its threads
 AT_WORK = ("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")
 
 

@@ -21,6 +21,7 @@ FULL = {"heads": 1000, "pytorch": 50}
 QUICK = dict.fromkeys(FULL, 4)
 JOBS = 2
 SEED = 1
+PREPARED = False  # the memory is that of a grader as it runs
 
 
 def ordinary(exam):

@@ -93,13 +93,15 @@ def run(name, *, quick=False):
     A script has a SEED, and a function `main` that fills a record and prints it: `main(record)`, or
     `main(plan, record)` with the plans FULL and QUICK. Where it says more than `new_record` of the
     machine and the versions, it has functions `machine` and `versions`; `result_name` names a
-    result that has another name than the script.
+    result that has another name than the script. With `PREPARED = False` threads and memory stay as
+    they are.
     """
     script = importlib.import_module(f"experiments.{name}")
     own = vars(script)
     if quick and "QUICK" not in own:
         raise SystemExit(f"{name} has no small plan; expected {name} without --quick.")
-    prepare()
+    if own.get("PREPARED", True):
+        prepare()
     where, by = (own.get(words, globals()[words])() for words in ("machine", "versions"))
     record = new_record(script.__file__, seed=script.SEED, where=where, by=by)
     plan = [script.QUICK if quick else script.FULL] if "FULL" in own else []

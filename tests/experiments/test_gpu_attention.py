@@ -39,7 +39,7 @@ def record():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
         patch.setattr(benchmark, "best_device", lambda: CPU)
-        patch.setattr(measuring, "prepare", lambda: None)
+        patch.setattr(measuring, "prepare", lambda: pytest.fail("it has one thread"))
         patch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
         return measuring.run("gpu_attention", quick=True)
 

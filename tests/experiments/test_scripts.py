@@ -1,5 +1,6 @@
 """Scripts of measurements: what --quick measures has the parts of the record and is not written."""
 
+import importlib
 import json
 import re
 
@@ -106,6 +107,16 @@ def test_a_quick_run_has_the_parts_of_the_record_and_writes_nothing(name, monkey
     found = measuring.run(name, quick=True)
     assert structure(json.loads(json.dumps(found))) == structure(NAMED[name])
     assert len(capsys.readouterr().out.splitlines()) > 10, "it prints its tables"
+
+
+@pytest.mark.parametrize("name", ["grading", "state"])
+def test_threads_and_memory_are_set_where_a_script_does_not_forbid_it(name, monkeypatch):
+    called = []
+    monkeypatch.setattr(measuring, "prepare", lambda: called.append(name))
+    script = importlib.import_module(f"experiments.{name}")
+    monkeypatch.setattr(script, "main", lambda plan, record: None)
+    measuring.run(name, quick=True)
+    assert called == ([] if name == "grading" else [name])
 
 
 def test_a_script_without_a_small_plan_says_so(monkeypatch):

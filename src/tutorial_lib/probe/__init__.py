@@ -1,0 +1,113 @@
+"""What does this layer do? Questions for attention layers that nobody here wrote.
+
+    from tutorial_lib.probe import probe
+
+    print(probe(layer, d_model=16))                       # a description
+    assert probe(layer, d_model=16, causal=True, window=128)
+    assert probe(function, heads=(8, 2), causal=True)     # a function of Q, K, V
+    assert probe.torch(module, causal=True)
+    assert probe.transformers(model, causal=True)
+
+It looks at what outputs depend on, and compares ways that must agree: a batch and its sequences, a
+text alone and padded, a whole text and its pieces. It cannot see values: another consistent layout
+than a checkpoint's, wrong frequencies of a rotation, a soft cap, queries and keys exchanged; which
+sink or slope serves which head; keys whose weight is below e^-30; mistakes beyond the tested length
+or on another device.
+"""
+
+from tutorial_lib.probe import adapters, cached, hidden
+from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
+from tutorial_lib.probe.dependence import read, table_of
+from tutorial_lib.probe.functions import Function, probe_function
+from tutorial_lib.probe.masks import (
+    mask_findings,
+    in_large_numbers,
+    length_for,
+    reversed_alike,
+    second_table,
+)
+from tutorial_lib.probe.report import RIGHT, Report
+from tutorial_lib.probe.subject import Cache, ProbeError
+
+__all__ = ["Cache", "ProbeError", "Report", "probe"]
+
+
+class Probe:
+    """Ask a layer what it does; `probe` is the one instance.
+
+    A layer is a function of hidden states X (B, T, d_model), or, with `heads=`, of Q, K and V.
+    Claims are words with one meaning each, and an unknown one raises the list of those that are
+    known. A window counts the token itself.
+    """
+
+    def __call__(self, layer, *, heads=None, axes="BHTd", mask=None, **options):
+        """Ask a layer of NumPy arrays.
+
+        Parameters
+        ----------
+        layer : a function of X (B, T, d_model); with `heads`, of Q, K, V
+        heads : numbers of query heads and of KV heads, such as (8, 2)
+        axes : "BHTd", or "BTHd" where the token axis comes before the head axis
+        mask : the name of the argument that takes a mask (T, S), True where a query may look; with
+            "~" before it, True where it may not
+        options : d_model, keep and positions (names of arguments; `keep` as `mask`), cache, claims
+
+        Returns
+        -------
+        report : true if nothing is broken; printed, it says what was found
+
+        Raises
+        ------
+        ProbeError : an unknown claim, or a layer that cannot be asked in this way
+        """
+        if heads is None:
+            subject, claims = adapters.hidden_states(layer, **options)
+            return self._hidden(subject, Claims.of(claims, OF_HIDDEN))
+        run = adapters.function(layer, axes=axes, mask=mask)
+        takes = frozenset(("mask",) if mask else ())
+        return probe_function(Function(run, heads, takes), Claims.of(options, OF_FUNCTIONS))
+
+    def torch(self, module, *, heads=None, axes="BHTd", mask=None, **options):
+        """Ask a module of PyTorch, or, with `heads`, a function of its tensors; see `__call__`.
+
+        More options: call, a function of the module and X where it is not module(X);
+        own_weights=True to keep its weights, which are drawn anew in a copy otherwise.
+        """
+        if heads is None:
+            subject, claims = adapters.torch_module(module, **options)
+            return self._hidden(subject, Claims.of(claims, OF_HIDDEN))
+        run = adapters.torch_function(module, axes=axes, mask=mask)
+        takes = frozenset(("mask",) if mask else ())
+        return probe_function(Function(run, heads, takes), Claims.of(options, OF_FUNCTIONS))
+
+    def transformers(self, model, *, layer=0, **claims):
+        """Ask the attention of one layer inside a model of transformers, its masks included."""
+        subject = adapters.transformers_model(model, layer)
+        return self._hidden(subject, Claims.of(claims, OF_HIDDEN))
+
+    def jax(self, function, *, heads=None, axes="BTHd", mask=None, **options):
+        """Ask a function of arrays of JAX; by default its axes are (B, T, H, d)."""
+        run = adapters.jax_function(function)
+        return self(run, heads=heads, axes=axes, mask=mask, **options)
+
+    def _hidden(self, subject, claims):
+        """Ask a layer on hidden states all questions."""
+        facts, length = {}, length_for(claims)
+        findings = hidden.repeated(subject)
+        if findings[-1].sign != RIGHT:  # nothing else can be compared
+            return Report(tuple(findings))
+        batch = hidden.batch(subject)
+        apart = {"one_by_one": batch[0].sign != RIGHT}
+        findings += batch
+        depends = table_of(subject, length, **apart)
+        second = second_table(subject, length, **apart)
+        mask, expected = mask_findings(depends, second, claims, equivariant=reversed_alike(subject))
+        order, facts["position"] = hidden.position(subject, depends, claims)
+        findings += [*mask, *order, *hidden.padding(subject, claims)]
+        findings += hidden.positions_in_batch(subject) + cached.cached(subject)
+        findings += in_large_numbers(subject, depends, **apart) + hidden.precision(subject)
+        findings += hidden.training(subject, depends) + hidden.gradient(subject)
+        return Report(tuple(findings), depends, expected, read(depends), facts)
+
+
+probe = Probe()

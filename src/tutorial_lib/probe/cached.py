@@ -1,0 +1,146 @@
+"""What a layer with a cache is asked: fed in pieces it gives what it gives for the whole text."""
+
+import numpy as np
+
+from tutorial_lib.probe.dependence import dependence, off_diagonal
+from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
+from tutorial_lib.probe.subject import largest, tokens
+
+T = 12
+FIRST_POSITIONS = (0, 1, 2)  # RoBERTa begins at 2
+WAYS = {
+    "one piece": (T,),
+    "token by token": (1,) * T,
+    "uneven pieces": (3, 1, 5, 2, 1),
+}
+
+
+def cached(subject):
+    """Ask every way of feeding the cache, a second text, and a rewound cache."""
+    if subject.cache is None:
+        return []
+    X, others = tokens(2, (2, T, subject.d_model))
+    Y = subject.outputs(X)
+    findings = [_way(subject, X, Y, way, lengths) for way, lengths in WAYS.items()]
+    subject.cache.run(others, (T,))
+    again = largest(subject.cache.run(X, (T,)), Y)
+    if again > subject.tolerance and findings[0].sign == RIGHT:
+        sentence = "after another text an empty cache gives other outputs"
+        findings.append(Finding(WRONG, "second text", sentence, "state_between_calls"))
+    if subject.cache.rewind is not None:
+        findings.append(_rewound(subject, X, others, Y))
+    return findings
+
+
+def _way(subject, X, Y, way, lengths):
+    """Ask one way of feeding the cache."""
+    outputs = subject.cache.run(X, lengths)
+    question = f"cache, {way}"
+    if largest(outputs, Y) <= subject.tolerance:
+        return Finding(RIGHT, question, "the outputs of the whole text")
+    first = next(i for i in range(T) if largest(outputs[:, i], Y[:, i]) > subject.tolerance)
+    sentence = f"output {first} is the first that differs from that of the whole text"
+    name = _named(subject, X, outputs, lengths)
+    hints = () if name else _hints(subject, first, lengths)
+    return Finding(WRONG, question, sentence, name, hints)
+
+
+def _table(subject, X, lengths):
+    """Return who depends on whom when fed in pieces, (T, T)."""
+    _, others = tokens(2, (T, subject.d_model), seed=3)
+    Y = subject.cache.run(X[:1], lengths)
+    table = np.zeros((T, T), bool)
+    for j in range(T):
+        changed = X[:1].copy()
+        changed[0, j] = others[j]
+        difference = abs(subject.cache.run(changed, lengths) - Y)[0].max(axis=-1)
+        table[:, j] = ~(difference <= subject.noise)
+    return table
+
+
+def _whole_table(subject, X):
+    """Return who depends on whom in the whole text, (T, T)."""
+    _, others = tokens(2, (T, subject.d_model), seed=3)
+    return dependence(subject.outputs, X[0], others, tolerance=subject.noise)
+
+
+def _named(subject, X, outputs, lengths):
+    """Return the mistake on which two witnesses agree, or None."""
+    starts = np.cumsum((0, *lengths))[:-1]
+    piece = np.repeat(np.arange(len(lengths)), lengths)  # of each token
+    alone = np.concatenate(
+        [subject.outputs(X[:, s : s + n]) for s, n in zip(starts, lengths, strict=True)], axis=1
+    )
+    seen, whole = off_diagonal(_table(subject, X, lengths)), off_diagonal(_whole_table(subject, X))
+    if np.array_equal(seen, whole):
+        return _of_values(subject, X, outputs, lengths)
+    same = piece[:, None] == piece
+    if len(lengths) > 1 and np.array_equal(seen, whole & same):
+        return "cache_not_read" if largest(outputs, alone) <= subject.tolerance else None
+    both_ways = off_diagonal(whole | (same & (whole.T | whole)))
+    if max(lengths) > 1 and np.array_equal(seen, both_ways) and not np.triu(whole).any():
+        return "mask_dropped_in_pieces"
+    local = np.arange(T) - starts[piece]  # the row of a token in its piece
+    corner = whole & (np.arange(T) <= local[:, None])
+    if len(lengths) > 1 and np.array_equal(seen, off_diagonal(corner)):
+        return "mask_first_corner"
+    return None
+
+
+def _of_values(subject, X, outputs, lengths):
+    """Name what leaves the table as it is: positions, or rows that nobody wrote."""
+    restarted = _restarted_by_order if "positions" not in subject.takes else _restarted_by_hand
+    if len(lengths) > 1 and restarted(subject, X, outputs, lengths):
+        return "positions_restart"
+    first = largest(outputs[:, 0], subject.outputs(X)[:, 0]) > subject.tolerance
+    return "unwritten_rows_seen" if first and _equal_tokens_differ(subject, lengths) else None
+
+
+def _restarted_by_hand(subject, X, outputs, lengths):
+    """Say whether the outputs are those of a text whose positions restart in each piece."""
+    places = np.concatenate([np.arange(n) for n in lengths])[None].repeat(len(X), axis=0)
+    restarted = (subject.outputs(X, positions=first + places) for first in FIRST_POSITIONS)
+    return any(largest(outputs, Y) <= subject.tolerance for Y in restarted)
+
+
+def _restarted_by_order(subject, X, outputs, lengths):
+    """Say whether the first tokens of two pieces can be exchanged, which have one position then."""
+    there = X.copy()
+    start = T - lengths[-1] - lengths[-2]  # of the last piece but one
+    there[:, [0, start]] = X[:, [start, 0]]
+    whole = largest(subject.outputs(there)[:, -1], subject.outputs(X)[:, -1])
+    moved = largest(subject.cache.run(there, lengths)[:, -1], outputs[:, -1])
+    return moved <= subject.tolerance < whole
+
+
+def _hints(subject, first, lengths):
+    """Return what would show the same first wrong output."""
+    if first < lengths[0] or _equal_tokens_differ(subject, lengths):
+        return ()
+    return ("positions_restart",)
+
+
+def _equal_tokens_differ(subject, lengths):
+    """Say whether a text of one token, repeated, has another output in pieces than as a whole."""
+    X = np.repeat(tokens(1, (1, 1, subject.d_model))[0], T, axis=1)
+    return largest(subject.cache.run(X, lengths), subject.outputs(X)) > subject.tolerance
+
+
+def _rewound(subject, X, others, Y):
+    """Feed tokens, take some back, and feed the right ones."""
+    cache = subject.cache
+
+    def outputs(wrong):
+        _, state = cache.step(X[:, :5].copy(), cache.empty())
+        _, state = cache.step(wrong[:, 5:9].copy(), state)
+        state = cache.rewind(state, 5)
+        return np.asarray(cache.step(X[:, 5:].copy(), state)[0], dtype=float)
+
+    try:
+        first, second = outputs(others), outputs(others[::-1])
+    except Exception as error:  # a cache may refuse, such as the ring of a window
+        return Finding(DESCRIBED, "cache, rewound", f"refused: {error}")
+    if largest(first, Y[:, 5:]) <= subject.tolerance:
+        return Finding(RIGHT, "cache, rewound", "the tokens that were taken back leave nothing")
+    name = "rewind_ignored" if largest(first, second) > subject.noise else None
+    return Finding(WRONG, "cache, rewound", "tokens that were taken back leave a trace", name)

@@ -1,0 +1,264 @@
+"""What a layer on hidden states is asked besides its mask; each question returns findings."""
+
+import numpy as np
+
+from tutorial_lib.probe.dependence import off_diagonal, table_of
+from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
+from tutorial_lib.probe.subject import changed, largest, tokens
+
+T = 10
+SHIFT = 3  # tokens of padding, and the step of other positions
+
+
+def batch(subject):
+    """Ask whether the sequences of a batch are apart."""
+    X, others = tokens(2, (3, T, subject.d_model))
+    Y = subject.outputs(X)
+    alone = np.concatenate([subject.outputs(x[None]) for x in X])
+    swapped = X.copy()
+    swapped[1, 4] = others[1, 4]  # another token 4 in sequence 1
+    moved = changed(Y, subject.outputs(swapped), subject.noise)  # (3, T)
+    if not moved[[0, 2]].any() and largest(Y, alone) <= subject.tolerance:
+        return [Finding(RIGHT, "batch", "each sequence for itself")]
+    if not moved[[0, 2]].any():
+        return [Finding(WRONG, "batch", "a sequence in a batch has other outputs than alone")]
+    within = np.delete(moved, 4, axis=1)
+    name = None if within.any() else "batch_as_tokens"
+    return [Finding(WRONG, "batch", "a token of sequence 1 moves other sequences", name)]
+
+
+def repeated(subject):
+    """Ask whether calls are apart, and whether the input stays as it is."""
+    X, others = tokens(2, (1, T, subject.d_model))
+    given = X.copy()
+    first = np.array(subject.run(given), dtype=float)
+    findings = []
+    if not np.array_equal(given, X):
+        findings.append(Finding(WRONG, "input", "the call writes into its input"))
+    subject.outputs(others)
+    later = [subject.outputs(X) for _ in range(3)]
+    same = [largest(Y, later[-1]) <= subject.tolerance for Y in (first, *later[:-1])]
+    if all(same):
+        return [*findings, Finding(RIGHT, "calls", "one input, one output")]
+    if same[-1]:
+        sentence = "one input has another output after a call with other tokens"
+        return [*findings, Finding(WRONG, "calls", sentence, "state_between_calls")]
+    sentence = "one input has another output at each call"
+    if _seeded(subject, X):
+        return [*findings, Finding(WRONG, "calls", sentence, "random_in_evaluation")]
+    hints = ("random_in_evaluation", "state_between_calls")
+    return [*findings, Finding(WRONG, "calls", sentence, None, hints)]
+
+
+def _seeded(subject, X):
+    """Say whether one seed makes two calls alike."""
+    outputs = []
+    for _ in range(2):
+        subject.seed()
+        outputs.append(subject.outputs(X))
+    return largest(*outputs) <= subject.tolerance
+
+
+def position(subject, table, claims):
+    """Ask whether the order of the tokens matters, and whether it is only their distance.
+
+    Returns
+    -------
+    findings : a list
+    found : "none", "relative", "absolute", "aware", or None where it cannot be asked
+    """
+    found, how = _position(subject, table)
+    claimed = claims.get("position")
+    if found in (None, "aware"):
+        sentence = f"order matters; {how}" if found else f"cannot be asked: {how}"
+        hints = ("positions_ignored",) if "handed over" in how else ()
+        return [Finding(DESCRIBED, "positions", sentence, None, hints)], found
+    words = {
+        "none": "order does not matter",
+        "relative": "only distances matter",
+        "absolute": "the positions themselves matter",
+    }
+    if claimed is None or claimed == found:
+        sign = DESCRIBED if claimed is None else RIGHT
+        return [Finding(sign, "positions", f"{words[found]} ({how})")], found
+    sentence = f"{words[found]} ({how}), and claimed is {claimed!r}"
+    return [Finding(WRONG, "positions", sentence)], found
+
+
+def _position(subject, table):
+    """Return what positions do, and how that was seen."""
+    row = max(range(T), key=lambda i: off_diagonal(table)[i, :T].sum())
+    seen = [j for j in range(T) if table[row, j] and j != row]
+    if len(seen) < 2:
+        return None, "no output sees two other tokens"
+    X = tokens(1, (1, T, subject.d_model))[0]
+    exchanged = X.copy()
+    exchanged[0, [seen[0], seen[-1]]] = X[0, [seen[-1], seen[0]]]
+    Y, Y_exchanged = subject.outputs(X), subject.outputs(exchanged)
+    if largest(Y[0, row], Y_exchanged[0, row]) <= subject.tolerance:
+        return "none", f"tokens {seen[0]} and {seen[-1]} can be exchanged for output {row}"
+    shifted = _given_positions if "positions" in subject.takes else _more_tokens
+    difference, how = shifted(subject, table, X, Y)
+    if difference is None:
+        return "aware", how
+    return ("relative" if difference <= subject.tolerance else "absolute"), how
+
+
+def _given_positions(subject, _table, X, Y):
+    """Shift all positions; return the difference, None where they are not used, and how."""
+    places = np.arange(T)[None]
+    if largest(subject.outputs(X, positions=2 * places), Y) <= subject.tolerance:
+        return None, "positions that are handed over change nothing"
+    there = subject.outputs(X, positions=places + SHIFT)
+    return largest(there, Y), f"all positions plus {SHIFT}"
+
+
+def _more_tokens(subject, table, X, Y):
+    """Put tokens before the text that some outputs do not see; return the difference there."""
+    rows = [i for i in range(SHIFT, T + SHIFT) if _sees_alike(table, i)]
+    if not rows:
+        return None, "whether by distance cannot be asked here"
+    before = tokens(1, (1, SHIFT, subject.d_model), seed=7)[0]
+    there = subject.outputs(np.concatenate([before, X], axis=1))
+    difference = largest(there[:, rows], Y[:, [i - SHIFT for i in rows]])
+    return difference, f"{SHIFT} more tokens, out of sight"
+
+
+def _sees_alike(table, i):
+    """Say whether output i, behind SHIFT more tokens, sees what output i - SHIFT sees, and any."""
+    seen = off_diagonal(table)[i, : T + SHIFT]
+    here = off_diagonal(table)[i - SHIFT, :T]
+    return seen.any() and not seen[:SHIFT].any() and np.array_equal(seen[SHIFT:], here)
+
+
+def padding(subject, claims):
+    """Ask whether a text has the same outputs alone and padded, on each side."""
+    if "keep" not in subject.takes:
+        return []
+    sides = claims.get("sides", ("right", "left"))
+    findings = [finding for side in sides for finding in _padded(subject, side)]
+    return findings + _two_lengths(subject, sides[-1])
+
+
+def _pad(X, side, amount, seed=5):
+    """Return X with other tokens at a side, what is real, and where."""
+    more = tokens(1, (len(X), amount, X.shape[-1]), seed=seed)[0]
+    real = slice(0, X.shape[1]) if side == "right" else slice(amount, None)
+    padded = np.concatenate([X, more] if side == "right" else [more, X], axis=1)
+    keep = np.zeros(padded.shape[:2], bool)
+    keep[:, real] = True
+    return padded, keep, real
+
+
+def _padded(subject, side):
+    """Ask one side of padding."""
+    X = tokens(1, (1, T, subject.d_model))[0]
+    Y = subject.outputs(X)
+    padded, keep, real = _pad(X, side, SHIFT)
+    question = f"padding on the {side}"
+    there = subject.outputs(padded, keep=keep)[:, real]
+    if largest(there, Y) <= subject.tolerance:
+        return [Finding(RIGHT, question, "a text has the outputs that it has alone")]
+    with np.errstate(all="ignore"):
+        opposite = subject.outputs(padded, keep=~keep)[:, real]
+    if largest(opposite, Y) <= subject.tolerance:
+        sentence = "right with the opposite mask"
+        return [Finding(WRONG, question, sentence, "padding_polarity")]
+    if not np.isfinite(there).all():
+        return [Finding(WRONG, question, "an output of a real token is not finite")]
+    other = subject.outputs(_pad(X, side, SHIFT, seed=6)[0], keep=keep)[:, real]
+    if changed(there, other, subject.noise).any():
+        sentence = "other padding changes outputs of real tokens"
+        return [Finding(WRONG, question, sentence, "padding_seen")]
+    if side == "left" and "positions" in subject.takes:
+        places = np.maximum(np.cumsum(keep, axis=1) - 1, 0)
+        mended = subject.outputs(padded, keep=keep, positions=places)[:, real]
+        if largest(mended, subject.outputs(X, positions=places[:, real])) <= subject.tolerance:
+            sentence = "right with the positions of the text; without them padding is counted"
+            return [Finding(DESCRIBED, question, sentence)]
+    sentence = "a padded text has other outputs than alone, though no padding is seen"
+    hints = ("padding_shifts_positions",) if side == "left" else ()
+    return [Finding(WRONG, question, sentence, None, hints)]
+
+
+def _two_lengths(subject, side):
+    """Ask a batch of two texts of unlike lengths."""
+    X = tokens(1, (2, T, subject.d_model), seed=8)[0]
+    keep = np.ones((2, T), bool)
+    hidden = slice(T - SHIFT, None) if side == "right" else slice(0, SHIFT)
+    keep[1, hidden] = False
+    together = subject.outputs(X, keep=keep)
+    alone = np.concatenate([subject.outputs(X[[b]], keep=keep[[b]]) for b in range(2)])
+    question = "two lengths"
+    if largest(together[keep], alone[keep]) <= subject.tolerance:
+        return [Finding(RIGHT, question, "each text has its own padding")]
+    first = subject.outputs(X, keep=keep[[0, 0]])
+    same = largest(together[keep], first[keep]) <= subject.tolerance
+    sentence = "in a batch of two lengths outputs differ from those of each text alone"
+    return [Finding(WRONG, question, sentence, "padding_of_first_sequence" if same else None)]
+
+
+def positions_in_batch(subject):
+    """Ask a batch whose sequences have unlike positions."""
+    if "positions" not in subject.takes:
+        return []
+    X = tokens(1, (2, T, subject.d_model), seed=9)[0]
+    places = np.array([np.arange(T), 2 * np.arange(T)])
+    together = subject.outputs(X, positions=places)
+    alone = np.concatenate([subject.outputs(X[[b]], positions=places[[b]]) for b in range(len(X))])
+    question = "positions in a batch"
+    if largest(together, alone) <= subject.tolerance:
+        return [Finding(RIGHT, question, "each sequence has its own positions")]
+    first = subject.outputs(X, positions=places[[0, 0]])
+    same = largest(together, first) <= subject.tolerance
+    sentence = "in a batch of unlike positions outputs differ from those of each text alone"
+    return [Finding(WRONG, question, sentence, "positions_of_first_sequence" if same else None)]
+
+
+def precision(subject):
+    """Ask whether single and double precision agree."""
+    if subject.single is None:
+        return []
+    X = tokens(1, (1, T, subject.d_model))[0]
+    with np.errstate(all="ignore"):
+        Y, single = subject.outputs(X), np.asarray(subject.single(X), dtype=float)
+    difference = largest(Y, single) / (subject.effect or 1.0)
+    if difference <= 1e-2:
+        return [Finding(RIGHT, "precision", "single and double agree")]
+    size = "infinite" if not np.isfinite(difference) else f"{difference:.0%}"
+    sentence = f"single and double differ, by {size} of the effect of one token"
+    return [Finding(WRONG, "precision", sentence)]
+
+
+def training(subject, table):
+    """Ask whether the mask holds in training mode, too."""
+    if subject.training is None:
+        return []
+    in_training = table_of(subject, T, one_by_one=True, outputs=subject.training)
+    more = off_diagonal(in_training) & ~table[:T, :T]
+    if more.any():
+        i, j = np.argwhere(more)[0]
+        sentence = f"in training mode output {i} depends on token {j}, in evaluation it does not"
+        return [Finding(WRONG, "training", sentence, "mask_dropped_in_training")]
+    X = tokens(1, (1, T, subject.d_model))[0]
+    if largest(subject.training(X), subject.outputs(X)) <= subject.tolerance:
+        return [Finding(RIGHT, "training", "as in evaluation, dropout apart")]
+    return [Finding(DESCRIBED, "training", "other values than in evaluation, and the same mask")]
+
+
+def gradient(subject):
+    """Ask whether the gradient agrees with differences, of any of three sizes."""
+    if subject.gradient is None:
+        return []
+    X, dY, direction = tokens(3, (1, 6, subject.d_model))
+    dY = dY[..., :1] * np.ones(subject.outputs(X).shape[-1])
+    slope = float((subject.gradient(X, dY) * direction).sum())
+    slopes = []
+    for step in (1e-2, 1e-3, 1e-4):
+        Y, back = (subject.outputs(X + sign * step * direction) for sign in (1, -1))
+        slopes.append(float(((Y - back) * dY).sum() / (2 * step)))
+    size = max(map(abs, slopes)) or 1.0
+    if min(abs(slope - found) for found in slopes) <= 1e-3 * size:
+        return [Finding(RIGHT, "gradient", "agrees with differences")]
+    sentence = f"{slope:.4g} along a direction in which differences give {slopes[1]:.4g}"
+    return [Finding(WRONG, "gradient", sentence, None, ("gradient_cut",))]

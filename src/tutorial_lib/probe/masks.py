@@ -1,0 +1,170 @@
+"""The mask as applied: the table of who depends on whom against what is claimed, and its names."""
+
+import numpy as np
+
+from tutorial_lib.probe.dependence import Pattern, dependence, off_diagonal, read, table_of
+from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
+from tutorial_lib.probe.subject import largest, tokens
+
+LEAST = 14  # tokens
+HEADS = (2, 3, 4, 6, 8, 12, 16)
+
+
+def length_for(claims):
+    """Return how many tokens show the claimed mask."""
+    window, block = claims.get("window") or 0, claims.get("block") or 0
+    return max(LEAST, window + claims.get("sinks", 0) + 4, 2 * block + 3)
+
+
+def mask_findings(table, second_table, claims, *, equivariant=None):
+    """Compare a table with the claims; return the findings and the expected table.
+
+    Parameters
+    ----------
+    table : (T, T)
+    second_table : a function that returns the table of T + 3 tokens
+    equivariant : a function that says whether the reversed text has the reversed outputs; None
+        where this cannot be asked
+    """
+    pattern = claims.pattern()
+    expected = _expected(table, claims, pattern)
+    wrong = off_diagonal(table) != off_diagonal(expected)
+    if not claims.masks:
+        return [Finding(DESCRIBED, "mask", str(read(table) or "of no regular form"))], None
+    if not wrong.any():
+        return [Finding(RIGHT, "mask", _as_claimed(table, pattern, claims))], expected
+    name, hints = _named(table, second_table, claims, equivariant)
+    return [Finding(WRONG, "mask", _where(table, wrong), name, hints)], expected
+
+
+def _expected(table, claims, pattern):
+    """Return the claimed table; `causal=True` alone leaves open what is seen of the past."""
+    T = len(table)
+    if pattern is not None:
+        return pattern.mask(T)
+    return table & np.tri(T, dtype=bool) if claims.get("causal") else table
+
+
+def _as_claimed(table, pattern, claims):
+    """Say that a mask is as claimed, and what was found besides."""
+    found = read(table)
+    if pattern is not None or found == Pattern(causal=True):
+        return f"as claimed: {pattern or found}"
+    return f"no later token is seen, as claimed; what is seen: {found or 'drawn above'}"
+
+
+def _where(table, wrong):
+    """Say which token is seen against the claim, or is not seen."""
+    i, j = np.argwhere(wrong)[-1]
+    seen = table[wrong]
+    kind = "seen against the claim" if seen.all() else "claimed and not seen"
+    kind = kind if seen.all() or not seen.any() else "other than claimed"
+    verb = "depends" if table[i, j] else "does not depend"
+    return f"output {i} {verb} on token {j}; {int(wrong.sum())} pairs are {kind}"
+
+
+def _named(table, second_table, claims, equivariant):
+    """Return the name on which two witnesses agree, or hints."""
+    fits = [name for name, mask in _candidates(claims) if _same(mask(len(table)), table)]
+    if off_diagonal(table).sum() == len(table) * (len(table) - 1) and claims.get("causal"):
+        if equivariant is not None and equivariant():
+            return "no_mask", ()
+        return None, ("no_mask", "mask_after_softmax", "softmax_over_queries")
+    if not fits:
+        return None, ()
+    second = second_table()
+    agreed = [name for name, mask in _candidates(claims) if _same(mask(len(second)), second)]
+    both = [name for name in dict.fromkeys(fits) if name in agreed]
+    return (both[0], ()) if len(both) == 1 else (None, tuple(both))
+
+
+def _same(mask, table):
+    return np.array_equal(off_diagonal(mask), off_diagonal(table))
+
+
+def _candidates(claims):
+    """Yield names of mistakes with the mask that each would show, a function of T."""
+    claimed = claims.masks
+    expected = Pattern(**{"causal": False, **claimed})
+    window = claims.get("window")
+    if window is not None:
+        yield "window_one_wide", Pattern(**claimed | {"window": window + 1}).mask
+        yield "window_one_narrow", Pattern(**claimed | {"window": window - 1}).mask
+        yield "window_missing", Pattern(**claimed | {"window": None}).mask
+    if claims.get("causal"):
+        yield "mask_transposed", lambda T: expected.mask(T).T
+        yield "mask_one_ahead", lambda T: expected.mask(T) | np.eye(T, k=1, dtype=bool)
+    for heads in HEADS:
+        yield "heads_split_without_transpose", lambda T, H=heads: split_by_reshape(expected, T, H)
+        yield "heads_joined_without_transpose", lambda T, H=heads: joined_by_reshape(expected, T, H)
+
+
+def split_by_reshape(pattern, T, H):
+    """Return the table of a layer that splits (T, H * d_k) into (H, T, d_k) by a reshape alone."""
+    row = np.arange(T * H)  # row h * T + t of the reshaped array has features of token row // H
+    sees = np.kron(np.eye(H, dtype=bool), pattern.mask(T)) if H > 1 else pattern.mask(T)
+    token = row // H
+    table = np.zeros((T, T), bool)
+    i, j = np.nonzero(sees)
+    table[token[i], token[j]] = True
+    return table
+
+
+def joined_by_reshape(pattern, T, H):
+    """Return the table of a layer that joins (H, T, d_v) into (T, H * d_v) by a reshape alone."""
+    row = np.arange(T * H)  # row h * T + t is written into the output of token row // H
+    table = np.zeros((T, T), bool)
+    queries = np.repeat(np.eye(T, dtype=bool)[None], H, axis=0).reshape(T * H, T)
+    sees = np.tile(pattern.mask(T), (H, 1)) | queries  # a query moves its own row
+    np.logical_or.at(table, row // H, sees)
+    return table
+
+
+def reversed_alike(subject):
+    """Return a function that says whether the reversed text has the reversed outputs, or None.
+
+    Where positions can be handed over they are reversed, too.
+    """
+
+    def alike():
+        X = tokens(1, (1, LEAST, subject.d_model))[0]
+        Y, back = (
+            subject.outputs(x, **_positions(subject, order))
+            for x, order in ((X, slice(None)), (X[:, ::-1], slice(None, None, -1)))
+        )
+        return largest(Y, back[:, ::-1]) <= subject.tolerance
+
+    return alike
+
+
+def _positions(subject, order):
+    if "positions" not in subject.takes:
+        return {}
+    return {"positions": np.arange(LEAST)[None, order]}
+
+
+def in_large_numbers(subject, table, *, one_by_one):
+    """Ask whether outputs stay finite at large scores, and whether more is seen than at small."""
+    X, others = tokens(2, (len(table), subject.d_model), size=100.0)
+    with np.errstate(all="ignore"):
+        Y = subject.outputs(X[None])
+    if not np.isfinite(Y).all():
+        sentence = "tokens a hundred times as large give outputs that are not finite"
+        return [Finding(WRONG, "large scores", sentence, None, ("maximum_not_subtracted",))]
+    large = _table_at(subject, X, others, one_by_one)
+    more = off_diagonal(large) & ~table
+    if more.any():
+        i, j = np.argwhere(more)[0]
+        sentence = f"output {i} depends on token {j} where scores are large, and else it does not"
+        return [Finding(WRONG, "large scores", sentence, "mask_not_low_enough")]
+    return [Finding(RIGHT, "large scores", "finite, and nothing more is seen")]
+
+
+def _table_at(subject, X, others, one_by_one):
+    tolerance = subject.noise
+    return dependence(subject.outputs, X, others, tolerance=tolerance, one_by_one=one_by_one)
+
+
+def second_table(subject, T, *, one_by_one):
+    """Return a function that makes the table of T + 3 tokens."""
+    return lambda: table_of(subject, T + 3, one_by_one=one_by_one, seed=1)

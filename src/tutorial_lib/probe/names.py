@@ -1,0 +1,227 @@
+"""The mistakes that the probe can name: what each means, and how it is told from its like.
+
+A name is given only where two witnesses agree: what was seen first, and one prediction that this
+mistake makes and its like do not. With the first alone, a report lists it as what would show this,
+too.
+"""
+
+from typing import NamedTuple
+
+
+class Name(NamedTuple):
+    """A mistake.
+
+    Parameters
+    ----------
+    meaning : what is wrong, as the end of "the mistake is that …"
+    section : where the book explains it
+    witness : the second witness: what only this mistake predicts
+    """
+
+    meaning: str
+    section: str
+    witness: str
+
+
+NAMES = {
+    "no_mask": Name(
+        "nothing hides the later tokens",
+        "chapter 03, Build",
+        "all weights are those of a softmax over all keys; of hidden states without positions, "
+        "the reversed text has the reversed outputs",
+    ),
+    "mask_after_softmax": Name(
+        "weights are set to 0 after the softmax, so the rest no longer sums to 1",
+        "chapter 03, Build",
+        "the weights that are left equal those of a softmax over all keys",
+    ),
+    "softmax_over_queries": Name(
+        "the softmax runs over the queries and not over the keys",
+        "chapter 03, Build",
+        "the weights of a column sum to 1, those of a row do not",
+    ),
+    "softmax_over_heads": Name(
+        "the softmax runs over the heads",
+        "chapter 03, Build",
+        "the weights of a pair of tokens sum to 1 over the heads",
+    ),
+    "mask_polarity": Name(
+        "True and False of the mask are exchanged",
+        "chapter 10, Round 1",
+        "with the opposite mask everything is as it should be",
+    ),
+    "mask_transposed": Name(
+        "the mask is transposed: tokens see the later ones",
+        "chapter 10, Build",
+        "the table is the transposed one at another length, too",
+    ),
+    "mask_one_ahead": Name(
+        "the diagonal of the mask is off by one: a token sees the next one",
+        "chapter 03, Build",
+        "the next token, and no later one, is seen at another length, too",
+    ),
+    "mask_without_itself": Name(
+        "a token does not see itself",
+        "chapter 03, Build",
+        "a query gives its own key no weight",
+    ),
+    "mask_first_corner": Name(
+        "with fewer queries than keys, the causal mask is aligned to the first corner",
+        "chapter 10, Round 3",
+        "query i of the piece sees the keys 0 to i and no other",
+    ),
+    "mask_dropped_in_pieces": Name(
+        "the tokens of one piece see each other in both directions",
+        "chapter 14, Build",
+        "later tokens are seen within the piece, and none is seen without a cache",
+    ),
+    "mask_dropped_in_training": Name(
+        "the mask holds in evaluation only",
+        "chapter 10, Build",
+        "in training mode, with the same seed, later tokens are seen",
+    ),
+    "mask_not_low_enough": Name(
+        "hidden scores get a finite number that large scores overcome",
+        "chapter 10, Round 2",
+        "later tokens are seen at large scores, and at small ones they are not",
+    ),
+    "window_one_wide": Name(
+        "the window is one key too wide: it does not count the token itself",
+        "chapter 17, Round 1",
+        "the reach is the same, one too many, at another length",
+    ),
+    "window_one_narrow": Name(
+        "the window is one key too narrow",
+        "chapter 17, Round 1",
+        "the reach is the same, one too few, at another length",
+    ),
+    "window_missing": Name(
+        "there is no window",
+        "chapter 17, Round 1",
+        "the first token is seen from the last one at another length, too",
+    ),
+    "heads_split_without_transpose": Name(
+        "heads are split by a reshape alone, so a head gets the features of other tokens",
+        "chapter 05, Build",
+        "the table of blocks that this reshape gives, at two lengths",
+    ),
+    "heads_joined_without_transpose": Name(
+        "heads are joined by a reshape alone, so a token gets the heads of other tokens",
+        "chapter 05, Build",
+        "the table that this reshape gives, at two lengths",
+    ),
+    "batch_as_tokens": Name(
+        "the axes of batch and tokens are exchanged",
+        "chapter 09, Build",
+        "a token depends on the same position of the other sequences, and on no other token of "
+        "its own",
+    ),
+    "padding_seen": Name(
+        "the mask of the padding is not used",
+        "chapter 10, Round 4",
+        "other padding changes the outputs of real tokens; the other polarity does not mend it",
+    ),
+    "padding_polarity": Name(
+        "True and False of the padding mask are exchanged",
+        "chapter 10, Round 1",
+        "with the opposite padding mask everything is as it should be",
+    ),
+    "padding_of_first_sequence": Name(
+        "the padding of the first sequence is used for all",
+        "chapter 10, Round 4",
+        "each sequence alone is right",
+    ),
+    "padding_shifts_positions": Name(
+        "padding on the left counts as positions",
+        "chapter 16, Build",
+        "with the positions of the unpadded text everything is as it should be",
+    ),
+    "positions_of_first_sequence": Name(
+        "the positions of the first sequence are used for all",
+        "chapter 16, Build",
+        "the second sequence has the outputs that it has with the positions of the first",
+    ),
+    "positions_ignored": Name(
+        "the positions that are handed over are not used",
+        "chapter 16, Build",
+        "other positions, of other distances too, change nothing, although order matters",
+    ),
+    "positions_restart": Name(
+        "positions begin at 0 again in each piece",
+        "chapter 14, Build",
+        "each piece equals the whole text whose positions restart there",
+    ),
+    "cache_not_read": Name(
+        "the keys of earlier pieces are not used",
+        "chapter 14, Build",
+        "each piece equals a text of its own",
+    ),
+    "unwritten_rows_seen": Name(
+        "rows of the buffer that nobody has written yet are seen",
+        "chapter 14, Build",
+        "the first piece is already wrong, and equal tokens no longer have equal outputs",
+    ),
+    "rewind_ignored": Name(
+        "a cache that was rewound keeps what it should forget",
+        "chapter 14, Build",
+        "the outputs depend on the tokens that were taken back",
+    ),
+    "state_between_calls": Name(
+        "a call leaves something behind that changes the next one",
+        "chapter 14, Build",
+        "the same input has another output after a call with other tokens, and twice the same "
+        "one after that",
+    ),
+    "random_in_evaluation": Name(
+        "something random, such as dropout, is not switched off",
+        "chapter 09, Build",
+        "three calls with one input give three outputs",
+    ),
+    "key_heads_tiled": Name(
+        "KV heads are tiled (0 1 0 1) where they should be repeated (0 0 1 1)",
+        "chapter 15, Round 1",
+        "a change of one KV head moves exactly the query heads of the tiled order, for keys and "
+        "for values",
+    ),
+    "key_heads_repeated": Name(
+        "KV heads are repeated (0 0 1 1) where they should be tiled (0 1 0 1)",
+        "chapter 15, Round 1",
+        "a change of one KV head moves exactly the query heads of the repeated order, for keys "
+        "and for values",
+    ),
+    "scale_missing": Name(
+        "scores are not divided by the root of d_k",
+        "chapter 03, Why the root",
+        "the scale is 1 at two widths",
+    ),
+    "scale_without_root": Name(
+        "scores are divided by d_k: by d_k in place of its root, or by the root twice",
+        "chapter 03, Why the root",
+        "the scale is 1/d_k at two widths",
+    ),
+    "scale_multiplied": Name(
+        "scores are multiplied by the root of d_k and not divided",
+        "chapter 03, Why the root",
+        "the scale is the root of d_k at two widths",
+    ),
+    "maximum_not_subtracted": Name(
+        "the exponential overflows: the largest score is not subtracted first",
+        "chapter 03, Build",
+        "scores of 80 are right, those of 10,000 are not finite",
+    ),
+    "empty_row_nan": Name(
+        "a row in which everything is hidden is not finite",
+        "chapter 10, Round 2",
+        "every other row is right",
+    ),
+    "empty_row_mean": Name(
+        "a row in which everything is hidden is the mean of all values",
+        "chapter 10, Round 2",
+        "the row equals that mean",
+    ),
+    "gradient_cut": Name(
+        "part of the layer is cut out of the gradient",
+        "chapter 08, Build",
+        "differences find a change in a direction in which the gradient is 0",
+    ),
+}

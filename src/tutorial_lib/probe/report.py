@@ -1,0 +1,96 @@
+"""What a probe found, for people and for programs."""
+
+from dataclasses import dataclass, field
+
+from tutorial_lib.probe.dependence import draw
+from tutorial_lib.probe.names import NAMES
+
+RIGHT, WRONG, DESCRIBED = "✓", "✗", "·"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one question found.
+
+    Parameters
+    ----------
+    sign : ✓ as claimed, or as every layer has to be; ✗ broken; · described, or not decidable
+    question : one or two words, such as "batch"
+    sentence : what was seen
+    name : the mistake, where two witnesses agree on it, else None
+    hints : mistakes that would show this, too
+    """
+
+    sign: str
+    question: str
+    sentence: str
+    name: str | None = None
+    hints: tuple = ()
+
+    def __str__(self):
+        lines = [f"{self.sign} {self.question}: {self.sentence}"]
+        if self.name:
+            lines.append(
+                f"    = {self.name}: {NAMES[self.name].meaning} ({NAMES[self.name].section})"
+            )
+        lines += [
+            f"    ? {hint} would show this, too: {NAMES[hint].meaning}" for hint in self.hints
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The answer of a probe; true in a condition if nothing is broken.
+
+    Parameters
+    ----------
+    findings : a tuple of Finding
+    depends : (T, T) of booleans; row i, column j: output i depends on token j
+    expected : (T, T), the claimed mask, or None
+    pattern : the mask in words, a Pattern, or None
+    facts : what was described, by name: "position", "key_heads", "scale", …
+    """
+
+    findings: tuple
+    depends: object = None
+    expected: object = None
+    pattern: object = None
+    facts: dict = field(default_factory=dict)
+
+    @property
+    def ok(self):
+        return not self.wrong
+
+    @property
+    def wrong(self):
+        """The findings that are broken."""
+        return tuple(finding for finding in self.findings if finding.sign == WRONG)
+
+    @property
+    def names(self):
+        """The mistakes that two witnesses agree on."""
+        return tuple(dict.fromkeys(found.name for found in self.findings if found.name))
+
+    def __bool__(self):
+        return self.ok
+
+    def table(self):
+        """Return a list of dictionaries: sign, question, sentence, name, hints."""
+        return [vars(finding).copy() for finding in self.findings]
+
+    def raise_if_wrong(self):
+        """Raise AssertionError with this report as its message, if something is broken."""
+        if not self.ok:
+            raise AssertionError(str(self))
+
+    def __str__(self):
+        pattern = self.pattern or "a mask of no regular form"
+        verdict = "right as far as asked" if self.ok else "WRONG"
+        lines = [f"{verdict}: {pattern}"] if self.depends is not None else [verdict]
+        if self.depends is not None:
+            rows = draw(self.depends, self.expected).splitlines()
+            lines += [f"    {row}" for row in rows]
+        return "\n".join([*lines, *map(str, self.findings)])
+
+    __repr__ = __str__

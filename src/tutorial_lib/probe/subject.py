@@ -1,0 +1,121 @@
+"""What is probed, in one form: arrays of NumPy in, arrays of NumPy out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+SEED = 20261130
+
+
+class ProbeError(ValueError):
+    """What was handed to the probe cannot be asked; the message says how to hand it over."""
+
+
+@dataclass(frozen=True)
+class Cache:
+    """How a layer is fed in pieces.
+
+    Parameters
+    ----------
+    step : a function of X (B, t, d_model) and a state, which returns Y (B, t, d) and the new state
+    empty : a function without arguments, which returns the state before the first token
+    rewind : a function of a state and a number n, which returns the state after n tokens, or None
+    """
+
+    step: Callable
+    empty: Callable
+    rewind: Callable | None = None
+
+    def run(self, X, lengths):
+        """Feed X (B, T, d_model) in pieces of these lengths; the outputs, joined."""
+        state, outputs, start = self.empty(), [], 0
+        for length in lengths:
+            Y, state = self.step(X[:, start : start + length].copy(), state)
+            outputs.append(np.asarray(Y, dtype=float))
+            start += length
+        return np.concatenate(outputs, axis=1)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A layer on hidden states, and what else it can be asked.
+
+    Parameters
+    ----------
+    run : a function of X (B, T, d_model), keep=None and positions=None, both (B, T), which returns
+        an array (B, T, d); in `keep`, True is a real token and False is padding
+    d_model : the width of X
+    takes : which of "keep" and "positions" `run` uses
+    cache : how it is fed in pieces, or None
+    single, training : the same in single precision, and in training mode with a fixed seed, or None
+    gradient : a function of X and dY, which returns dX, or None
+    precision : equality is this part of the effect that one token has on its own output
+    seed : sets the generator from which a random layer draws
+    """
+
+    run: Callable
+    d_model: int
+    takes: frozenset = frozenset()
+    cache: Cache | None = None
+    single: Callable | None = None
+    training: Callable | None = None
+    gradient: Callable | None = None
+    precision: float = 1e-6
+    seed: Callable = lambda: np.random.seed(0)  # noqa: NPY002: what others draw from
+
+    def outputs(self, X, **context):
+        """Run on a copy of X (B, T, d_model), and require an output for each token."""
+        given = X.copy()
+        Y = np.asarray(self.run(given, **context), dtype=float)
+        if Y.ndim != 3 or Y.shape[:2] != X.shape[:2]:
+            raise ProbeError(
+                f"the layer returned the shape {Y.shape} for X of shape {X.shape}; expected an "
+                f"output per token, {(*X.shape[:2], '…')}. Wrap it in a function that returns them."
+            )
+        return Y
+
+    @cached_property
+    def effect(self):
+        """How much an output changes, as a rule, when its own token is another one."""
+        X, others = tokens(2, (2, 6, self.d_model))
+        with np.errstate(all="ignore"):
+            change = np.abs(self.outputs(X) - self.outputs(others))
+        change = change[np.isfinite(change)]
+        return float(np.median(change)) if change.size else 0.0
+
+    @property
+    def tolerance(self):
+        """What two ways to one output may differ by."""
+        return self.precision * self.effect
+
+    @cached_property
+    def noise(self):
+        """What outputs may differ by where nothing has changed."""
+        X = np.repeat(tokens(1, (1, 6, self.d_model))[0], 5, axis=0)
+        with np.errstate(all="ignore"):
+            Y = self.outputs(X)
+            apart = np.abs(Y - Y[:1])
+        return max(1e-9 * self.effect, 20 * float(apart[np.isfinite(apart)].max(initial=0.0)))
+
+
+def tokens(draws, shape, *, size=1.0, seed=SEED):
+    """Draw that many arrays of a shape, normal, of a standard deviation."""
+    rng = np.random.default_rng(seed)
+    return [size * rng.normal(size=shape) for _ in range(draws)]
+
+
+def changed(Y, others, tolerance):
+    """Say for each row of Y (..., d) whether it is another one there; NaN equals NaN."""
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(Y - others)
+    difference = np.where(np.isnan(Y) & np.isnan(others), 0.0, difference)
+    return ~(difference.max(axis=-1) <= tolerance)  # NaN against a number is a change
+
+
+def largest(Y, others):
+    """Return the largest difference of two arrays; infinite where one of them is not finite."""
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(Y - others)
+    return float(np.where(np.isfinite(difference), difference, np.inf).max(initial=0.0))

@@ -1,0 +1,90 @@
+"""Each mistake that the probe can name is found and named; layers without one are right."""
+
+import numpy as np
+import pytest
+
+from tests.probe import layers
+from tests.probe.layers import D_MODEL, attention, band, full, layer, pieces
+from tutorial_lib.probe import probe
+
+CAUSAL = {"d_model": D_MODEL, "causal": True}
+PADDED = CAUSAL | {"keep": "keep", "positions": "positions"}
+HEADS = {"heads": (4, 2), "causal": True, "scale": "1/sqrt(d_k)"}
+
+
+def ignoring(word, rotary=False):
+    """Return a layer that takes an argument and does not use it."""
+
+    def call(X, **given):
+        given.pop(word, None)
+        return layer(rotary=rotary)(X, **given)
+
+    return call
+
+
+def in_pieces(mistake):
+    return layer(rotary=True), CAUSAL | {"positions": "positions", "cache": pieces(mistake)}
+
+
+MISTAKES = {
+    "no_mask": (layer(full), CAUSAL),
+    "mask_transposed": (layer(lambda T: np.tri(T, dtype=bool).T), CAUSAL),
+    "mask_one_ahead": (layer(band(ahead=1)), CAUSAL),
+    "mask_not_low_enough": (layer(hidden=-1e3), CAUSAL),
+    "window_one_wide": (layer(band(5)), CAUSAL | {"window": 4}),
+    "window_one_narrow": (layer(band(3)), CAUSAL | {"window": 4}),
+    "window_missing": (layer(), CAUSAL | {"window": 4}),
+    "heads_split_without_transpose": (
+        layer(full, split=layers.split_by_reshape, join=True),
+        CAUSAL | {"causal": False},
+    ),
+    "heads_joined_without_transpose": (layer(join=True), CAUSAL),
+    "batch_as_tokens": (lambda X: np.swapaxes(layer()(np.swapaxes(X, 0, 1)), 0, 1), CAUSAL),
+    "padding_seen": (ignoring("keep"), PADDED),
+    "padding_polarity": (layer(), CAUSAL | {"keep": "~keep"}),
+    "padding_of_first_sequence": (layers.first_of("keep"), PADDED),
+    "positions_of_first_sequence": (layers.first_of("positions"), PADDED),
+    "random_in_evaluation": (layers.random_layer(), CAUSAL),
+    "state_between_calls": (layers.remembering(), CAUSAL),
+    **{
+        name: in_pieces(name)
+        for name in (
+            "positions_restart",
+            "cache_not_read",
+            "mask_first_corner",
+            "mask_dropped_in_pieces",
+            "unwritten_rows_seen",
+            "rewind_ignored",
+        )
+    },
+    "mask_after_softmax": (attention(after=True), HEADS),
+    "softmax_over_queries": (attention(axis=-2), HEADS),
+    "softmax_over_heads": (attention(axis=1), HEADS),
+    "mask_without_itself": (attention(mask=lambda T: np.tri(T, k=-1, dtype=bool)), HEADS),
+    "mask_polarity": (attention(mask=full), {"heads": (4, 2), "mask": "~given"}),
+    "key_heads_tiled": (attention(order=np.tile), HEADS),
+    "key_heads_repeated": (attention(), HEADS | {"key_heads": "tiled"}),
+    "scale_missing": (attention(scale=lambda d: 1.0), HEADS),
+    "scale_without_root": (attention(scale=lambda d: 1 / d), HEADS),
+    "scale_multiplied": (attention(scale=lambda d: d**0.5), HEADS),
+    "maximum_not_subtracted": (attention(shift=False), HEADS),
+    "empty_row_mean": (
+        lambda Q, K, V, given=None: attention(mask=full, empty=1 / K.shape[2])(Q, K, V, given),
+        {"heads": (4, 2), "mask": "given", "empty_row": "zero"},
+    ),
+    "empty_row_nan": (
+        attention(mask=full, empty=np.nan),
+        {"heads": (4, 2), "mask": "given", "empty_row": "zero"},
+    ),
+}
+WITH_TORCH = {"mask_dropped_in_training", "gradient_cut"}
+HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
+HINTS["padding_shifts_positions"] = (layer(rotary=True), PADDED)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_found_and_named(name):
+    function, options = MISTAKES[name]
+    report = probe(function, **options)
+    assert not report.ok, report
+    assert report.names == (name,), report

@@ -149,7 +149,7 @@ def full(T):
 
 def random_layer():
     """Return a layer whose dropout is never off."""
-    return lambda X: layer()(X * (np.random.random(X.shape) < 0.9))  # noqa: NPY002: a seed of the probe
+    return lambda X: layer()(X * (np.random.random(X.shape) < 0.9))  # noqa: NPY002
 
 
 def remembering():

@@ -20,9 +20,9 @@ from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
 from tutorial_lib.probe.dependence import read, table_of
 from tutorial_lib.probe.functions import Function, probe_function
 from tutorial_lib.probe.masks import (
-    mask_findings,
     in_large_numbers,
     length_for,
+    mask_findings,
     reversed_alike,
     second_table,
 )
@@ -104,7 +104,7 @@ class Probe:
         mask, expected = mask_findings(depends, second, claims, equivariant=reversed_alike(subject))
         order, facts["position"] = hidden.position(subject, depends, claims)
         findings += [*mask, *order, *hidden.padding(subject, claims)]
-        findings += hidden.positions_in_batch(subject) + cached.cached(subject)
+        findings += hidden.positions_in_batch(subject) + cached.cached(subject, depends)
         findings += in_large_numbers(subject, depends, **apart) + hidden.precision(subject)
         findings += hidden.training(subject, depends) + hidden.gradient(subject)
         return Report(tuple(findings), depends, expected, read(depends), facts)

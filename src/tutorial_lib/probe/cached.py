@@ -15,10 +15,12 @@ WAYS = {
 }
 
 
-def cached(subject):
+def cached(subject, table):
     """Ask every way of feeding the cache, a second text, and a rewound cache."""
     if subject.cache is None:
         return []
+    if np.triu(table, 1).any():
+        return [Finding(DESCRIBED, "cache", "cannot be asked: later tokens are seen")]
     X, others = tokens(2, (2, T, subject.d_model))
     Y = subject.outputs(X)
     findings = [_way(subject, X, Y, way, lengths) for way, lengths in WAYS.items()]

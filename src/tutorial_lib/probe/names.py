@@ -119,7 +119,7 @@ NAMES = {
     "padding_seen": Name(
         "the mask of the padding is not used",
         "chapter 10, Round 4",
-        "other padding changes the outputs of real tokens; the other polarity does not mend it",
+        "other padding changes the outputs of real tokens, and without the mask they are the same",
     ),
     "padding_polarity": Name(
         "True and False of the padding mask are exchanged",

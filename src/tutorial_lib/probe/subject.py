@@ -63,7 +63,7 @@ class Subject:
     training: Callable | None = None
     gradient: Callable | None = None
     precision: float = 1e-6
-    seed: Callable = lambda: np.random.seed(0)  # noqa: NPY002: what others draw from
+    seed: Callable = lambda: np.random.seed(0)  # noqa: NPY002
 
     def outputs(self, X, **context):
         """Run on a copy of X (B, T, d_model), and require an output for each token."""

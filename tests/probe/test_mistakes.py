@@ -22,6 +22,12 @@ def ignoring(word, rotary=False):
     return call
 
 
+def numbered(X, keep=None):
+    """A layer that adds a row of its own at each position."""
+    rows = np.random.default_rng(2).normal(size=(99, D_MODEL))
+    return layer()(X + rows[: X.shape[1]], keep)
+
+
 def in_pieces(mistake):
     return layer(rotary=True), CAUSAL | {"positions": "positions", "cache": pieces(mistake)}
 
@@ -79,7 +85,7 @@ MISTAKES = {
 }
 WITH_TORCH = {"mask_dropped_in_training", "gradient_cut"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
-HINTS["padding_shifts_positions"] = (layer(rotary=True), PADDED)
+HINTS["padding_shifts_positions"] = (numbered, CAUSAL | {"keep": "keep"})
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -26,7 +26,7 @@ from tutorial_lib.probe.masks import (
     reversed_alike,
     second_table,
 )
-from tutorial_lib.probe.report import RIGHT, Report
+from tutorial_lib.probe.report import RIGHT, Report, answered
 from tutorial_lib.probe.subject import Cache, ProbeError
 
 __all__ = ["Cache", "ProbeError", "Report", "probe"]
@@ -71,7 +71,8 @@ class Probe:
         """Ask a module of PyTorch, or, with `heads`, a function of its tensors; see `__call__`.
 
         More options: call, a function of the module and X where it is not module(X);
-        own_weights=True to keep its weights, which are drawn anew in a copy otherwise.
+        own_weights=True to keep its weights, which are drawn anew in a copy otherwise. Of a cache,
+        `step` takes the copy, X and the state, and `empty` takes the copy.
         """
         if heads is None:
             subject, claims = adapters.torch_module(module, **options)
@@ -98,15 +99,21 @@ class Probe:
             return Report(tuple(findings))
         batch = hidden.batch(subject)
         apart = {"one_by_one": batch[0].sign != RIGHT}
-        findings += batch
         depends = table_of(subject, length, **apart)
         second = second_table(subject, length, **apart)
         mask, expected = mask_findings(depends, second, claims, equivariant=reversed_alike(subject))
-        order, facts["position"] = hidden.position(subject, depends, claims)
-        findings += [*mask, *order, *hidden.padding(subject, claims)]
-        findings += hidden.positions_in_batch(subject) + cached.cached(subject, depends)
-        findings += in_large_numbers(subject, depends, **apart) + hidden.precision(subject)
-        findings += hidden.training(subject, depends) + hidden.gradient(subject)
+        findings += [*batch, *mask]
+        for question, ask in {
+            "positions": lambda: hidden.position(subject, depends, claims, facts),
+            "padding": lambda: hidden.padding(subject, claims),
+            "positions in a batch": lambda: hidden.positions_in_batch(subject),
+            "cache": lambda: cached.cached(subject, depends),
+            "large scores": lambda: in_large_numbers(subject, depends, **apart),
+            "precision": lambda: hidden.precision(subject),
+            "training": lambda: hidden.training(subject, depends),
+            "gradient": lambda: hidden.gradient(subject),
+        }.items():
+            findings += answered(question, ask)
         return Report(tuple(findings), depends, expected, read(depends), facts)
 
 

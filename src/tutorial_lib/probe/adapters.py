@@ -223,15 +223,18 @@ def transformers_model(model, layer):
 
         return run
 
+    # Models call what they are given "cache" from transformers 5.24 on, and past_key_values before.
+    cache_name = next((name for name in ("cache", "past_key_values") if name in accepts), None)
+
     def step(X, state):
-        X = torch.from_numpy(X).to(dtype)
-        Y, result = _attended(model, layer, X, past_key_values=state, use_cache=True)
-        return Y, result.past_key_values
+        given = {cache_name: state, "use_cache": True}
+        Y, result = _attended(model, layer, torch.from_numpy(X).to(dtype), **given)
+        return Y, result.get(cache_name)
 
     dtype = _precision(model, run_in, np.ones((1, 2, width)))
     takes = {"keep"} | ({"positions"} if "position_ids" in accepts else set())
     cache = Cache(step, lambda: _empty_cache(model), _crop)
-    if "past_key_values" not in accepts or not _keeps(cache, width):
+    if cache_name is None or not _keeps(cache, width):
         cache = None
     double = dtype == torch.float64  # norms and rotations stay single inside a model of double
     return Subject(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tutorial_lib.probe.dependence import dependence, off_diagonal
-from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
+from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding, answered
 from tutorial_lib.probe.subject import largest, tokens
 
 T = 12
@@ -23,21 +23,23 @@ def cached(subject, table):
         return [Finding(DESCRIBED, "cache", "cannot be asked: later tokens are seen")]
     X, others = tokens(2, (2, T, subject.d_model))
     Y = subject.outputs(X)
-    findings = [_way(subject, X, Y, way, lengths) for way, lengths in WAYS.items()]
+    findings = []
+    for way, lengths in WAYS.items():
+        question = f"cache, {way}"
+        findings += answered(question, lambda n=lengths, q=question: [_way(subject, X, Y, q, n)])
     subject.cache.run(others, (T,))
     again = largest(subject.cache.run(X, (T,)), Y)
     if again > subject.tolerance and findings[0].sign == RIGHT:
         sentence = "after another text an empty cache gives other outputs"
         findings.append(Finding(WRONG, "second text", sentence, "state_between_calls"))
     if subject.cache.rewind is not None:
-        findings.append(_rewound(subject, X, others, Y))
+        findings += answered("cache, rewound", lambda: [_rewound(subject, X, others, Y)])
     return findings
 
 
-def _way(subject, X, Y, way, lengths):
+def _way(subject, X, Y, question, lengths):
     """Ask one way of feeding the cache."""
     outputs = subject.cache.run(X, lengths)
-    question = f"cache, {way}"
     if largest(outputs, Y) <= subject.tolerance:
         return Finding(RIGHT, question, "the outputs of the whole text")
     first = next(i for i in range(T) if largest(outputs[:, i], Y[:, i]) > subject.tolerance)
@@ -138,10 +140,7 @@ def _rewound(subject, X, others, Y):
         state = cache.rewind(state, 5)
         return np.asarray(cache.step(X[:, 5:].copy(), state)[0], dtype=float)
 
-    try:
-        first, second = outputs(others), outputs(others[::-1])
-    except Exception as error:  # a cache may refuse, such as the ring of a window
-        return Finding(DESCRIBED, "cache, rewound", f"refused: {error}")
+    first, second = outputs(others), outputs(others[::-1])
     if largest(first, Y[:, 5:]) <= subject.tolerance:
         return Finding(RIGHT, "cache, rewound", "the tokens that were taken back leave nothing")
     name = "rewind_ignored" if largest(first, second) > subject.noise else None

@@ -59,30 +59,28 @@ def _seeded(subject, X):
     return largest(*outputs) <= subject.tolerance
 
 
-def position(subject, table, claims):
+def position(subject, table, claims, facts):
     """Ask whether the order of the tokens matters, and whether it is only their distance.
 
-    Returns
-    -------
-    findings : a list
-    found : "none", "relative", "absolute", "aware", or None where it cannot be asked
+    What is found goes into `facts`: "none", "relative", "absolute", "aware", or None where it
+    cannot be asked.
     """
+    facts["position"] = None
     found, how = _position(subject, table)
-    claimed = claims.get("position")
+    facts["position"], claimed = found, claims.get("position")
     if found in (None, "aware"):
         sentence = f"order matters; {how}" if found else f"cannot be asked: {how}"
         hints = ("positions_ignored",) if "handed over" in how else ()
-        return [Finding(DESCRIBED, "positions", sentence, None, hints)], found
+        return [Finding(DESCRIBED, "positions", sentence, None, hints)]
     words = {
         "none": "order does not matter",
         "relative": "only distances matter",
         "absolute": "the positions themselves matter",
     }
-    if claimed is None or claimed == found:
-        sign = DESCRIBED if claimed is None else RIGHT
-        return [Finding(sign, "positions", f"{words[found]} ({how})")], found
-    sentence = f"{words[found]} ({how}), and claimed is {claimed!r}"
-    return [Finding(WRONG, "positions", sentence)], found
+    sentence = f"{words[found]} ({how})"
+    if claimed in (None, found):
+        return [Finding(DESCRIBED if claimed is None else RIGHT, "positions", sentence)]
+    return [Finding(WRONG, "positions", f"{sentence}, and claimed is {claimed!r}")]
 
 
 def _position(subject, table):

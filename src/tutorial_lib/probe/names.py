@@ -26,23 +26,23 @@ class Name(NamedTuple):
 NAMES = {
     "no_mask": Name(
         "nothing hides the later tokens",
-        "chapter 03, Build",
+        "chapter 03, Round 3",
         "all weights are those of a softmax over all keys; of hidden states without positions, "
         "the reversed text has the reversed outputs",
     ),
     "mask_after_softmax": Name(
         "weights are set to 0 after the softmax, so the rest no longer sums to 1",
-        "chapter 03, Build",
+        "chapter 03, Round 3",
         "the weights that are left equal those of a softmax over all keys",
     ),
     "softmax_over_queries": Name(
         "the softmax runs over the queries and not over the keys",
-        "chapter 03, Build",
+        "chapter 03, Round 2",
         "the weights of a column sum to 1, those of a row do not",
     ),
     "softmax_over_heads": Name(
         "the softmax runs over the heads",
-        "chapter 03, Build",
+        "chapter 03, Round 2",
         "the weights of a pair of tokens sum to 1 over the heads",
     ),
     "mask_polarity": Name(
@@ -52,17 +52,17 @@ NAMES = {
     ),
     "mask_transposed": Name(
         "the mask is transposed: tokens see the later ones",
-        "chapter 10, Build",
+        "chapter 03, Round 3",
         "the table is the transposed one at another length, too",
     ),
     "mask_one_ahead": Name(
         "the diagonal of the mask is off by one: a token sees the next one",
-        "chapter 03, Build",
+        "chapter 03, Round 3",
         "the next token, and no later one, is seen at another length, too",
     ),
     "mask_without_itself": Name(
         "a token does not see itself",
-        "chapter 03, Build",
+        "chapter 03, Round 3",
         "a query gives its own key no weight",
     ),
     "mask_first_corner": Name(
@@ -72,12 +72,12 @@ NAMES = {
     ),
     "mask_dropped_in_pieces": Name(
         "the tokens of one piece see each other in both directions",
-        "chapter 14, Build",
+        "chapter 14, Round 2",
         "later tokens are seen within the piece, and none is seen without a cache",
     ),
     "mask_dropped_in_training": Name(
         "the mask holds in evaluation only",
-        "chapter 10, Build",
+        "chapter 10, Round 4",
         "in training mode, with the same seed, later tokens are seen",
     ),
     "mask_not_low_enough": Name(
@@ -102,17 +102,17 @@ NAMES = {
     ),
     "heads_split_without_transpose": Name(
         "heads are split by a reshape alone, so a head gets the features of other tokens",
-        "chapter 05, Build",
+        "chapter 09, Round 2",
         "the table of blocks that this reshape gives, at two lengths",
     ),
     "heads_joined_without_transpose": Name(
         "heads are joined by a reshape alone, so a token gets the heads of other tokens",
-        "chapter 05, Build",
+        "chapter 05, Round 3",
         "the table that this reshape gives, at two lengths",
     ),
     "batch_as_tokens": Name(
         "the axes of batch and tokens are exchanged",
-        "chapter 09, Build",
+        "chapter 09, Round 4",
         "a token depends on the same position of the other sequences, and on no other token of "
         "its own",
     ),
@@ -133,48 +133,48 @@ NAMES = {
     ),
     "padding_shifts_positions": Name(
         "padding on the left counts as positions",
-        "chapter 16, Build",
+        "chapter 16, Round 2",
         "with the positions of the unpadded text everything is as it should be",
     ),
     "positions_of_first_sequence": Name(
         "the positions of the first sequence are used for all",
-        "chapter 16, Build",
+        "chapter 16, Round 2",
         "the second sequence has the outputs that it has with the positions of the first",
     ),
     "positions_ignored": Name(
         "the positions that are handed over are not used",
-        "chapter 16, Build",
+        "chapter 16, Round 2",
         "other positions, of other distances too, change nothing, although order matters",
     ),
     "positions_restart": Name(
         "positions begin at 0 again in each piece",
-        "chapter 14, Build",
+        "chapter 14, Round 2",
         "each piece equals the whole text whose positions restart there",
     ),
     "cache_not_read": Name(
         "the keys of earlier pieces are not used",
-        "chapter 14, Build",
+        "chapter 14, Round 1",
         "each piece equals a text of its own",
     ),
     "unwritten_rows_seen": Name(
         "rows of the buffer that nobody has written yet are seen",
-        "chapter 14, Build",
+        "chapter 14, Round 2",
         "the first piece is already wrong, and equal tokens no longer have equal outputs",
     ),
     "rewind_ignored": Name(
         "a cache that was rewound keeps what it should forget",
-        "chapter 14, Build",
+        "chapter 14, Round 2",
         "the outputs depend on the tokens that were taken back",
     ),
     "state_between_calls": Name(
         "a call leaves something behind that changes the next one",
-        "chapter 14, Build",
+        "chapter 14, Round 2",
         "the same input has another output after a call with other tokens, and twice the same "
         "one after that",
     ),
     "random_in_evaluation": Name(
         "something random, such as dropout, is not switched off",
-        "chapter 09, Build",
+        "chapter 09, Round 3",
         "three calls with one input give three outputs",
     ),
     "key_heads_tiled": Name(
@@ -191,22 +191,22 @@ NAMES = {
     ),
     "scale_missing": Name(
         "scores are not divided by the root of d_k",
-        "chapter 03, Why the root",
+        "chapter 03, Round 1",
         "the scale is 1 at two widths",
     ),
     "scale_without_root": Name(
         "scores are divided by d_k: by d_k in place of its root, or by the root twice",
-        "chapter 03, Why the root",
+        "chapter 03, Round 1",
         "the scale is 1/d_k at two widths",
     ),
     "scale_multiplied": Name(
         "scores are multiplied by the root of d_k and not divided",
-        "chapter 03, Why the root",
+        "chapter 03, Round 1",
         "the scale is the root of d_k at two widths",
     ),
     "maximum_not_subtracted": Name(
         "the exponential overflows: the largest score is not subtracted first",
-        "chapter 03, Build",
+        "chapter 03, Round 2",
         "scores of 80 are right, those of 10,000 are not finite",
     ),
     "empty_row_nan": Name(
@@ -221,7 +221,7 @@ NAMES = {
     ),
     "gradient_cut": Name(
         "part of the layer is cut out of the gradient",
-        "chapter 08, Build",
+        "chapter 08, Round 3",
         "differences find a change in a direction in which the gradient is 0",
     ),
 }

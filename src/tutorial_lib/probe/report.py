@@ -39,6 +39,15 @@ class Finding:
         return "\n".join(lines)
 
 
+def answered(question, ask):
+    """Ask, and describe where a layer refuses the call."""
+    try:
+        return ask()
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        return [Finding(DESCRIBED, question, f"refused, {type(error).__name__}: {reason}")]
+
+
 @dataclass(frozen=True)
 class Report:
     """The answer of a probe; true in a condition if nothing is broken.

@@ -1,0 +1,92 @@
+"""The report says what was found, and the table of names is whole."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.probe.layers import D_MODEL, band, layer
+from tests.probe.test_mistakes import HINTS, MISTAKES, WITH_TORCH
+from tutorial_lib.probe import probe
+from tutorial_lib.probe.names import NAMES
+from tutorial_lib.probe.report import WRONG
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+
+
+def headings(number):
+    """Return the headings of a chapter."""
+    (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_section_of_a_name_is_a_heading(name):
+    number, heading = re.fullmatch(r"chapter (\d\d), (.+)", NAMES[name].section).groups()
+    assert any(title.startswith(heading) for title in headings(number)), headings(number)
+
+
+def test_each_name_is_planted():
+    assert set(NAMES) == {*MISTAKES, *WITH_TORCH, *HINTS}
+
+
+@pytest.mark.parametrize("name", HINTS)
+def test_with_one_witness_there_is_a_hint_and_no_name(name):
+    function, options = HINTS[name]
+    report = probe(function, **options)
+    assert name in [hint for row in report.table() for hint in row["hints"]], report
+    assert name not in report.names
+
+
+def test_a_mask_of_evaluation_alone_and_a_cut_gradient():
+    import torch
+    from torch import nn
+
+    class Layer(nn.Module):
+        def __init__(self, cut):
+            super().__init__()
+            self.d_model, self.cut = D_MODEL, cut
+            self.qkv = nn.Linear(D_MODEL, 3 * D_MODEL)
+
+        def forward(self, X):
+            Q, K, V = self.qkv(X)[:, None].chunk(3, dim=-1)
+            causal = self.cut or not self.training
+            K = K.detach() if self.cut else K
+            return nn.functional.scaled_dot_product_attention(Q, K, V, is_causal=causal)[:, 0]
+
+    torch.manual_seed(0)
+    assert probe.torch(Layer(cut=False), causal=True).names == ("mask_dropped_in_training",)
+    (finding,) = probe.torch(Layer(cut=True), causal=True).wrong
+    assert finding.hints == ("gradient_cut",)
+
+
+def test_a_wrong_report_is_false_drawn_and_raised():
+    report = probe(layer(band(ahead=1)), d_model=D_MODEL, causal=True)
+    assert not report
+    signs = np.array([line.split() for line in str(report).splitlines()[1:15]])
+    expected = np.where(np.tri(14, dtype=bool), "■", np.where(np.eye(14, k=1) == 1, "▲", "·"))
+    np.testing.assert_array_equal(signs, expected)
+    with pytest.raises(AssertionError, match="the diagonal of the mask is off by one"):
+        report.raise_if_wrong()
+    assert [row["name"] for row in report.table() if row["sign"] == WRONG] == ["mask_one_ahead"]
+
+
+def test_a_missing_key_is_drawn_as_a_gap():
+    report = probe(layer(band(3)), d_model=D_MODEL, causal=True, window=4)
+    rows = [line.split() for line in str(report).splitlines()[1:15]]
+    assert all(rows[i][i - 3] == "○" for i in range(3, 14))
+
+
+def test_what_a_layer_refuses_is_described():
+    def without_large_numbers(X):
+        if abs(X).max() > 50:
+            raise ValueError("too large")
+        return layer()(X)
+
+    report = probe(without_large_numbers, d_model=D_MODEL, causal=True)
+    assert report.ok
+    assert "· large scores: refused, ValueError: too large" in str(report)

@@ -1,0 +1,173 @@
+"""Layers that are right are described as what they are, and raise no alarm."""
+
+import numpy as np
+import pytest
+
+from tests.probe import layers
+from tests.probe.layers import D_MODEL, PARAMS, attention, band, full, layer, pieces
+from tutorial_lib import causal_mask, multi_head_attention
+from tutorial_lib.probe import Cache, ProbeError, probe
+from tutorial_lib.probe.dependence import Pattern
+from tutorial_lib.variants.patterns import attention_with_sink
+from tutorial_lib.variants.positions import alibi_bias, alibi_slopes
+
+OPTIONS = {"d_model": D_MODEL, "keep": "keep", "positions": "positions"}
+
+
+def blocks(T):
+    return Pattern(causal=True, block=4).mask(T)
+
+
+def sinks(T):
+    return Pattern(causal=True, window=3, sinks=2).mask(T)
+
+
+HIDDEN = {
+    "the book's": (
+        lambda X: multi_head_attention(X, PARAMS, mask=causal_mask(X.shape[1])),
+        {"d_model": D_MODEL, "causal": True, "window": None, "position": "none"},
+    ),
+    "bidirectional": (layer(full), OPTIONS | {"causal": False, "position": "none"}),
+    "rotary": (
+        layer(rotary=True),
+        OPTIONS | {"causal": True, "position": "relative", "cache": pieces()},
+    ),
+    "a window": (layer(band(4), rotary=True), {"d_model": D_MODEL, "causal": True, "window": 4}),
+    "a window of 40": (layer(band(40)), {"d_model": D_MODEL, "causal": True, "window": 40}),
+    "blocks": (layer(blocks), {"d_model": D_MODEL, "causal": True, "block": 4}),
+    "sinks": (layer(sinks), {"d_model": D_MODEL, "causal": True, "window": 3, "sinks": 2}),
+}
+
+
+def with_slopes(Q, K, V):
+    """Attention with a bias by distance."""
+    T, S = Q.shape[2], K.shape[2]
+    scores = Q @ np.swapaxes(K, -1, -2) * Q.shape[-1] ** -0.5
+    scores = scores + alibi_bias(T, S, alibi_slopes(Q.shape[1]))
+    return layers.softmax(np.where(causal_mask(T, S), scores, -np.inf)) @ V
+
+
+def with_sink(Q, K, V):
+    """Attention with a sink for each head."""
+    scores = Q @ np.swapaxes(K, -1, -2) * Q.shape[-1] ** -0.5
+    mask = causal_mask(Q.shape[2], K.shape[2])
+    return attention_with_sink(scores, np.zeros(Q.shape[1]), mask=mask) @ V
+
+
+FUNCTIONS = {
+    "shared KV heads": (
+        attention(),
+        {"heads": (6, 2), "causal": True, "scale": "1/sqrt(d_k)", "corner": "last"},
+    ),
+    "tiled KV heads": (attention(order=np.tile), {"heads": (6, 2), "key_heads": "tiled"}),
+    "slopes": (with_slopes, {"heads": (4, 4), "causal": True, "row_sum": 1}),
+    "a sink": (with_sink, {"heads": (4, 4), "causal": True, "row_sum": None}),
+    "a mask": (
+        attention(mask=full),
+        {"heads": (3, 1), "mask": "given", "row_sum": 1, "empty_row": "zero"},
+    ),
+    "another order of axes": (
+        lambda Q, K, V: np.swapaxes(attention()(*(np.swapaxes(x, 1, 2) for x in (Q, K, V))), 1, 2),
+        {"heads": (6, 2), "axes": "BTHd", "causal": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN | FUNCTIONS)
+def test_a_right_layer_is_right(name):
+    function, options = (HIDDEN | FUNCTIONS)[name]
+    report = probe(function, **options)
+    assert report.ok, report
+    assert not report.names, report
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_a_layer_is_described_without_a_claim(name):
+    function, options = HIDDEN[name]
+    claimed = {word: options[word] for word in ("causal", "block", "sinks") if word in options}
+    window = options.get("window")
+    claimed["window"] = window if window and window < 14 else None
+    asked = {name: options[name] for name in OPTIONS if name in options}
+    report = probe(function, **asked)
+    assert report.ok, report
+    assert report.pattern == Pattern(**claimed), report
+
+
+def test_a_bias_by_distance_and_a_sink_are_described():
+    slopes, sink = (probe(FUNCTIONS[name][0], heads=(4, 4)) for name in ("slopes", "a sink"))
+    np.testing.assert_allclose(slopes.facts["bias_steps"], alibi_slopes(4))
+    smallest, largest = sink.facts["row_sum"]
+    assert 0 < smallest < largest < 1
+
+
+def test_an_attention_of_torch_is_right():
+    import torch
+
+    attend = torch.nn.functional.scaled_dot_product_attention
+    report = probe.torch(
+        lambda Q, K, V, mask=None: attend(Q, K, V, attn_mask=mask, enable_gqa=True),
+        heads=(6, 2),
+        mask="mask",
+        scale="1/sqrt(d_k)",
+    )
+    assert report.ok, report
+    assert report.facts["key_heads"] == "repeated"
+    first = probe.torch(lambda Q, K, V: attend(Q, K, V, is_causal=True), heads=(2, 2), causal=True)
+    assert first.facts["corner"] == "first"
+
+
+def test_modules_of_torch_are_right():
+    from torch import nn
+
+    layer = nn.TransformerEncoderLayer(24, 3, 40, batch_first=True)
+    report = probe.torch(layer, keep="~src_key_padding_mask", causal=False, position="none")
+    assert report.ok, report
+    assert {"gradient", "training", "precision"} <= {row["question"] for row in report.table()}
+    assert probe.torch(nn.MultiheadAttention(24, 3)).names == ("batch_as_tokens",)
+
+
+def test_the_decoder_to_take_away_is_right():
+    from tutorial_lib.pytorch.decoder_attention import (
+        DecoderAttention,
+        DecoderCache,
+        Rotation,
+        rotary_frequencies,
+    )
+
+    def step(module, X, state):
+        state = DecoderCache(module, len(X)) if state is None else state
+        return module(X, cache=state), state
+
+    def rewind(state, length):
+        state.rewind(int(state.length) - length)
+        return state
+
+    decoder = DecoderAttention(24, 6, n_kv_heads=2, rotation=Rotation(rotary_frequencies(4)))
+    cache = Cache(step, lambda module: None, rewind)
+    report = probe.torch(decoder, causal=True, position="relative", cache=cache)
+    assert report.ok, report
+    assert sum(row["question"].startswith("cache") for row in report.table()) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"windwo": 3}, "nothing can be claimed with 'windwo'"),
+        ({"window": 0}, "window=0 is no claim; expected how many tokens"),
+        ({"position": "rotary"}, "expected one of none, relative, absolute"),
+        ({"window": 3, "block": 4}, "claim the one that holds"),
+        ({"d_model": None}, "the width of the layer is not known"),
+    ],
+)
+def test_a_claim_without_a_meaning_is_refused(options, message):
+    with pytest.raises(ProbeError, match=message):
+        probe(layer(), **{"d_model": D_MODEL} | options)
+
+
+def test_a_layer_of_another_form_is_refused():
+    with pytest.raises(ProbeError, match="expected an output per token"):
+        probe(lambda X: X.sum(axis=1), d_model=5)
+    with pytest.raises(ProbeError, match="say axes='BTHd'"):
+        probe(lambda Q, K, V: np.swapaxes(attention()(Q, K, V), 1, 2), heads=(4, 2))
+    with pytest.raises(ProbeError, match="do not share 3 KV heads evenly"):
+        probe(attention(), heads=(4, 3))

@@ -1,16 +1,17 @@
 """What a function of Q, K and V is asked: here the weights themselves can be read."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from tutorial_lib.probe.dependence import Pattern, off_diagonal, read
+from tutorial_lib.probe.masks import LEAST, length_for
 from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding, Report
 from tutorial_lib.probe.subject import ProbeError, largest, tokens
 
-B, T, WIDTHS = 2, 14, (16, 36)
-EQUAL = 1e-6
+B = 2
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,13 @@ class Function:
     run : the function, with mask=None, (T, S), True where a query may look
     heads : H and G
     takes : holds "mask" if `run` uses one
-    precision : equality of weights, up to
+    length : T, the number of tokens that show the claimed mask
     """
 
     run: Callable
     heads: tuple
     takes: frozenset = frozenset()
-    precision: float = EQUAL
+    length: int = LEAST
 
     def __post_init__(self):
         H, G = self.heads
@@ -37,6 +38,18 @@ class Function:
                 f"heads={self.heads}: {H} query heads do not share {G} KV heads evenly. "
                 "Give the numbers of query heads and of KV heads, such as (8, 2)."
             )
+
+    @property
+    def widths(self):
+        """Two widths d_k = d_v, not smaller than the length, so that values can be unit vectors."""
+        least = 32 * -(-(self.length + 3) // 32)
+        return least, 2 * least
+
+    @cached_property
+    def precision(self):
+        """What equal weights may differ by: single precision is told by what comes back."""
+        Q, K = self.inputs(2, 2, self.widths[0])
+        return 1e-6 if np.asarray(self.run(Q, K, K)).dtype == np.float64 else 1e-4
 
     def outputs(self, Q, K, V, **context):
         """Run on copies, and require an output (B, H, T, d_v)."""
@@ -49,23 +62,25 @@ class Function:
             )
         return out
 
-    def inputs(self, T, S, d_k, *, size=1.0, seed=0):
-        """Draw Q and K."""
+    def inputs(self, T=None, S=None, d_k=None, *, size=1.0, seed=0):
+        """Draw Q and K, of the length and the smaller width where nothing else is said."""
+        T, S, d_k = T or self.length, S or self.length, d_k or self.widths[0]
         H, G = self.heads
         Q = tokens(1, (B, H, T, d_k), size=size, seed=(seed, 1))[0]
         return Q, tokens(1, (B, G, S, d_k), size=size, seed=(seed, 2))[0]
 
     def weights(self, Q, K, **context):
         """Read the weights (B, H, T, S): values that are unit vectors let them through."""
-        S = K.shape[2]
-        V = np.broadcast_to(np.eye(S), (*K.shape[:2], S, S))
+        S, d_k = K.shape[2:]
+        V = np.broadcast_to(np.eye(S, d_k), K.shape)
         with np.errstate(all="ignore"):
-            return self.outputs(Q, K, V, **context)
+            return self.outputs(Q, K, V, **context)[..., :S]
 
 
 def probe_function(function, claims):
     """Ask a function all questions; return a Report."""
-    Q, K = function.inputs(T, T, WIDTHS[0])
+    function = replace(function, length=length_for(claims))
+    Q, K = function.inputs()
     weights = function.weights(Q, K)
     depends = _depends(weights)
     facts, findings = {}, []
@@ -79,7 +94,7 @@ def probe_function(function, claims):
     findings += _large(function)
     findings += _argument(function, claims, facts)
     pattern = claims.pattern()
-    expected = None if pattern is None else pattern.mask(T)
+    expected = None if pattern is None else pattern.mask(function.length)
     return Report(tuple(findings), depends, expected, read(depends), facts)
 
 
@@ -101,9 +116,9 @@ def _sums(function, weights, claims, facts):
     name = None
     if abs(columns - 1).max() <= function.precision:
         name = "softmax_over_queries"
-    elif _one_or_none(weights.sum(axis=1)):
+    elif _one_or_none(weights.sum(axis=1), function.precision):
         name = "softmax_over_heads"
-    elif _cut_after_softmax(weights):
+    elif _cut_after_softmax(weights, function.precision):
         name = "mask_after_softmax"
     elif rows.max() <= 1 + function.precision and "row_sum" not in claims:
         sentence += ": a sink, or weights that were cut; claim row_sum=1 or None"
@@ -111,23 +126,23 @@ def _sums(function, weights, claims, facts):
     return [Finding(WRONG, "row sums", sentence, name)]
 
 
-def _one_or_none(sums):
+def _one_or_none(sums, precision):
     """Say whether each sum is 1, or 0 where a pair is hidden."""
-    return np.minimum(abs(sums - 1), abs(sums)).max() <= EQUAL
+    return np.minimum(abs(sums - 1), abs(sums)).max() <= precision
 
 
-def _cut_after_softmax(weights):
+def _cut_after_softmax(weights, precision):
     """Say whether rows that see every key sum to 1, and shorter ones to less."""
     sees_all = (weights > 0).all(axis=-1)
     rows = weights.sum(axis=-1)
-    return sees_all.any() and abs(rows[sees_all] - 1).max() <= EQUAL < abs(rows - 1).max()
+    return sees_all.any() and abs(rows[sees_all] - 1).max() <= precision < abs(rows - 1).max()
 
 
 def _mask(depends, claims, weights, function, QK):
     """Ask the mask as applied against the claimed one; here the diagonal counts, too."""
     if not claims.masks:
         return [Finding(DESCRIBED, "mask", str(read(depends) or "of no regular form"))]
-    pattern = claims.pattern()
+    pattern, T = claims.pattern(), len(depends)
     expected = depends & np.tri(T, dtype=bool) if pattern is None else pattern.mask(T)
     if claims.get("causal") is not False:
         expected = expected | np.eye(T, dtype=bool)
@@ -142,6 +157,7 @@ def _mask(depends, claims, weights, function, QK):
 
 def _mask_name(depends, claims, weights, function, QK):
     """Return the mistake that a wrong mask shows, twice."""
+    T = len(depends)
     one = np.eye(T, dtype=bool)
     full = Pattern(**{"causal": False, **claims.masks}).mask(T)
     if depends.all() and claims.get("causal"):
@@ -159,7 +175,7 @@ def _mask_name(depends, claims, weights, function, QK):
         for name, other in (("wide", window + 1), ("narrow", window - 1)):
             shapes[f"window_one_{name}"] = Pattern(**claims.masks | {"window": other}).mask
         shapes["window_missing"] = Pattern(**claims.masks | {"window": None}).mask
-    second = _depends(function.weights(*function.inputs(T + 3, T + 3, WIDTHS[0], seed=4)))
+    second = _depends(function.weights(*function.inputs(T + 3, T + 3, seed=4)))
     for name, mask in shapes.items():
         fits = np.array_equal(depends, mask(T)) and np.array_equal(second, mask(T + 3))
         if fits and not (name == "mask_transposed" and window is not None):
@@ -191,26 +207,26 @@ def _heads(function, claims, facts):
 def _served(function, of):
     """Return which query head a head of K or V moves, (H, G)."""
     H, G = function.heads
-    Q, K = function.inputs(T, T, WIDTHS[0])
-    V, others = tokens(2, (B, G, T, 6), seed=3)
+    Q, K = function.inputs()
+    V, others = tokens(2, K.shape, seed=3)
     base = function.outputs(Q, K, V)
     table = np.zeros((H, G), bool)
     for g in range(G):
         K_there, V_there = K.copy(), V.copy()
         if of == "K":
-            K_there[:, g] = function.inputs(T, T, WIDTHS[0], seed=9)[1][:, g]
+            K_there[:, g] = function.inputs(seed=9)[1][:, g]
         else:
             V_there[:, g] = others[:, g]
         moved = abs(function.outputs(Q, K_there, V_there) - base)
-        table[:, g] = ~(moved.max(axis=(0, 2, 3)) <= 1e-12)
+        table[:, g] = ~(moved.max(axis=(0, 2, 3)) <= 1e-9)
     return table
 
 
 def _values(function):
     """Ask whether an output is the sum of values by these weights, head by head."""
     H, G = function.heads
-    Q, K = function.inputs(T, T, WIDTHS[0])
-    V = tokens(1, (B, G, T, 6), seed=3)[0]
+    Q, K = function.inputs()
+    V = tokens(1, K.shape, seed=3)[0]
     weights, out = function.weights(Q, K), function.outputs(Q, K, V)
     mixes = [weights @ V[:, heads] for heads in (np.arange(H) // (H // G), np.arange(H) % G)]
     if min(largest(mix, out) for mix in mixes) <= 10 * function.precision:
@@ -220,7 +236,7 @@ def _values(function):
 
 def _scale(function, claims, facts):
     """Ask which factor scores have, at two widths."""
-    factors = [_factor(function, d_k) for d_k in WIDTHS]
+    factors = [_factor(function, d_k) for d_k in function.widths]
     if any(factor is None for factor in factors):
         return [Finding(DESCRIBED, "scale", "log-ratios of weights are no multiple of q · k")]
     laws = {
@@ -229,10 +245,15 @@ def _scale(function, claims, facts):
         "1": lambda d: 1.0,
         "sqrt(d_k)": lambda d: d**0.5,
     }
-    fits = (word for word, law in laws.items() if np.allclose(factors, [*map(law, WIDTHS)], 1e-3))
+    fits = (
+        word
+        for word, law in laws.items()
+        if np.allclose(factors, [*map(law, function.widths)], 1e-3)
+    )
     found = next(fits, None)
     facts["scale"] = found or tuple(factors)
-    sentence = found or f"{factors[0]:.4g} at d_k = {WIDTHS[0]}, {factors[1]:.4g} at {WIDTHS[1]}"
+    at = (f"{factor:.4g} at d_k = {d}" for factor, d in zip(factors, function.widths, strict=True))
+    sentence = found or ", ".join(at)
     if "scale" not in claims:
         return [Finding(DESCRIBED, "scale", sentence)]
     if found == claims["scale"]:
@@ -245,7 +266,7 @@ def _scale(function, claims, facts):
 def _factor(function, d_k):
     """Fit the factor of the scores of the last query, or return None."""
     H, G = function.heads
-    Q, K = function.inputs(T, T, d_k, size=0.5)
+    Q, K = function.inputs(d_k=d_k, size=0.5)
     K = K.copy()
     K[:, :, 1] = K[:, :, 0] + tokens(1, (B, G, d_k), seed=6)[0]
     weights = function.weights(Q, K)[:, :, -1]  # (B, H, S)
@@ -259,7 +280,7 @@ def _factor(function, d_k):
 def _slope(weights, products):
     """Return the one slope of the log-weights against the products in all rows, or None."""
     slopes = []
-    for row, x in zip(weights.reshape(-1, T), products.reshape(-1, T), strict=True):
+    for row, x in zip(*(x.reshape(-1, x.shape[-1]) for x in (weights, products)), strict=True):
         seen = row > 0
         if seen.sum() < 3:
             return None
@@ -272,8 +293,8 @@ def _slope(weights, products):
 
 def _bias(function, facts):
     """Describe what equal keys leave of the weights: a bias by distance."""
-    Q, K = function.inputs(T, T, WIDTHS[0])
-    equal = np.repeat(K[:, :, :1], T, axis=2)
+    Q, K = function.inputs()
+    equal = np.repeat(K[:, :, :1], function.length, axis=2)
     last = function.weights(Q, equal)[0, :, -1]  # (H, S)
     if not (last > 0).any(axis=-1).all():
         return [Finding(DESCRIBED, "bias", "cannot be asked: the last query sees nothing")]
@@ -289,9 +310,9 @@ def _bias(function, facts):
 def _fewer_queries(function, claims, facts):
     """Ask, with fewer queries than keys, where a causal mask is aligned."""
     few = 5
-    depends = _depends(function.weights(*function.inputs(few, T, WIDTHS[0])))
-    whole = _depends(function.weights(*function.inputs(T, T, WIDTHS[0])))
-    if not off_diagonal(np.tri(T, dtype=bool) & whole).any() or np.triu(whole, 1).any():
+    depends = _depends(function.weights(*function.inputs(few)))
+    whole = _depends(function.weights(*function.inputs()))
+    if not off_diagonal(np.tri(len(whole), dtype=bool) & whole).any() or np.triu(whole, 1).any():
         return []
     corners = {"last": whole[-few:], "first": whole[:few]}
     found = next((word for word, rows in corners.items() if np.array_equal(rows, depends)), None)
@@ -312,7 +333,7 @@ def _fewer_queries(function, claims, facts):
 
 def _large(function):
     """Ask whether weights stay finite at scores of 80 and of 10,000."""
-    Q, K = function.inputs(T, T, WIDTHS[0])
+    Q, K = function.inputs()
     finite = []
     for size in (80.0, 1e4):
         scale = np.sqrt(size / abs(np.einsum("bhtd,bhsd->bhts", Q[:, :1], K[:, :1])).max() * 4)
@@ -327,9 +348,9 @@ def _argument(function, claims, facts):
     """Ask a mask that is handed over: its polarity, and a row in which everything is hidden."""
     if "mask" not in function.takes:
         return []
-    Q, K = function.inputs(T, T, WIDTHS[0])
-    mask = np.random.default_rng(1).random((T, T)) < 0.6
-    mask |= np.eye(T, dtype=bool)
+    Q, K = function.inputs()
+    mask = np.random.default_rng(1).random((function.length,) * 2) < 0.6
+    mask |= np.eye(function.length, dtype=bool)
     whole = _depends(function.weights(Q, K))
     right = np.array_equal(_depends(function.weights(Q, K, mask=mask)), mask & whole)
     if not right:
@@ -348,7 +369,7 @@ def _empty(weights, claims, facts):
         return [Finding(WRONG, "empty row", "it makes other rows not finite")]
     found = "nan"
     if np.isfinite(row).all():
-        found = "zero" if not row.any() else "mean" if np.ptp(row) <= EQUAL else "other"
+        found = "zero" if not row.any() else "mean" if np.ptp(row) <= 1e-4 / len(row) else "other"
     facts["empty_row"] = found
     claimed = claims.get("empty_row")
     if claimed in (None, found):

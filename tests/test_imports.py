@@ -37,7 +37,7 @@ STEPS = ("text", "embedding", "projection", "attention", "heads")
 LAYER = (*CONTRACT, *STEPS, "multihead", "example")
 FAST = (*LAYER, "gradients", "tiled", "onepass", "counting")
 MODELS = (*FAST, "variants", "models")
-LIBRARY = (*MODELS, "practice", "checks", "figures", "elements", "pytorch", "__init__")
+LIBRARY = (*MODELS, "probe", "practice", "checks", "figures", "elements", "pytorch", "__init__")
 TORCH = ("numpy", "torch")
 BUILD = ("docutils", "sphinx", "myst_nb", "fontTools", "math_core", "tinycss2")
 # The worker runs where nothing of ours is installed: its parts lie beside it.
@@ -56,6 +56,7 @@ TABLE = {
     **dict.fromkeys(FAST[len(LAYER) :], Row(LAYER)),
     "variants": Row(FAST, apart=True),
     "models": Row((*FAST, "variants")),
+    "probe": Row((), inside=("torch", "transformers", "jax")),
     "practice": Row(MODELS, inside=("pytorch", "torch")),
     "checks": Row(("practice",), ()),
     "figures": Row(CONTRACT, ("numpy", "matplotlib")),

@@ -21,6 +21,7 @@ ROOMS = LIBRARY / "practice"
 ELSEWHERE = {page.name for page in pages() if not page.runs_in_browser}
 LEFT_OUT = (  # folders that no page that runs reads
     "pytorch",
+    "probe",
     "models/real",
     *(f"practice/{room.name}" for room in ROOMS.iterdir() if page_of_room(room.name) in ELSEWHERE),
     *(f"data/{folder}" for folder in FOLDERS),

@@ -15,7 +15,7 @@ sink or slope serves which head; keys whose weight is below e^-30; mistakes beyo
 or on another device.
 """
 
-from tutorial_lib.probe import adapters, cached, hidden
+from tutorial_lib.probe import adapters, cached, hidden, modules
 from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
 from tutorial_lib.probe.dependence import read, table_of
 from tutorial_lib.probe.functions import Function, probe_function
@@ -75,7 +75,7 @@ class Probe:
         `step` takes the copy, X and the state, and `empty` takes the copy.
         """
         if heads is None:
-            subject, claims = adapters.torch_module(module, **options)
+            subject, claims = modules.torch_module(module, **options)
             return self._hidden(subject, Claims.of(claims, OF_HIDDEN))
         run = adapters.torch_function(module, axes=axes, mask=mask)
         takes = frozenset(("mask",) if mask else ())
@@ -83,7 +83,7 @@ class Probe:
 
     def transformers(self, model, *, layer=0, **claims):
         """Ask the attention of one layer inside a model of transformers, its masks included."""
-        subject = adapters.transformers_model(model, layer)
+        subject = modules.transformers_model(model, layer)
         return self._hidden(subject, Claims.of(claims, OF_HIDDEN))
 
     def jax(self, function, *, heads=None, axes="BTHd", mask=None, **options):

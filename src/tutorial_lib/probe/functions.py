@@ -234,23 +234,24 @@ def _values(function):
     return [Finding(WRONG, "values", "outputs are not the weights times the values")]
 
 
+LAWS = {
+    "1/sqrt(d_k)": lambda d: d**-0.5,
+    "1/d_k": lambda d: 1 / d,
+    "1": lambda d: 1.0,
+    "sqrt(d_k)": lambda d: d**0.5,
+}
+MISTAKES = {"1": "scale_missing", "1/d_k": "scale_without_root", "sqrt(d_k)": "scale_multiplied"}
+
+
 def _scale(function, claims, facts):
     """Ask which factor scores have, at two widths."""
     factors = [_factor(function, d_k) for d_k in function.widths]
     if any(factor is None for factor in factors):
         return [Finding(DESCRIBED, "scale", "log-ratios of weights are no multiple of q · k")]
-    laws = {
-        "1/sqrt(d_k)": lambda d: d**-0.5,
-        "1/d_k": lambda d: 1 / d,
-        "1": lambda d: 1.0,
-        "sqrt(d_k)": lambda d: d**0.5,
-    }
-    fits = (
-        word
-        for word, law in laws.items()
-        if np.allclose(factors, [*map(law, function.widths)], 1e-3)
+    laws = (
+        w for w, law in LAWS.items() if np.allclose(factors, [*map(law, function.widths)], 1e-3)
     )
-    found = next(fits, None)
+    found = next(laws, None)
     facts["scale"] = found or tuple(factors)
     at = (f"{factor:.4g} at d_k = {d}" for factor, d in zip(factors, function.widths, strict=True))
     sentence = found or ", ".join(at)
@@ -258,8 +259,7 @@ def _scale(function, claims, facts):
         return [Finding(DESCRIBED, "scale", sentence)]
     if found == claims["scale"]:
         return [Finding(RIGHT, "scale", f"{sentence}, as claimed")]
-    names = {"1": "scale_missing", "1/d_k": "scale_without_root", "sqrt(d_k)": "scale_multiplied"}
-    name = names.get(found) if claims["scale"] == "1/sqrt(d_k)" else None
+    name = MISTAKES.get(found) if claims["scale"] == "1/sqrt(d_k)" else None
     return [Finding(WRONG, "scale", f"{sentence}, and claimed is {claims['scale']}", name)]
 
 

@@ -151,33 +151,43 @@ def _pad(X, side, amount, seed=5):
 def _padded(subject, side):
     """Ask one side of padding."""
     X = tokens(1, (1, T, subject.d_model))[0]
-    Y = subject.outputs(X)
     padded, keep, real = _pad(X, side, SHIFT)
+
+    def outputs(padded, **given):
+        with np.errstate(all="ignore"):
+            return subject.outputs(padded, **given)[:, real]
+
+    def equal(Y, others):
+        return largest(Y, others) <= subject.tolerance
+
+    Y, there = subject.outputs(X), outputs(padded, keep=keep)
     question = f"padding on the {side}"
-    there = subject.outputs(padded, keep=keep)[:, real]
-    if largest(there, Y) <= subject.tolerance:
+    if equal(there, Y):
         return [Finding(RIGHT, question, "a text has the outputs that it has alone")]
-    with np.errstate(all="ignore"):
-        opposite = subject.outputs(padded, keep=~keep)[:, real]
-    if largest(opposite, Y) <= subject.tolerance:
-        sentence = "right with the opposite mask"
-        return [Finding(WRONG, question, sentence, "padding_polarity")]
+    if equal(outputs(padded, keep=~keep), Y):
+        return [Finding(WRONG, question, "right with the opposite mask", "padding_polarity")]
     if not np.isfinite(there).all():
         return [Finding(WRONG, question, "an output of a real token is not finite")]
-    other = subject.outputs(_pad(X, side, SHIFT, seed=6)[0], keep=keep)[:, real]
+    other = outputs(_pad(X, side, SHIFT, seed=6)[0], keep=keep)
     if changed(there, other, subject.noise).any():
-        unused = largest(subject.outputs(padded)[:, real], there) <= subject.tolerance
-        sentence = "other padding changes outputs of real tokens"
-        return [Finding(WRONG, question, sentence, "padding_seen" if unused else None)]
+        name = "padding_seen" if equal(outputs(padded), there) else None
+        return [Finding(WRONG, question, "other padding changes outputs of real tokens", name)]
+    return [_counted(subject, side, X, (padded, keep, real))]
+
+
+def _counted(subject, side, X, padding):
+    """Say of padding that is not seen and has an effect whether it counts as positions."""
+    padded, keep, real = padding
+    question = f"padding on the {side}"
     if side == "left" and "positions" in subject.takes:
         places = np.maximum(np.cumsum(keep, axis=1) - 1, 0)
-        mended = subject.outputs(padded, keep=keep, positions=places)[:, real]
-        if largest(mended, subject.outputs(X, positions=places[:, real])) <= subject.tolerance:
+        there = subject.outputs(padded, keep=keep, positions=places)[:, real]
+        if largest(there, subject.outputs(X, positions=places[:, real])) <= subject.tolerance:
             sentence = "right with the positions of the text; without them padding is counted"
-            return [Finding(DESCRIBED, question, sentence)]
+            return Finding(DESCRIBED, question, sentence)
     sentence = "a padded text has other outputs than alone, though no padding is seen"
     hints = ("padding_shifts_positions",) if side == "left" else ()
-    return [Finding(WRONG, question, sentence, None, hints)]
+    return Finding(WRONG, question, sentence, None, hints)
 
 
 def _two_lengths(subject, side):

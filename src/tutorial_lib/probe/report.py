@@ -69,6 +69,7 @@ class Report:
 
     @property
     def ok(self):
+        """Whether nothing is broken."""
         return not self.wrong
 
     @property

@@ -1,0 +1,238 @@
+"""Modules of PyTorch, and the attention inside models of transformers, as subjects."""
+
+import copy
+import inspect
+
+import numpy as np
+
+from tutorial_lib.probe.adapters import context_of, width_of, words_taken
+from tutorial_lib.probe.subject import Cache, ProbeError, Subject
+
+
+def loud(module, seed=0):
+    """Return a copy of a module with weights drawn anew, so that none is too small to be seen."""
+    import torch
+
+    module = copy.deepcopy(module)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            if parameter.dim() > 1:
+                parameter.copy_(noise * 1.5 / np.sqrt(parameter.shape[-1]))
+            else:
+                parameter.add_((0.1 * noise).to(parameter.dtype))
+    return module
+
+
+def without_dropout(module):
+    """Return a copy in training mode whose dropout has the rate 0."""
+    module = copy.deepcopy(module).train()
+    for part in module.modules():
+        for name, value in vars(part).items():
+            if isinstance(value, float) and ("dropout" in name or name == "p"):
+                setattr(part, name, 0.0)
+    return module
+
+
+class Module:
+    """A module of PyTorch, called with arrays of NumPy.
+
+    Parameters
+    ----------
+    module : the module, in evaluation mode
+    call : a function of it, X and what is handed over by name
+    context : a function of keep and positions, which returns what is handed over
+    """
+
+    def __init__(self, module, call, context):
+        import torch
+
+        self.module, self.call, self.context = module, call, context
+        self.dtype = torch.float64
+
+    def run(self, X, keep=None, positions=None):
+        """Return the outputs for X (B, T, d_model)."""
+        import torch
+
+        given = self.context(keep, positions)
+        given = {name: torch.from_numpy(np.ascontiguousarray(x)) for name, x in given.items()}
+        with torch.no_grad():
+            Y = self.call(self.module, torch.from_numpy(X).to(self.dtype), **given)
+        return first_array(Y)
+
+    def of(self, module):
+        """Return the same way to call another module, in its precision."""
+        other = copy.copy(self)
+        other.module, other.dtype = module, next(module.parameters()).dtype
+        return other
+
+    def single(self):
+        """Return the outputs in single precision as a function of X."""
+        return self.of(copy.deepcopy(self.module).float()).run
+
+    def training(self):
+        """Return the outputs in training mode without dropout as a function of X."""
+        import torch
+
+        trained = self.of(without_dropout(self.module))
+
+        def run(X):
+            torch.manual_seed(0)
+            return trained.run(X)
+
+        return run
+
+    def gradient(self, X, dY):
+        """Return dX, of the shape of X."""
+        import torch
+
+        X = torch.from_numpy(X).requires_grad_()
+        Y = self.call(self.module, X)
+        (Y[0] if isinstance(Y, tuple) else Y).backward(torch.from_numpy(dY))
+        return X.grad.numpy()
+
+    def cached(self, cache):
+        """Return a cache of arrays, of one whose functions take the module first."""
+        import torch
+
+        def step(X, state):
+            with torch.no_grad():
+                Y, state = cache.step(self.module, torch.from_numpy(X).to(self.dtype), state)
+            return first_array(Y), state
+
+        return Cache(step, lambda: cache.empty(self.module), cache.rewind)
+
+
+def first_array(out):
+    """Return what a module returns, the first of several, as an array."""
+    out = out[0] if isinstance(out, tuple | list) else out
+    return out.detach().double().numpy()
+
+
+def _call(module, X, **given):
+    """Call a module on hidden states."""
+    import torch
+
+    if isinstance(module, torch.nn.MultiheadAttention):
+        return module(X, X, X, need_weights=False, **given)
+    return module(X, **given)
+
+
+def torch_module(module, *, call=_call, own_weights=False, **options):
+    """Return a module as a subject, in double precision, and what is left as claims."""
+    import torch
+
+    names = {word: options.pop(word, None) for word in ("keep", "positions", "cache", "d_model")}
+    keep, positions, cache, d_model = names.values()
+    module = copy.deepcopy(module) if own_weights else loud(module)
+    called = Module(module.double().eval(), call, context_of(keep, positions))
+    subject = Subject(
+        called.run,
+        width_of(module, d_model),
+        words_taken(keep, positions),
+        cache=None if cache is None else called.cached(cache),
+        single=called.single(),
+        training=called.training(),
+        gradient=called.gradient,
+        seed=lambda: torch.manual_seed(0),
+    )
+    return subject, options
+
+
+def transformers_model(model, layer):
+    """Return the attention of one layer inside a model as a subject."""
+    import torch
+
+    model = loud(model).eval()
+    width = model.get_input_embeddings().embedding_dim
+    accepts = inspect.signature(model.forward).parameters
+    fixed = {"use_cache": False} if "use_cache" in accepts else {}
+
+    def call(model, X, **given):
+        return _attended(model, layer, X, **fixed, **given)[0]
+
+    called = _in_best_precision(Module(model, call, _context), np.ones((1, 2, width)))
+    double = called.dtype == torch.float64  # norms and rotations stay single inside such a model
+    return Subject(
+        called.run,
+        width,
+        frozenset({"keep"} | ({"positions"} if "position_ids" in accepts else set())),
+        _cache_of(called, layer, accepts, width),
+        single=called.single() if double else None,
+        training=called.training(),
+        precision=1e-4 if double else 1e-3,
+        seed=lambda: torch.manual_seed(0),
+    )
+
+
+def _context(keep, positions):
+    given = {} if keep is None else {"attention_mask": keep.astype(np.int64)}
+    return given if positions is None else given | {"position_ids": positions}
+
+
+def _in_best_precision(called, X):
+    """Use double precision, or single where a kernel, as for experts, has no other."""
+    double = called.of(called.module.double())
+    try:
+        double.run(X)
+    except RuntimeError:
+        return called.of(called.module.float())
+    return double
+
+
+def _attended(model, layer, X, **given):
+    """Return what the attention of a layer returns within a call of its model, and the result."""
+    caught = []
+    hook = _attention_of(model, layer).register_forward_hook(
+        lambda _module, _inputs, out: caught.append(out)
+    )
+    try:
+        result = model(inputs_embeds=X, **given)
+    finally:
+        hook.remove()
+    return caught[0], result
+
+
+def _cache_of(called, layer, accepts, width):
+    """Return the cache of a model, or None where it has none, as an encoder that ignores one."""
+    # Models call what they are given "cache" from transformers 5.24 on, and past_key_values before.
+    name = next((name for name in ("cache", "past_key_values") if name in accepts), None)
+    if name is None:
+        return None
+
+    def step(model, X, state):
+        Y, result = _attended(model, layer, X, **{name: state, "use_cache": True})
+        return Y, result.get(name)
+
+    cache = called.cached(Cache(step, _empty_cache, _crop))
+    return cache if cache.step(np.ones((1, 1, width)), cache.empty())[1] is not None else None
+
+
+def _empty_cache(model):
+    from transformers import DynamicCache
+
+    return DynamicCache(config=model.config)
+
+
+def _crop(state, length):
+    """Take back all tokens of a cache but the first ones."""
+    state.crop(length - state.get_seq_length())
+    return state
+
+
+def _attention_of(model, layer):
+    """Return the attention module of a layer, the first in it whose class is called so."""
+    blocks = [
+        module
+        for name, module in model.named_modules()
+        if name.split(".")[-1] == str(layer) and "Attention" not in type(module).__name__
+    ]
+    for block in blocks:
+        for module in block.modules():
+            if type(module).__name__.endswith("Attention"):
+                return module
+    raise ProbeError(
+        f"no attention module was found in layer {layer} of {type(model).__name__}. Wrap its "
+        "attention in a function of hidden states and call probe.torch."
+    )

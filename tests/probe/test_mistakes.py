@@ -94,3 +94,59 @@ def test_a_mistake_is_found_and_named(name):
     report = probe(function, **options)
     assert not report.ok, report
     assert report.names == (name,), report
+
+
+def overwriting(*arrays):
+    """Write into the last array before it is used."""
+    arrays[-1][:] *= 2
+    return layer()(*arrays) if len(arrays) == 1 else attention()(*arrays)
+
+
+def over_the_batch(X):
+    """Subtract the mean of the batch."""
+    return layer()(X - X.mean(axis=0))
+
+
+def with_heads_rolled(Q, K, V):
+    """Let each head use the query of the head before."""
+    return attention()(np.roll(Q, 1, axis=1), K, V)
+
+
+def with_slopes_of_the_other_sign(Q, K, V):
+    """Give farther keys larger weights."""
+    T, S = Q.shape[2], K.shape[2]
+    distance = np.arange(T)[:, None] + S - T - np.arange(S)
+    scores = Q @ np.swapaxes(np.repeat(K, 2, axis=1), -1, -2) * Q.shape[-1] ** -0.5
+    scores = np.where(distance >= 0, scores + 0.1 * distance, -np.inf)
+    return layers.softmax(scores) @ np.repeat(V, 2, axis=1)
+
+
+def undefined_without_tokens(X, keep=None):
+    """Return NaN everywhere if one text is padding alone."""
+    empty = keep is not None and not keep.any(axis=1).all()
+    return layer()(X, keep) * (np.nan if empty else 1.0)
+
+
+WITHOUT_A_NAME = {
+    "input": (overwriting, CAUSAL),
+    "input of a function": (overwriting, HEADS),
+    "batch": (over_the_batch, CAUSAL),
+    "batch of a function": (lambda Q, K, V: attention()(Q, K, V + 0.1 * V.mean(axis=0)), HEADS),
+    "heads": (with_heads_rolled, HEADS),
+    "values": (lambda Q, K, V: attention()(Q, K, V) + V.mean() * 0.1, HEADS),
+    "bias": (with_slopes_of_the_other_sign, HEADS | {"bias": "nearer"}),
+    "padding alone": (undefined_without_tokens, CAUSAL | {"keep": "keep"}),
+    "positions": (layer(rotary=True), PADDED | {"position": "none"}),
+    "corner": (
+        attention(),
+        HEADS | {"corner": "first"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_A_NAME)
+def test_a_mistake_without_a_name_is_found(name):
+    function, options = WITHOUT_A_NAME[name]
+    report = probe(function, **options)
+    assert not report.ok, report
+    assert not report.names, report

@@ -57,10 +57,10 @@ def with_sink(Q, K, V):
 FUNCTIONS = {
     "shared KV heads": (
         attention(),
-        {"heads": (6, 2), "causal": True, "scale": "1/sqrt(d_k)", "corner": "last"},
+        {"heads": (6, 2), "causal": True, "scale": "1/sqrt(d_k)", "corner": "last", "bias": "none"},
     ),
     "tiled KV heads": (attention(order=np.tile), {"heads": (6, 2), "key_heads": "tiled"}),
-    "slopes": (with_slopes, {"heads": (4, 4), "causal": True, "row_sum": 1}),
+    "slopes": (with_slopes, {"heads": (4, 4), "causal": True, "row_sum": 1, "bias": "nearer"}),
     "a sink": (with_sink, {"heads": (4, 4), "causal": True, "row_sum": None}),
     "a mask": (
         attention(mask=full),
@@ -95,7 +95,7 @@ def test_a_layer_is_described_without_a_claim(name):
 
 def test_a_bias_by_distance_and_a_sink_are_described():
     slopes, sink = (probe(FUNCTIONS[name][0], heads=(4, 4)) for name in ("slopes", "a sink"))
-    np.testing.assert_allclose(slopes.facts["bias_steps"], alibi_slopes(4))
+    assert slopes.facts["bias"] == "nearer"
     smallest, largest = sink.facts["row_sum"]
     assert 0 < smallest < largest < 1
 

@@ -77,9 +77,10 @@ class Probe:
         if heads is None:
             subject, claims = modules.torch_module(module, **options)
             return self._hidden(subject, Claims.of(claims, OF_HIDDEN))
-        run = adapters.torch_function(module, axes=axes, mask=mask)
+        run, more = adapters.torch_function(module, axes=axes, mask=mask)
         takes = frozenset(("mask",) if mask else ())
-        return probe_function(Function(run, heads, takes), Claims.of(options, OF_FUNCTIONS))
+        function = Function(run, heads, takes, **more)
+        return probe_function(function, Claims.of(options, OF_FUNCTIONS))
 
     def transformers(self, model, *, layer=0, **claims):
         """Ask the attention of one layer inside a model of transformers, its masks included."""

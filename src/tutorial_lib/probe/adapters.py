@@ -71,17 +71,30 @@ def function(run, *, axes, mask):
 
 
 def torch_function(run, *, axes, mask):
-    """Return a function of tensors as one of arrays."""
+    """Return a function of tensors as one of arrays, in double, in single, and its gradient."""
     import torch
 
-    def call(Q, K, V, **given):
-        tensors = [torch.from_numpy(np.ascontiguousarray(x)) for x in (Q, K, V)]
-        given = {name: torch.from_numpy(np.ascontiguousarray(x)) for name, x in given.items()}
-        with torch.no_grad():
-            out = run(*tensors, **given)
-        return (out[0] if isinstance(out, tuple) else out).numpy()
+    def tensors(arrays, dtype):
+        return [torch.from_numpy(np.ascontiguousarray(array)).to(dtype) for array in arrays]
 
-    return function(call, axes=axes, mask=mask)
+    def called(dtype):
+        def call(*arrays, **given):
+            given = {name: torch.from_numpy(np.ascontiguousarray(x)) for name, x in given.items()}
+            with torch.no_grad():
+                out = run(*tensors(arrays, dtype), **given)
+            return (out[0] if isinstance(out, tuple) else out).numpy()
+
+        return function(call, axes=axes, mask=mask)
+
+    def gradient(*arrays):
+        swap = (lambda x: x.transpose(1, 2)) if axes == "BTHd" else (lambda x: x)
+        *given, dY = tensors(arrays, torch.float64)
+        given = [array.requires_grad_() for array in given]
+        out = run(*map(swap, given))
+        swap(out[0] if isinstance(out, tuple) else out).backward(dY)
+        return [array.grad.numpy() for array in given]
+
+    return called(torch.float64), {"single": called(torch.float32), "gradient": gradient}
 
 
 def jax_function(run):

@@ -34,7 +34,25 @@ def cached(subject, table):
         findings.append(Finding(WRONG, "second text", sentence, "state_between_calls"))
     if subject.cache.rewind is not None:
         findings += answered("cache, rewound", lambda: [_rewound(subject, X, others, Y)])
+    if subject.cache.padded is not None:
+        findings += answered("cache, padded", lambda: [_padded(subject, X)])
     return findings
+
+
+def _padded(subject, X):
+    """Feed a batch in pieces whose second text has padding on the left."""
+    keep = np.ones(X.shape[:2], bool)
+    keep[1, :4] = False
+    Y, state, start, outputs = subject.outputs(X, keep=keep), subject.cache.empty(), 0, []
+    for length in (6, 1, 3, 2):
+        end = start + length
+        out, state = subject.cache.padded(X[:, start:end].copy(), state, keep[:, :end])
+        outputs.append(np.asarray(out, dtype=float))
+        start = end
+    if largest(np.concatenate(outputs, axis=1)[keep], Y[keep]) <= subject.tolerance:
+        return Finding(RIGHT, "cache, padded", "the outputs of the whole padded text")
+    sentence = "behind padding, outputs in pieces differ from those of the whole text"
+    return Finding(WRONG, "cache, padded", sentence)
 
 
 def _way(subject, X, Y, question, lengths):
@@ -97,7 +115,7 @@ def _of_values(subject, X, outputs, lengths):
     if len(lengths) > 1 and restarted(subject, X, outputs, lengths):
         return "positions_restart"
     first = largest(outputs[:, 0], subject.outputs(X)[:, 0]) > subject.tolerance
-    return "unwritten_rows_seen" if first and _equal_tokens_differ(subject, lengths) else None
+    return "unwritten_rows_seen" if first and _fewer_unwritten(subject, lengths) else None
 
 
 def _restarted_by_hand(subject, X, outputs, lengths):
@@ -124,10 +142,20 @@ def _hints(subject, first, lengths):
     return ("positions_restart",)
 
 
-def _equal_tokens_differ(subject, lengths):
-    """Say whether a text of one token, repeated, has another output in pieces than as a whole."""
+def _equal_tokens(subject, lengths):
+    """Return what a text of one token, repeated, gives in pieces less what it gives whole."""
     X = np.repeat(tokens(1, (1, 1, subject.d_model))[0], T, axis=1)
-    return largest(subject.cache.run(X, lengths), subject.outputs(X)) > subject.tolerance
+    return subject.cache.run(X, lengths) - subject.outputs(X)
+
+
+def _equal_tokens_differ(subject, lengths):
+    return np.abs(_equal_tokens(subject, lengths)).max() > subject.tolerance
+
+
+def _fewer_unwritten(subject, lengths):
+    """Say whether equal tokens differ less and less, as more rows are written."""
+    sizes = np.abs(_equal_tokens(subject, lengths)).max(axis=(0, 2))
+    return sizes[-1] < 0.7 * sizes[0] and (np.diff(sizes) <= subject.tolerance).all()
 
 
 def _rewound(subject, X, others, Y):

@@ -15,6 +15,7 @@ WORDS = {
     "key_heads": '"repeated" (0 0 1 1) or "tiled" (0 1 0 1)',
     "scale": 'the factor of the scores: "1/sqrt(d_k)", "1/d_k" or "1"',
     "row_sum": "the sum of a row of weights, 1; None: described only",
+    "bias": '"none" or "nearer": of equal keys, the nearer ones have larger weights',
     "empty_row": '"zero", "mean" or "nan": a row in which everything is hidden',
 }
 CHOICES = {
@@ -22,11 +23,12 @@ CHOICES = {
     "corner": ("last", "first"),
     "key_heads": ("repeated", "tiled"),
     "scale": ("1/sqrt(d_k)", "1/d_k", "1"),
+    "bias": ("none", "nearer"),
     "empty_row": ("zero", "mean", "nan"),
 }
 OF_HIDDEN = ("causal", "window", "sinks", "block", "position", "sides")
 OF_FUNCTIONS = ("causal", "window", "sinks", "block", "corner", "key_heads", "scale", "row_sum")
-OF_FUNCTIONS += ("empty_row",)
+OF_FUNCTIONS += ("bias", "empty_row")
 
 
 class Claims(dict):

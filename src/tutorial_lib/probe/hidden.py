@@ -3,6 +3,7 @@
 import numpy as np
 
 from tutorial_lib.probe.dependence import off_diagonal, table_of
+from tutorial_lib.probe.numerics import agree, disagreement
 from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
 from tutorial_lib.probe.subject import changed, largest, tokens
 
@@ -135,7 +136,20 @@ def padding(subject, claims):
         return []
     sides = claims.get("sides", ("right", "left"))
     findings = [finding for side in sides for finding in _padded(subject, side)]
-    return findings + _two_lengths(subject, sides[-1])
+    return [*findings, *_two_lengths(subject, sides[-1]), *_nothing_real(subject)]
+
+
+def _nothing_real(subject):
+    """Ask a batch in which one sequence is padding alone."""
+    X = tokens(1, (2, T, subject.d_model), seed=11)[0]
+    keep = np.array([[True] * T, [False] * T])
+    with np.errstate(all="ignore"):
+        Y = subject.outputs(X, keep=keep)
+    question = "padding alone"
+    if not largest(Y[0], subject.outputs(X[:1])[0]) <= subject.tolerance:
+        return [Finding(WRONG, question, "a sequence of padding changes another one")]
+    what = "finite" if np.isfinite(Y[1]).all() else "not finite"
+    return [Finding(DESCRIBED, question, f"the outputs of a sequence of padding are {what}")]
 
 
 def _pad(X, side, amount, seed=5):
@@ -230,13 +244,7 @@ def precision(subject):
         return []
     X = tokens(1, (1, T, subject.d_model))[0]
     with np.errstate(all="ignore"):
-        Y, single = subject.outputs(X), np.asarray(subject.single(X), dtype=float)
-    difference = largest(Y, single) / (subject.effect or 1.0)
-    if difference <= 1e-2:
-        return [Finding(RIGHT, "precision", "single and double agree")]
-    size = "infinite" if not np.isfinite(difference) else f"{difference:.0%}"
-    sentence = f"single and double differ, by {size} of the effect of one token"
-    return [Finding(WRONG, "precision", sentence)]
+        return disagreement(np.asarray(subject.single(X), dtype=float), subject.outputs(X))
 
 
 def training(subject, table):
@@ -256,18 +264,13 @@ def training(subject, table):
 
 
 def gradient(subject):
-    """Ask whether the gradient agrees with differences, of any of three sizes."""
+    """Ask whether the gradient agrees with differences."""
     if subject.gradient is None:
         return []
     X, dY, direction = tokens(3, (1, 6, subject.d_model))
     dY = dY[..., :1] * np.ones(subject.outputs(X).shape[-1])
     slope = float((subject.gradient(X, dY) * direction).sum())
-    slopes = []
-    for step in (1e-2, 1e-3, 1e-4):
-        Y, back = (subject.outputs(X + sign * step * direction) for sign in (1, -1))
-        slopes.append(float(((Y - back) * dY).sum() / (2 * step)))
-    size = max(map(abs, slopes)) or 1.0
-    if min(abs(slope - found) for found in slopes) <= 1e-3 * size:
+    if agree(slope, lambda step: subject.outputs(X + step * direction), dY):
         return [Finding(RIGHT, "gradient", "agrees with differences")]
-    sentence = f"{slope:.4g} along a direction in which differences give {slopes[1]:.4g}"
+    sentence = "does not agree with differences in a random direction"
     return [Finding(WRONG, "gradient", sentence, None, ("gradient_cut",))]

@@ -96,12 +96,19 @@ class Module:
         """Return a cache of arrays, of one whose functions take the module first."""
         import torch
 
-        def step(X, state):
-            with torch.no_grad():
-                Y, state = cache.step(self.module, torch.from_numpy(X).to(self.dtype), state)
-            return first_array(Y), state
+        def of(step):
+            def call(X, state, *keep):
+                keep = map(torch.from_numpy, keep)
+                with torch.no_grad():
+                    X = torch.from_numpy(X).to(self.dtype)
+                    Y, state = step(self.module, X, state, *keep)
+                return first_array(Y), state
 
-        return Cache(step, lambda: cache.empty(self.module), cache.rewind)
+            return step and call
+
+        return Cache(
+            of(cache.step), lambda: cache.empty(self.module), cache.rewind, of(cache.padded)
+        )
 
 
 def first_array(out):
@@ -201,11 +208,12 @@ def _cache_of(called, layer, accepts, width):
     if name is None:
         return None
 
-    def step(model, X, state):
-        Y, result = _attended(model, layer, X, **{name: state, "use_cache": True})
+    def step(model, X, state, keep=None):
+        given = {} if keep is None else {"attention_mask": keep.long()}
+        Y, result = _attended(model, layer, X, **{name: state, "use_cache": True}, **given)
         return Y, result.get(name)
 
-    cache = called.cached(Cache(step, _empty_cache, _crop))
+    cache = called.cached(Cache(step, _empty_cache, _crop, step))
     return cache if cache.step(np.ones((1, 1, width)), cache.empty())[1] is not None else None
 
 

@@ -22,11 +22,14 @@ class Cache:
     step : a function of X (B, t, d_model) and a state, which returns Y (B, t, d) and the new state
     empty : a function without arguments, which returns the state before the first token
     rewind : a function of a state and a number n, which returns the state after n tokens, or None
+    padded : as step, with a third argument (B, n), True for each real one of all tokens so far;
+        or None
     """
 
     step: Callable
     empty: Callable
     rewind: Callable | None = None
+    padded: Callable | None = None
 
     def run(self, X, lengths):
         """Feed X (B, T, d_model) in pieces of these lengths; the outputs, joined."""

@@ -1,0 +1,29 @@
+"""Single against double precision, and gradients against differences."""
+
+import numpy as np
+
+from tutorial_lib.probe.report import RIGHT, WRONG, Finding
+from tutorial_lib.probe.subject import largest
+
+
+def disagreement(single, double):
+    """Return what single and double precision are found to be."""
+    effect = np.std(double[np.isfinite(double)]) or 1.0
+    difference = largest(single, double) / effect
+    if difference <= 1e-2:
+        return [Finding(RIGHT, "precision", "single and double agree")]
+    size = f"{difference:.0%}" if np.isfinite(difference) else "infinitely, in part"
+    return [Finding(WRONG, "precision", f"single and double differ by {size} of an output")]
+
+
+def agree(slope, outputs, dY):
+    """Say whether a slope agrees with differences of any of three sizes.
+
+    Parameters
+    ----------
+    outputs : a function of a step in the direction of the slope
+    """
+    slopes = []
+    for step in (1e-2, 1e-3, 1e-4):
+        slopes.append(float(((outputs(step) - outputs(-step)) * dY).sum() / (2 * step)))
+    return min(abs(slope - found) for found in slopes) <= 1e-3 * (max(map(abs, slopes)) or 1.0)

@@ -1,0 +1,246 @@
+"""What the weights of a function of Q, K and V are asked, once they can be read."""
+
+import numpy as np
+
+from tutorial_lib.probe.dependence import Pattern, off_diagonal, read
+from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
+from tutorial_lib.probe.subject import largest, tokens
+
+B = 2
+
+
+def depends_of(weights):
+    """Return which query gives which key a weight, in any sequence and head, (T, S)."""
+    return ~(abs(weights) <= 1e-30).all(axis=(0, 1))
+
+
+def sums(function, weights, claims, facts):
+    """Ask what a row of weights sums to."""
+    rows, columns = weights.sum(axis=-1), weights.sum(axis=-2)
+    if abs(rows - 1).max() <= function.precision:
+        facts["row_sum"] = 1.0
+        return [Finding(RIGHT, "row sums", "1 in every row")]
+    facts["row_sum"] = (float(rows.min()), float(rows.max()))
+    sentence = f"between {rows.min():.3g} and {rows.max():.3g}"
+    if "row_sum" in claims and claims["row_sum"] is None:
+        return [Finding(DESCRIBED, "row sums", sentence)]
+    name = None
+    if abs(columns - 1).max() <= function.precision:
+        name = "softmax_over_queries"
+    elif _one_or_none(weights.sum(axis=1), function.precision):
+        name = "softmax_over_heads"
+    elif _cut_after_softmax(weights, function.precision):
+        name = "mask_after_softmax"
+    elif rows.max() <= 1 + function.precision and "row_sum" not in claims:
+        sentence += ": a sink, or weights that were cut; claim row_sum=1 or None"
+        return [Finding(DESCRIBED, "row sums", sentence)]
+    return [Finding(WRONG, "row sums", sentence, name)]
+
+
+def _one_or_none(sums, precision):
+    """Say whether each sum is 1, or 0 where a pair is hidden."""
+    one = abs(sums - 1) <= precision
+    return one.any() and (one | (abs(sums) <= precision)).all()
+
+
+def _cut_after_softmax(weights, precision):
+    """Say whether rows that see every key sum to 1, and shorter ones to less."""
+    sees_all = (weights > 0).all(axis=-1)
+    rows = weights.sum(axis=-1)
+    return sees_all.any() and abs(rows[sees_all] - 1).max() <= precision < abs(rows - 1).max()
+
+
+def mask(depends, claims, weights, function, QK):
+    """Ask the mask as applied against the claimed one; here the diagonal counts, too."""
+    if not claims.masks:
+        return [Finding(DESCRIBED, "mask", str(read(depends) or "of no regular form"))]
+    pattern, T = claims.pattern(), len(depends)
+    expected = depends & np.tri(T, dtype=bool) if pattern is None else pattern.mask(T)
+    if claims.get("causal") is not False:
+        expected = expected | np.eye(T, dtype=bool)
+    if np.array_equal(depends, expected):
+        return [Finding(RIGHT, "mask", f"as claimed: {read(depends) or 'drawn above'}")]
+    wrong = depends != expected
+    i, j = np.argwhere(wrong)[-1]
+    verb = "sees" if depends[i, j] else "does not see"
+    sentence = f"query {i} {verb} key {j}; {int(wrong.sum())} pairs are other than claimed"
+    return [Finding(WRONG, "mask", sentence, _mask_name(depends, claims, weights, function, QK))]
+
+
+def _mask_name(depends, claims, weights, function, QK):
+    """Return the mistake that a wrong mask shows, twice."""
+    T = len(depends)
+    one = np.eye(T, dtype=bool)
+    full = Pattern(**{"causal": False, **claims.masks}).mask(T)
+    if depends.all() and claims.get("causal"):
+        Q, K = QK
+        back = function.weights(Q[:, :, ::-1], K[:, :, ::-1])[:, :, ::-1, ::-1]
+        return "no_mask" if largest(weights, back) <= function.precision else None
+    if np.array_equal(depends, full & ~one) and not np.diagonal(weights, axis1=-2, axis2=-1).any():
+        return "mask_without_itself"
+    window = claims.get("window")
+    shapes = {
+        "mask_transposed": lambda T: full.T if len(full) == T else Pattern(True).mask(T).T,
+        "mask_one_ahead": lambda T: Pattern(True).mask(T) | np.eye(T, k=1, dtype=bool),
+    }
+    if window is not None:
+        for name, other in (("wide", window + 1), ("narrow", window - 1)):
+            shapes[f"window_one_{name}"] = Pattern(**claims.masks | {"window": other}).mask
+        shapes["window_missing"] = Pattern(**claims.masks | {"window": None}).mask
+    second = depends_of(function.weights(*function.inputs(T + 3, T + 3, seed=4)))
+    for name, mask in shapes.items():
+        fits = np.array_equal(depends, mask(T)) and np.array_equal(second, mask(T + 3))
+        if fits and not (name == "mask_transposed" and window is not None):
+            return name
+    return None
+
+
+LAWS = {
+    "1/sqrt(d_k)": lambda d: d**-0.5,
+    "1/d_k": lambda d: 1 / d,
+    "1": lambda d: 1.0,
+    "sqrt(d_k)": lambda d: d**0.5,
+}
+MISTAKES = {"1": "scale_missing", "1/d_k": "scale_without_root", "sqrt(d_k)": "scale_multiplied"}
+
+
+def scale(function, claims, facts):
+    """Ask which factor scores have, at two widths."""
+    factors = [_factor(function, d_k) for d_k in function.widths]
+    if any(factor is None for factor in factors):
+        return [Finding(DESCRIBED, "scale", "log-ratios of weights are no multiple of q · k")]
+    laws = (
+        w for w, law in LAWS.items() if np.allclose(factors, [*map(law, function.widths)], 1e-3)
+    )
+    found = next(laws, None)
+    facts["scale"] = found or tuple(factors)
+    at = (f"{factor:.4g} at d_k = {d}" for factor, d in zip(factors, function.widths, strict=True))
+    sentence = found or ", ".join(at)
+    if "scale" not in claims:
+        return [Finding(DESCRIBED, "scale", sentence)]
+    if found == claims["scale"]:
+        return [Finding(RIGHT, "scale", f"{sentence}, as claimed")]
+    name = MISTAKES.get(found) if claims["scale"] == "1/sqrt(d_k)" else None
+    return [Finding(WRONG, "scale", f"{sentence}, and claimed is {claims['scale']}", name)]
+
+
+def _factor(function, d_k):
+    """Fit the factor of the scores of the last query, or return None."""
+    H, G = function.heads
+    Q, K = function.inputs(d_k=d_k, size=0.5)
+    K = K.copy()
+    K[:, :, 1] = K[:, :, 0] + tokens(1, (B, G, d_k), seed=6)[0]
+    weights = function.weights(Q, K)[:, :, -1]  # (B, H, S)
+    factors = []
+    for order in (np.arange(H) // (H // G), np.arange(H) % G):
+        products = np.einsum("bhd,bhsd->bhs", Q[:, :, -1], K[:, order])
+        factors.append(_slope(weights, products))
+    return next((factor for factor in factors if factor is not None), None)
+
+
+def _slope(weights, products):
+    """Return the one slope of the log-weights against the products in all rows, or None."""
+    slopes = []
+    for row, x in zip(*(x.reshape(-1, x.shape[-1]) for x in (weights, products)), strict=True):
+        seen = row > 0
+        if seen.sum() < 3:
+            return None
+        slope, offset = np.polyfit(x[seen], np.log(row[seen]), 1)
+        if abs(slope * x[seen] + offset - np.log(row[seen])).max() > 1e-3:
+            return None
+        slopes.append(slope)
+    return float(np.mean(slopes)) if np.ptp(slopes) <= 1e-3 * abs(np.mean(slopes)) else None
+
+
+def bias(function, claims, facts):
+    """Ask what equal keys leave of the weights: a bias by distance."""
+    Q, K = function.inputs()
+    equal = np.repeat(K[:, :, :1], function.length, axis=2)
+    last = function.weights(Q, equal)[0, :, -1]  # (H, S)
+    seen = last > 0
+    if (seen.sum(axis=-1) < 2).any():
+        return [Finding(DESCRIBED, "bias", "cannot be asked: the last query sees one key or none")]
+    steps = np.diff(np.log(np.where(seen, last, 1.0)), axis=-1)[seen[:, 1:] & seen[:, :-1]]
+    sentence, facts["bias"] = "keys of unlike distance, in no order", "other"
+    if np.abs(steps).max() <= 100 * function.precision:
+        sentence, facts["bias"] = "none: equal keys have equal weights", "none"
+    elif (steps > 0).all():
+        sentence, facts["bias"] = "nearer keys have larger weights, in every head", "nearer"
+    elif (steps < 0).all():
+        sentence = "farther keys have larger weights, in every head"
+    claimed = claims.get("bias")
+    if claimed in (None, facts["bias"]):
+        return [Finding(DESCRIBED if claimed is None else RIGHT, "bias", sentence)]
+    return [Finding(WRONG, "bias", f"{sentence}; claimed is {claimed!r}")]
+
+
+def fewer_queries(function, claims, facts):
+    """Ask, with fewer queries than keys, where a causal mask is aligned."""
+    few = 5
+    depends = depends_of(function.weights(*function.inputs(few)))
+    whole = depends_of(function.weights(*function.inputs()))
+    if not off_diagonal(np.tri(len(whole), dtype=bool) & whole).any() or np.triu(whole, 1).any():
+        return []
+    corners = {"last": whole[-few:], "first": whole[:few]}
+    found = next((word for word, rows in corners.items() if np.array_equal(rows, depends)), None)
+    facts["corner"] = found
+    sentence = (
+        f"the mask is aligned to the {found} corner"
+        if found
+        else "another mask:\n    "
+        + ("\n    ".join(" ".join("·■"[seen] for seen in row) for row in depends))
+    )
+    claimed = claims.get("corner")
+    if claimed is None or found == claimed:
+        sign = DESCRIBED if claimed is None else RIGHT
+        return [Finding(sign, "fewer queries", sentence)]
+    name = "mask_first_corner" if found == "first" else None
+    return [Finding(WRONG, "fewer queries", f"{sentence}, and claimed is {claimed!r}", name)]
+
+
+def large_scores(function):
+    """Ask whether weights stay finite at scores of 80 and of 10,000."""
+    Q, K = function.inputs()
+    finite = []
+    for size in (80.0, 1e4):
+        scale = np.sqrt(size / abs(np.einsum("bhtd,bhsd->bhts", Q[:, :1], K[:, :1])).max() * 4)
+        finite.append(np.isfinite(function.weights(Q * scale, K * scale)).all())
+    if all(finite):
+        return [Finding(RIGHT, "large scores", "finite at scores of 10,000")]
+    name = "maximum_not_subtracted" if finite[0] else None
+    return [Finding(WRONG, "large scores", "weights are not finite at large scores", name)]
+
+
+def mask_argument(function, claims, facts):
+    """Ask a mask that is handed over: its polarity, and a row in which everything is hidden."""
+    if "mask" not in function.takes:
+        return []
+    Q, K = function.inputs()
+    mask = np.random.default_rng(1).random((function.length,) * 2) < 0.6
+    mask |= np.eye(function.length, dtype=bool)
+    whole = depends_of(function.weights(Q, K))
+    right = np.array_equal(depends_of(function.weights(Q, K, mask=mask)), mask & whole)
+    if not right:
+        opposite = depends_of(function.weights(Q, K, mask=~mask))
+        name = "mask_polarity" if np.array_equal(opposite, mask & whole) else None
+        return [Finding(WRONG, "mask argument", "other keys are seen than it lets through", name)]
+    mask[3] = False
+    weights = function.weights(Q, K, mask=mask)
+    return [Finding(RIGHT, "mask argument", "as handed over"), *_empty(weights, claims, facts)]
+
+
+def _empty(weights, claims, facts):
+    """Say what a row in which everything is hidden returns; row 3 is one."""
+    row, others = weights[:, :, 3], np.delete(weights, 3, axis=2)
+    if not np.isfinite(others).all():
+        return [Finding(WRONG, "empty row", "it makes other rows not finite")]
+    found = "nan"
+    if np.isfinite(row).all():
+        found = "zero" if not row.any() else "mean" if np.ptp(row) <= 1e-4 / len(row) else "other"
+    facts["empty_row"] = found
+    claimed = claims.get("empty_row")
+    if claimed in (None, found):
+        sign = DESCRIBED if claimed is None else RIGHT
+        return [Finding(sign, "empty row", f"{found}, where a mask hides everything")]
+    name = f"empty_row_{found}" if found in ("nan", "mean") else None
+    return [Finding(WRONG, "empty row", f"{found}, and claimed is {claimed!r}", name)]

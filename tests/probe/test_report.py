@@ -10,6 +10,7 @@ import pytest
 from tests.probe.layers import D_MODEL, band, layer
 from tests.probe.test_mistakes import HINTS, MISTAKES, WITH_TORCH
 from tutorial_lib.probe import probe
+from tutorial_lib.probe.__main__ import main
 from tutorial_lib.probe.names import NAMES
 from tutorial_lib.probe.report import WRONG
 
@@ -90,3 +91,26 @@ def test_what_a_layer_refuses_is_described():
     report = probe(without_large_numbers, d_model=D_MODEL, causal=True)
     assert report.ok
     assert "· large scores: refused, ValueError: too large" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "shown"),
+    [
+        (["layer.py:attend", "--d_model", "12", "--causal"], 0, "✓ mask: as claimed: causal"),
+        (
+            ["layer.py:attend", "--d_model", "12", "--causal", "--window", "4"],
+            1,
+            "= window_missing",
+        ),
+        (["layer.py:mix", "--heads", "4,2", "--scale", "1"], 1, "claimed is 1"),
+        (["layer.py:other"], 2, "layer.py has no 'other'"),
+        (["nothing.py:attend"], 2, "there is no file 'nothing.py'"),
+        (["layer.py:attend"], 2, "Give it: probe(layer, d_model=64)"),
+    ],
+)
+def test_a_file_is_asked_in_a_terminal(tmp_path, monkeypatch, capsys, words, code, shown):
+    monkeypatch.chdir(tmp_path)
+    source = "from tests.probe.layers import attention, layer\nattend, mix = layer(), attention()\n"
+    Path("layer.py").write_text(source, encoding="utf-8")
+    assert main(words) == code
+    assert shown in "".join(capsys.readouterr())

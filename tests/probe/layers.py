@@ -143,6 +143,12 @@ def attention(
     return attend
 
 
+def weights_of(Q, K, added=0.0, mask=CAUSAL):
+    """Return the weights of two KV heads for four query heads."""
+    scores = Q @ np.swapaxes(np.repeat(K, 2, axis=1), -1, -2) * Q.shape[-1] ** -0.5 + added
+    return softmax(np.where(mask(K.shape[2])[-Q.shape[2] :], scores, -np.inf))
+
+
 def full(T):
     return np.ones((T, T), bool)
 

@@ -83,9 +83,31 @@ MISTAKES = {
         {"heads": (4, 2), "mask": "given", "empty_row": "zero"},
     ),
 }
+MISTAKES |= {
+    "positions_missing": (layer(), CAUSAL | {"position": "relative"}),
+    "padding_shifts_positions": (numbered, CAUSAL | {"keep": "keep"}),
+    "padding_of_other_sequences": (
+        lambda X, keep=None: layer(full)(X, keep if keep is None else np.roll(keep, 1, axis=0)),
+        {"d_model": D_MODEL, "keep": "keep"},
+    ),
+    "mask_dropped_with_padding": (
+        lambda X, keep=None: layer(band() if keep is None else full)(X, keep),
+        CAUSAL | {"keep": "keep"},
+    ),
+    "hidden_score_zero": (layer(hidden=0.0), CAUSAL),
+    "weights_transposed": (
+        lambda Q, K, V: np.swapaxes(layers.weights_of(Q, K), -1, -2) @ np.repeat(V, 2, axis=1),
+        HEADS,
+    ),
+    "mask_added_as_number": (
+        lambda Q, K, V, given=0.0: layers.weights_of(Q, K, given, full) @ np.repeat(V, 2, axis=1),
+        {"heads": (4, 2), "mask": "given"},
+    ),
+    "scale_of_d_model": (attention(scale=lambda d: (4 * d) ** -0.5), HEADS),
+    "scale_not_used": (attention(), HEADS | {"scale": "1"}),
+}
 WITH_TORCH = {"mask_dropped_in_training", "gradient_cut"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
-HINTS["padding_shifts_positions"] = (numbered, CAUSAL | {"keep": "keep"})
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -23,8 +23,8 @@ from tutorial_lib.probe.masks import (
     in_large_numbers,
     length_for,
     mask_findings,
-    reversed_alike,
     second_table,
+    unmasked,
 )
 from tutorial_lib.probe.report import RIGHT, Report, answered
 from tutorial_lib.probe.subject import Cache, ProbeError
@@ -102,11 +102,11 @@ class Probe:
         apart = {"one_by_one": batch[0].sign != RIGHT}
         depends = table_of(subject, length, **apart)
         second = second_table(subject, length, **apart)
-        mask, expected = mask_findings(depends, second, claims, equivariant=reversed_alike(subject))
+        mask, expected = mask_findings(depends, second, claims, unmasked(subject, **apart))
         findings += [*batch, *mask]
         for question, ask in {
             "positions": lambda: hidden.position(subject, depends, claims, facts),
-            "padding": lambda: hidden.padding(subject, claims),
+            "padding": lambda: hidden.padding(subject, claims, depends),
             "positions in a batch": lambda: hidden.positions_in_batch(subject),
             "cache": lambda: cached.cached(subject, depends),
             "large scores": lambda: in_large_numbers(subject, depends, **apart),

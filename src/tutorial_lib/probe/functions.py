@@ -10,7 +10,7 @@ from tutorial_lib.probe import weights
 from tutorial_lib.probe.dependence import read
 from tutorial_lib.probe.masks import LEAST, length_for
 from tutorial_lib.probe.numerics import agree, disagreement
-from tutorial_lib.probe.report import RIGHT, WRONG, Finding, Report, answered
+from tutorial_lib.probe.report import RIGHT, WRONG, Finding, Report, answered, without_names
 from tutorial_lib.probe.subject import ProbeError, largest, tokens
 
 B = 2
@@ -89,11 +89,12 @@ def probe_function(function, claims):
     Q, K = function.inputs()
     read_weights = function.weights(Q, K)
     depends, facts = weights.depends_of(read_weights), {}
-    findings = [*_calls(function), *_batch(function)]
+    findings = [*_calls(function), *_batch(function), *_own_heads(function)]
     findings += weights.sums(function, read_weights, claims, facts)
-    findings += weights.mask(depends, claims, read_weights, function, (Q, K))
+    sound = all(found.sign != WRONG for found in findings)
+    asked = weights.mask(depends, claims, read_weights, function, (Q, K))
     for question, ask in {
-        "heads": lambda: _heads(function, claims, facts),
+        "KV heads": lambda: _heads(function, claims, facts),
         "values": lambda: _values(function),
         "scale": lambda: weights.scale(function, claims, facts),
         "bias": lambda: weights.bias(function, claims, facts),
@@ -103,7 +104,8 @@ def probe_function(function, claims):
         "precision": lambda: _precision(function),
         "gradient": lambda: _gradient(function),
     }.items():
-        findings += answered(question, ask)
+        asked += answered(question, ask)
+    findings += asked if sound else without_names(asked)
     pattern = claims.pattern()
     expected = None if pattern is None else pattern.mask(function.length)
     return Report(tuple(findings), depends, expected, read(depends), facts)
@@ -138,9 +140,6 @@ def _batch(function):
 def _heads(function, claims, facts):
     """Ask which key head, and which value head, serves which query head."""
     H, G = function.heads
-    if not np.array_equal(_served(function, 0), np.eye(H)):
-        sentence = "the query of a head moves outputs of other heads, or not its own"
-        return [Finding(WRONG, "heads", sentence)]
     served = [_served(function, of) for of in (1, 2)]
     repeated, tiled = np.arange(H) // (H // G), np.arange(H) % G
     found = None
@@ -157,6 +156,14 @@ def _heads(function, claims, facts):
     if found == claimed:
         return [Finding(RIGHT, "KV heads", f"{found}, head 0 of K serves {H // G} query heads")]
     return [Finding(WRONG, "KV heads", f"{found}, not {claimed}", f"key_heads_{found}")]
+
+
+def _own_heads(function):
+    """Ask whether the query of a head moves its own output alone."""
+    if np.array_equal(_served(function, 0), np.eye(function.heads[0])):
+        return [Finding(RIGHT, "heads", "each query moves its own head")]
+    sentence = "the query of a head moves outputs of other heads, or not its own"
+    return [Finding(WRONG, "heads", sentence)]
 
 
 def _served(function, of):

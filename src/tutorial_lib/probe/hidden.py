@@ -1,5 +1,7 @@
 """What a layer on hidden states is asked besides its mask; each question returns findings."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tutorial_lib.probe.dependence import off_diagonal, table_of
@@ -81,7 +83,18 @@ def position(subject, table, claims, facts):
     sentence = f"{words[found]} ({how})"
     if claimed in (None, found):
         return [Finding(DESCRIBED if claimed is None else RIGHT, "positions", sentence)]
-    return [Finding(WRONG, "positions", f"{sentence}, and claimed is {claimed!r}")]
+    name = "positions_missing" if found == "none" and _exchangeable(subject, table) else None
+    return [Finding(WRONG, "positions", f"{sentence}, and claimed is {claimed!r}", name)]
+
+
+def _exchangeable(subject, table):
+    """Say whether all tokens that an output sees can be exchanged, its own apart."""
+    row = max(range(T), key=lambda i: off_diagonal(table)[i, :T].sum())
+    seen = [j for j in range(T) if table[row, j] and j != row]
+    X = tokens(1, (1, T, subject.d_model), seed=14)[0]
+    there = X.copy()
+    there[0, seen] = X[0, seen[::-1]]
+    return largest(subject.outputs(X)[0, row], subject.outputs(there)[0, row]) <= subject.tolerance
 
 
 def _position(subject, table):
@@ -130,13 +143,46 @@ def _sees_alike(table, i):
     return seen.any() and not seen[:SHIFT].any() and np.array_equal(seen[SHIFT:], here)
 
 
-def padding(subject, claims):
+def padding(subject, claims, table):
     """Ask whether a text has the same outputs alone and padded, on each side."""
     if "keep" not in subject.takes:
         return []
-    sides = claims.get("sides", ("right", "left"))
+    sides = [side for side in ("right", "left") if side in claims.get("sides", (side,))]
     findings = [finding for side in sides for finding in _padded(subject, side)]
-    return [*findings, *_two_lengths(subject, sides[-1]), *_nothing_real(subject)]
+    if findings[-1].sign == WRONG and all(found.sign == RIGHT for found in findings[:-1]):
+        findings[-1] = _amount_matters(subject, findings[-1])
+    findings += [*_two_lengths(subject, sides[-1]), *_nothing_real(subject)]
+    return [*findings, *_mask_with_padding(subject, table)]
+
+
+def _amount_matters(subject, found):
+    """Name padding that counts as positions: it is right on the right, and unseen on the left."""
+    X = tokens(1, (1, T, subject.d_model))[0]
+    shifted = []
+    for amount in (2, SHIFT):
+        padded, keep, real = _pad(X, "left", amount)
+        shifted.append(subject.outputs(padded, keep=keep)[:, real])
+    if found.hints and largest(*shifted) > subject.tolerance:
+        return replace(found, name="padding_shifts_positions", hints=())
+    return found
+
+
+def _mask_with_padding(subject, table):
+    """Ask whether a padding mask that hides nothing leaves the mask as it is."""
+
+    def outputs(X):
+        return subject.outputs(X, keep=np.ones(X.shape[:2], bool))
+
+    there = off_diagonal(table_of(subject, len(table), outputs=outputs))
+    other = there != off_diagonal(table)
+    if not other.any():
+        return [Finding(RIGHT, "mask with padding", "the same as without")]
+    i, j = np.argwhere(other)[0]
+    verb = "depends" if there[i, j] else "does not depend"
+    sentence = f"beside a padding mask that hides nothing output {i} {verb} on token {j}"
+    leak = np.triu(there & other, 1).any() and not np.triu(table, 1).any()
+    name = "mask_dropped_with_padding" if leak else None
+    return [Finding(WRONG, "mask with padding", sentence, name)]
 
 
 def _nothing_real(subject):
@@ -215,10 +261,20 @@ def _two_lengths(subject, side):
     question = "two lengths"
     if largest(together[keep], alone[keep]) <= subject.tolerance:
         return [Finding(RIGHT, question, "each text has its own padding")]
-    first = subject.outputs(X, keep=keep[[0, 0]])
-    same = largest(together[keep], first[keep]) <= subject.tolerance
     sentence = "in a batch of two lengths outputs differ from those of each text alone"
-    return [Finding(WRONG, question, sentence, "padding_of_first_sequence" if same else None)]
+    return [Finding(WRONG, question, sentence, _padding_name(subject, X, keep, together))]
+
+
+def _padding_name(subject, X, keep, together):
+    """Return whose padding a sequence gets, if it is not its own."""
+    first = subject.outputs(X, keep=keep[[0, 0]])
+    if largest(together[keep], first[keep]) <= subject.tolerance:
+        return "padding_of_first_sequence"
+    other_tokens = X.copy()
+    other_tokens[1] = tokens(1, X[1].shape, seed=13)[0]
+    unmoved = largest(subject.outputs(other_tokens, keep=keep)[0], together[0])
+    moved = largest(subject.outputs(X, keep=np.ones_like(keep))[0], together[0])
+    return "padding_of_other_sequences" if unmoved <= subject.noise < moved else None
 
 
 def positions_in_batch(subject):
@@ -251,8 +307,8 @@ def training(subject, table):
     """Ask whether the mask holds in training mode, too."""
     if subject.training is None:
         return []
-    in_training = table_of(subject, T, one_by_one=True, outputs=subject.training)
-    more = off_diagonal(in_training) & ~table[:T, :T]
+    in_training = table_of(subject, len(table), one_by_one=True, outputs=subject.training)
+    more = off_diagonal(in_training) & ~table
     if more.any():
         i, j = np.argwhere(more)[0]
         sentence = f"in training mode output {i} depends on token {j}, in evaluation it does not"

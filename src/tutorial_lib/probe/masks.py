@@ -16,15 +16,14 @@ def length_for(claims):
     return max(LEAST, window + claims.get("sinks", 0) + 4, 2 * block + 3)
 
 
-def mask_findings(table, second_table, claims, *, equivariant=None):
+def mask_findings(table, second_table, claims, unmasked):
     """Compare a table with the claims; return the findings and the expected table.
 
     Parameters
     ----------
     table : (T, T)
     second_table : a function that returns the table of T + 3 tokens
-    equivariant : a function that says whether the reversed text has the reversed outputs; None
-        where this cannot be asked
+    unmasked : a function that returns the name of a mistake with which all tokens are seen, or None
     """
     pattern = claims.pattern()
     expected = _expected(table, claims, pattern)
@@ -33,7 +32,7 @@ def mask_findings(table, second_table, claims, *, equivariant=None):
         return [Finding(DESCRIBED, "mask", str(read(table) or "of no regular form"))], None
     if not wrong.any():
         return [Finding(RIGHT, "mask", _as_claimed(table, pattern, claims))], expected
-    name, hints = _named(table, second_table, claims, equivariant)
+    name, hints = _named(table, second_table, claims, unmasked)
     return [Finding(WRONG, "mask", _where(table, wrong), name, hints)], expected
 
 
@@ -63,13 +62,12 @@ def _where(table, wrong):
     return f"output {i} {verb} on token {j}; {int(wrong.sum())} pairs are {kind}"
 
 
-def _named(table, second_table, claims, equivariant):
+def _named(table, second_table, claims, unmasked):
     """Return the name on which two witnesses agree, or hints."""
     fits = [name for name, mask in _candidates(claims) if _same(mask(len(table)), table)]
     if off_diagonal(table).sum() == len(table) * (len(table) - 1) and claims.get("causal"):
-        if equivariant is not None and equivariant():
-            return "no_mask", ()
-        return None, ("no_mask", "mask_after_softmax", "softmax_over_queries")
+        name = unmasked()
+        return name, () if name else ("no_mask", "mask_after_softmax", "softmax_over_queries")
     if not fits:
         return None, ()
     second = second_table()
@@ -120,21 +118,37 @@ def joined_by_reshape(pattern, T, H):
     return table
 
 
-def reversed_alike(subject):
-    """Return a function that says whether the reversed text has the reversed outputs, or None.
+def unmasked(subject, *, one_by_one):
+    """Return a function that names what lets every token be seen, or returns None."""
 
-    Where positions can be handed over they are reversed, too.
-    """
-
-    def alike():
-        X = tokens(1, (1, LEAST, subject.d_model))[0]
+    def name():
+        X, others = tokens(2, (LEAST, subject.d_model))
         Y, back = (
-            subject.outputs(x, **_positions(subject, order))
-            for x, order in ((X, slice(None)), (X[:, ::-1], slice(None, None, -1)))
+            subject.outputs(x[None], **_positions(subject, order))[0]
+            for x, order in ((X, slice(None)), (X[::-1], slice(None, None, -1)))
         )
-        return largest(Y, back[:, ::-1]) <= subject.tolerance
+        if largest(Y, back[::-1]) <= subject.tolerance:
+            return "no_mask"
+        large = np.triu(_table_at(subject, 100 * X, 100 * others, one_by_one), 1)[:-3]
+        seen = large.sum(axis=1) / np.arange(LEAST - 1, 2, -1)  # fraction of the later tokens
+        if set(seen) == {0.0, 1.0}:
+            return "hidden_score_zero"
+        attended = seen.mean() < 0.8  # a softmax chooses among them
+        return "no_mask" if attended and _values_arrive(subject, X) else None
 
-    return alike
+    return name
+
+
+def _values_arrive(subject, X):
+    """Say whether later tokens reach the first output in more directions than there are heads.
+
+    If they change the sum of its weights alone, each head gives it one direction.
+    """
+    batch = np.repeat(X[None], 2 * subject.d_model, axis=0)
+    batch[:, 1:] = tokens(1, batch[:, 1:].shape, seed=12)[0]
+    first = subject.outputs(batch)[:, 0]
+    sizes = np.linalg.svd(first - first.mean(axis=0), compute_uv=False)
+    return (sizes > 1e-6 * sizes[0]).sum() > subject.d_model / 2
 
 
 def _positions(subject, order):

@@ -45,6 +45,21 @@ NAMES = {
         "chapter 03, Round 2",
         "the weights of a pair of tokens sum to 1 over the heads",
     ),
+    "weights_transposed": Name(
+        "the matrix of weights is used transposed",
+        "chapter 03, Round 4",
+        "columns sum to 1, and another query changes its own column and no other entry",
+    ),
+    "hidden_score_zero": Name(
+        "hidden scores become about 0 in place of −∞",
+        "chapter 10, Round 2",
+        "hidden keys have equal weights; at large scores a row sees all of them or none",
+    ),
+    "mask_added_as_number": Name(
+        "the mask is added to the scores as 0 and 1",
+        "chapter 10, Round 1",
+        "no key is hidden, and allowed ones have e times the weight",
+    ),
     "mask_polarity": Name(
         "True and False of the mask are exchanged",
         "chapter 10, Round 1",
@@ -74,6 +89,11 @@ NAMES = {
         "the tokens of one piece see each other in both directions",
         "chapter 14, Round 2",
         "later tokens are seen within the piece, and none is seen without a cache",
+    ),
+    "mask_dropped_with_padding": Name(
+        "the mask is not used where there is a padding mask",
+        "chapter 10, Round 4",
+        "a padding mask that hides nothing lets later tokens be seen",
     ),
     "mask_dropped_in_training": Name(
         "the mask holds in evaluation only",
@@ -131,10 +151,20 @@ NAMES = {
         "chapter 10, Round 4",
         "each sequence alone is right",
     ),
+    "padding_of_other_sequences": Name(
+        "a sequence gets the padding mask of another one, as by a wrong order of the heads",
+        "chapter 10, Round 4",
+        "other padding of one sequence moves another one, which other tokens of it do not",
+    ),
     "padding_shifts_positions": Name(
         "padding on the left counts as positions",
         "chapter 16, Round 2",
-        "with the positions of the unpadded text everything is as it should be",
+        "right on the right; on the left the amount of padding matters and its tokens do not",
+    ),
+    "positions_missing": Name(
+        "positions do not reach the scores",
+        "chapter 16, Round 2",
+        "earlier tokens can be exchanged, in two ways, although positions are claimed",
     ),
     "positions_of_first_sequence": Name(
         "the positions of the first sequence are used for all",
@@ -198,6 +228,16 @@ NAMES = {
         "scores are divided by d_k: by d_k in place of its root, or by the root twice",
         "chapter 03, Round 1",
         "the scale is 1/d_k at two widths",
+    ),
+    "scale_of_d_model": Name(
+        "scores are divided by the root of d_model, and not of d_k",
+        "chapter 03, Round 1",
+        "the scale is 1/sqrt(H d_k) at two widths",
+    ),
+    "scale_not_used": Name(
+        "the claimed scale is not used, but 1/sqrt(d_k)",
+        "chapter 03, Round 1",
+        "the scale is 1/sqrt(d_k) at two widths",
     ),
     "scale_multiplied": Name(
         "scores are multiplied by the root of d_k and not divided",

@@ -1,6 +1,6 @@
 """What a probe found, for people and for programs."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tutorial_lib.probe.dependence import draw
 from tutorial_lib.probe.names import NAMES
@@ -37,6 +37,14 @@ class Finding:
             f"    ? {hint} would show this, too: {NAMES[hint].meaning}" for hint in self.hints
         ]
         return "\n".join(lines)
+
+
+def without_names(findings):
+    """Return findings whose names are hints, as where something more basic is broken, too."""
+    return [
+        replace(found, name=None, hints=(found.name, *found.hints)) if found.name else found
+        for found in findings
+    ]
 
 
 def answered(question, ask):

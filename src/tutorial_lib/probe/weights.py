@@ -26,7 +26,7 @@ def sums(function, weights, claims, facts):
         return [Finding(DESCRIBED, "row sums", sentence)]
     name = None
     if abs(columns - 1).max() <= function.precision:
-        name = "softmax_over_queries"
+        name = "weights_transposed" if _own_column(function) else "softmax_over_queries"
     elif _one_or_none(weights.sum(axis=1), function.precision):
         name = "softmax_over_heads"
     elif _cut_after_softmax(weights, function.precision):
@@ -35,6 +35,14 @@ def sums(function, weights, claims, facts):
         sentence += ": a sink, or weights that were cut; claim row_sum=1 or None"
         return [Finding(DESCRIBED, "row sums", sentence)]
     return [Finding(WRONG, "row sums", sentence, name)]
+
+
+def _own_column(function):
+    """Say whether another last query changes the last column of the weights alone."""
+    Q, K = function.inputs()
+    there = Q.copy()
+    there[:, :, -1] = function.inputs(seed=7)[0][:, :, -1]
+    return largest(function.weights(Q, K)[..., :-1], function.weights(there, K)[..., :-1]) <= 1e-9
 
 
 def _one_or_none(sums, precision):
@@ -73,9 +81,7 @@ def _mask_name(depends, claims, weights, function, QK):
     one = np.eye(T, dtype=bool)
     full = Pattern(**{"causal": False, **claims.masks}).mask(T)
     if depends.all() and claims.get("causal"):
-        Q, K = QK
-        back = function.weights(Q[:, :, ::-1], K[:, :, ::-1])[:, :, ::-1, ::-1]
-        return "no_mask" if largest(weights, back) <= function.precision else None
+        return _unmasked(weights, function, QK)
     if np.array_equal(depends, full & ~one) and not np.diagonal(weights, axis1=-2, axis2=-1).any():
         return "mask_without_itself"
     window = claims.get("window")
@@ -95,13 +101,31 @@ def _mask_name(depends, claims, weights, function, QK):
     return None
 
 
+def _unmasked(weights, function, QK):
+    """Return the mistake that lets every query see every key, or None."""
+    T = weights.shape[-1]
+    later = np.where(np.triu(np.full((T, T), True), 1), weights, np.nan)[:, :, :-2]
+    if (np.nanmax(later, -1) - np.nanmin(later, -1) <= function.precision * 1e-2).all():
+        return "hidden_score_zero"
+    back = function.weights(*(array[:, :, ::-1] for array in QK))[:, :, ::-1, ::-1]
+    return "no_mask" if largest(weights, back) <= function.precision else None
+
+
 LAWS = {
-    "1/sqrt(d_k)": lambda d: d**-0.5,
-    "1/d_k": lambda d: 1 / d,
-    "1": lambda d: 1.0,
-    "sqrt(d_k)": lambda d: d**0.5,
+    "1/sqrt(d_k)": lambda d, H: d**-0.5,
+    "1/d_k": lambda d, H: 1 / d,
+    "1": lambda d, H: 1.0,
+    "sqrt(d_k)": lambda d, H: d**0.5,
+    "1/sqrt(H d_k)": lambda d, H: (H * d) ** -0.5,
 }
-MISTAKES = {"1": "scale_missing", "1/d_k": "scale_without_root", "sqrt(d_k)": "scale_multiplied"}
+MISTAKES = {  # (claimed, found)
+    ("1/sqrt(d_k)", "1"): "scale_missing",
+    ("1/sqrt(d_k)", "1/d_k"): "scale_without_root",
+    ("1/sqrt(d_k)", "sqrt(d_k)"): "scale_multiplied",
+    ("1/sqrt(d_k)", "1/sqrt(H d_k)"): "scale_of_d_model",
+    ("1/d_k", "1/sqrt(d_k)"): "scale_not_used",
+    ("1", "1/sqrt(d_k)"): "scale_not_used",
+}
 
 
 def scale(function, claims, facts):
@@ -109,10 +133,9 @@ def scale(function, claims, facts):
     factors = [_factor(function, d_k) for d_k in function.widths]
     if any(factor is None for factor in factors):
         return [Finding(DESCRIBED, "scale", "log-ratios of weights are no multiple of q · k")]
-    laws = (
-        w for w, law in LAWS.items() if np.allclose(factors, [*map(law, function.widths)], 1e-3)
-    )
-    found = next(laws, None)
+    H = function.heads[0]
+    laws = {word: [law(d, H) for d in function.widths] for word, law in LAWS.items()}
+    found = next((word for word, law in laws.items() if np.allclose(factors, law, 1e-3)), None)
     facts["scale"] = found or tuple(factors)
     at = (f"{factor:.4g} at d_k = {d}" for factor, d in zip(factors, function.widths, strict=True))
     sentence = found or ", ".join(at)
@@ -120,7 +143,7 @@ def scale(function, claims, facts):
         return [Finding(DESCRIBED, "scale", sentence)]
     if found == claims["scale"]:
         return [Finding(RIGHT, "scale", f"{sentence}, as claimed")]
-    name = MISTAKES.get(found) if claims["scale"] == "1/sqrt(d_k)" else None
+    name = MISTAKES.get((claims["scale"], found))
     return [Finding(WRONG, "scale", f"{sentence}, and claimed is {claims['scale']}", name)]
 
 
@@ -221,12 +244,21 @@ def mask_argument(function, claims, facts):
     whole = depends_of(function.weights(Q, K))
     right = np.array_equal(depends_of(function.weights(Q, K, mask=mask)), mask & whole)
     if not right:
-        opposite = depends_of(function.weights(Q, K, mask=~mask))
-        name = "mask_polarity" if np.array_equal(opposite, mask & whole) else None
+        name = _argument_name(function, (Q, K), mask, whole)
         return [Finding(WRONG, "mask argument", "other keys are seen than it lets through", name)]
     mask[3] = False
     weights = function.weights(Q, K, mask=mask)
     return [Finding(RIGHT, "mask argument", "as handed over"), *_empty(weights, claims, facts)]
+
+
+def _argument_name(function, QK, mask, whole):
+    """Return the mistake of a mask that is not applied as handed over, or None."""
+    if np.array_equal(depends_of(function.weights(*QK, mask=~mask)), mask & whole):
+        return "mask_polarity"
+    with np.errstate(all="ignore"):
+        gain = np.log(function.weights(*QK, mask=mask) / function.weights(*QK))
+        gain = gain - gain[..., :1] + 1.0 * mask[:, :1]
+    return "mask_added_as_number" if largest(gain, mask * 1.0) <= 1e-4 else None
 
 
 def _empty(weights, claims, facts):

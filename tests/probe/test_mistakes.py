@@ -106,8 +106,19 @@ MISTAKES |= {
     "scale_of_d_model": (attention(scale=lambda d: (4 * d) ** -0.5), HEADS),
     "scale_not_used": (attention(), HEADS | {"scale": "1"}),
 }
-WITH_TORCH = {"mask_dropped_in_training", "gradient_cut"}
+WITH_TORCH = {"mask_dropped_in_training", "gradient_cut", "gradient_without_mask"}
+WITH_TORCH |= {"gradient_of_shared_heads"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
+MISTAKES["positions_ignored"] = (HINTS["positions_ignored"][0], PADDED | {"position": "relative"})
+MISTAKES["window_dropped_in_pieces"] = (
+    layer(band(4), rotary=True),
+    CAUSAL | {"positions": "positions", "cache": pieces()},
+)
+MISTAKES["softmax_over_batch"] = (attention(axis=0), HEADS)
+MISTAKES["key_heads_of_another_group"] = (
+    lambda Q, K, V: attention()(Q, *(np.repeat(x, 2, axis=1)[:, [1, 2, 3, 0]] for x in (K, V))),
+    HEADS,
+)
 
 
 @pytest.mark.parametrize("name", MISTAKES)

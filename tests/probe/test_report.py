@@ -59,10 +59,51 @@ def test_a_mask_of_evaluation_alone_and_a_cut_gradient():
             K = K.detach() if self.cut else K
             return nn.functional.scaled_dot_product_attention(Q, K, V, is_causal=causal)[:, 0]
 
+    class Detached(nn.Module):
+        def forward(self, X):
+            return X.detach()
+
     torch.manual_seed(0)
     assert probe.torch(Layer(cut=False), causal=True).names == ("mask_dropped_in_training",)
     (finding,) = probe.torch(Layer(cut=True), causal=True).wrong
     assert finding.hints == ("gradient_cut",)
+    blind = probe.torch(nn.Sequential(nn.Linear(8, 8), Detached()), d_model=8)
+    assert blind.names == ("gradient_cut",)
+
+
+def test_a_backward_pass_without_its_mask_or_its_shared_heads():
+    import torch
+
+    class Wrong(torch.autograd.Function):
+        """Attention whose backward pass is given what it needs, or not."""
+
+        @staticmethod
+        def forward(ctx, Q, K, V, mask, flaw):
+            ctx.save_for_backward(Q, K, V)
+            ctx.mask, ctx.flaw = mask, flaw
+            return attend(Q, K, V, mask)
+
+        @staticmethod
+        def backward(ctx, dY):
+            mask = None if ctx.flaw == "gradient_without_mask" else ctx.mask
+            with torch.enable_grad():
+                arrays = [array.detach().requires_grad_() for array in ctx.saved_tensors]
+                found = torch.autograd.grad(attend(*arrays, mask), arrays, dY)
+            Q, K, _ = arrays
+            groups = Q.shape[1] // K.shape[1] if ctx.flaw == "gradient_of_shared_heads" else 1
+            return found[0], found[1] / groups, found[2] / groups, None, None
+
+    def attend(Q, K, V, mask):
+        K, V = (x.repeat_interleave(Q.shape[1] // K.shape[1], dim=1) for x in (K, V))
+        return torch.nn.functional.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
+
+    for flaw in ("gradient_without_mask", "gradient_of_shared_heads"):
+        report = probe.torch(
+            lambda Q, K, V, mask=None, flaw=flaw: Wrong.apply(Q, K, V, mask, flaw),
+            heads=(4, 2),
+            mask="mask",
+        )
+        assert report.names == (flaw,), report
 
 
 def test_a_wrong_report_is_false_drawn_and_raised():

@@ -26,7 +26,7 @@ from tutorial_lib.probe.masks import (
     second_table,
     unmasked,
 )
-from tutorial_lib.probe.report import RIGHT, Report, answered
+from tutorial_lib.probe.report import RIGHT, Report, answered, without_names
 from tutorial_lib.probe.subject import Cache, ProbeError
 
 __all__ = ["Cache", "ProbeError", "Report", "probe"]
@@ -103,7 +103,8 @@ class Probe:
         depends = table_of(subject, length, **apart)
         second = second_table(subject, length, **apart)
         mask, expected = mask_findings(depends, second, claims, unmasked(subject, **apart))
-        findings += [*batch, *mask]
+        findings += batch
+        asked = list(mask)
         for question, ask in {
             "positions": lambda: hidden.position(subject, depends, claims, facts),
             "padding": lambda: hidden.padding(subject, claims, depends),
@@ -114,7 +115,8 @@ class Probe:
             "training": lambda: hidden.training(subject, depends),
             "gradient": lambda: hidden.gradient(subject),
         }.items():
-            findings += answered(question, ask)
+            asked += answered(question, ask)
+        findings += without_names(asked) if apart["one_by_one"] else asked
         return Report(tuple(findings), depends, expected, read(depends), facts)
 
 

@@ -71,30 +71,53 @@ def function(run, *, axes, mask):
 
 
 def torch_function(run, *, axes, mask):
-    """Return a function of tensors as one of arrays, in double, in single, and its gradient."""
+    """Return a function of tensors as one of arrays, in double, and in lower precision; gradient.
+
+    The second is a dictionary: single, half and gradient.
+    """
     import torch
 
-    def tensors(arrays, dtype):
-        return [torch.from_numpy(np.ascontiguousarray(array)).to(dtype) for array in arrays]
+    name, hides = _polarity(mask)
+    order = (0, 2, 1, 3) if axes == "BTHd" else (0, 1, 2, 3)
 
     def called(dtype):
-        def call(*arrays, **given):
-            given = {name: torch.from_numpy(np.ascontiguousarray(x)) for name, x in given.items()}
-            with torch.no_grad():
-                out = run(*tensors(arrays, dtype), **given)
-            return (out[0] if isinstance(out, tuple) else out).numpy()
+        def outputs(*arrays, **given):
+            return _call(run, dtype, arrays, given)[1].numpy()
 
-        return function(call, axes=axes, mask=mask)
+        return function(outputs, axes=axes, mask=mask)
 
-    def gradient(*arrays):
-        swap = (lambda x: x.transpose(1, 2)) if axes == "BTHd" else (lambda x: x)
-        *given, dY = tensors(arrays, torch.float64)
-        given = [array.requires_grad_() for array in given]
-        out = run(*map(swap, given))
-        swap(out[0] if isinstance(out, tuple) else out).backward(dY)
-        return [array.grad.numpy() for array in given]
+    def gradient(*arrays, mask=None):
+        *arrays, dY = (array.transpose(order) for array in arrays)
+        given = {} if mask is None else {name: ~mask if hides else mask}
+        arrays, out = _call(run, torch.float64, arrays, given, graph=True)
+        found = gradients(out, arrays, torch.from_numpy(np.ascontiguousarray(dY)))
+        return [gradient.transpose(order) for gradient in found]
 
-    return called(torch.float64), {"single": called(torch.float32), "gradient": gradient}
+    more = {"single": called(torch.float32), "half": called(torch.float16), "gradient": gradient}
+    return called(torch.float64), more
+
+
+def _call(run, dtype, arrays, given, *, graph=False):
+    """Call a function of tensors with arrays; return the tensors that it got, and what it gave."""
+    import torch
+
+    arrays = [torch.from_numpy(np.ascontiguousarray(array)).to(dtype) for array in arrays]
+    arrays = [array.requires_grad_(graph) for array in arrays]
+    given = {word: torch.from_numpy(np.ascontiguousarray(x)) for word, x in given.items()}
+    with torch.set_grad_enabled(graph):
+        out = run(*arrays, **given)
+    return arrays, out[0] if isinstance(out, tuple) else out
+
+
+def gradients(out, arrays, dY):
+    """Return the gradients of arrays, 0 where the graph does not lead to one."""
+    import torch
+
+    out = out[0] if isinstance(out, tuple) else out
+    if not out.requires_grad:
+        return [np.zeros(array.shape) for array in arrays]
+    found = torch.autograd.grad(out, arrays, dY, allow_unused=True, materialize_grads=True)
+    return [gradient.numpy() for gradient in found]
 
 
 def jax_function(run):

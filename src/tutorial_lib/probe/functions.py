@@ -9,7 +9,7 @@ import numpy as np
 from tutorial_lib.probe import weights
 from tutorial_lib.probe.dependence import read
 from tutorial_lib.probe.masks import LEAST, length_for
-from tutorial_lib.probe.numerics import agree, disagreement
+from tutorial_lib.probe.numerics import agree, disagreement, gradient_findings
 from tutorial_lib.probe.report import RIGHT, WRONG, Finding, Report, answered, without_names
 from tutorial_lib.probe.subject import ProbeError, largest, tokens
 
@@ -26,7 +26,7 @@ class Function:
     heads : H and G
     takes : holds "mask" if `run` uses one
     length : T, the number of tokens that show the claimed mask
-    single : the same function in single precision, or None
+    single, half : the same function in lower precision, or None
     gradient : a function of Q, K, V and the gradient of the output, which returns three, or None
     """
 
@@ -35,6 +35,7 @@ class Function:
     takes: frozenset = frozenset()
     length: int = LEAST
     single: Callable | None = None
+    half: Callable | None = None
     gradient: Callable | None = None
 
     def __post_init__(self):
@@ -148,7 +149,8 @@ def _heads(function, claims, facts):
             found = found or word
     if found is None:
         sentence = "a head of K or V serves other query heads than its own group"
-        return [Finding(WRONG, "KV heads", sentence)]
+        one = np.array_equal(*served) and (served[0].sum(axis=1) == 1).all()
+        return [Finding(WRONG, "KV heads", sentence, "key_heads_of_another_group" if one else None)]
     if G in (1, H):
         return [Finding(RIGHT, "KV heads", "one for all" if G == 1 else "one per query head")]
     facts["key_heads"] = found
@@ -193,32 +195,58 @@ def _values(function):
 
 
 def _precision(function):
-    """Ask whether single and double precision agree."""
+    """Ask whether single and double precision agree, and whether half precision stays finite."""
     if function.single is None:
         return []
     given = (*function.inputs(), function.inputs(seed=2)[1])
     with np.errstate(all="ignore"):
         single = np.asarray(function.single(*given), dtype=float)
-        return disagreement(single, function.outputs(*given))
+    findings = disagreement(single, function.outputs(*given))
+    return findings + answered("half precision", lambda: _half(function, given))
+
+
+def _half(function, given):
+    """Ask for what is finite in double and not in half, with a row that sees nothing if it can."""
+    mask = np.tri(function.length, dtype=bool)
+    mask[3] = False
+    context = {"mask": mask} if "mask" in function.takes else {}
+    with np.errstate(all="ignore"):
+        half = np.asarray(function.half(*given, **context), dtype=float)
+        lost = np.isfinite(function.outputs(*given, **context)) & ~np.isfinite(half)
+    if lost.any():
+        return [Finding(WRONG, "half precision", "not finite where double precision is")]
+    return [Finding(RIGHT, "half precision", "finite where double precision is")]
 
 
 def _gradient(function):
-    """Ask whether each gradient agrees with differences."""
+    """Ask whether each gradient agrees with differences, under a mask where one is taken."""
     if function.gradient is None:
         return []
+    H, G = function.heads
+    masked = "mask" in function.takes
+    (found,) = gradient_findings(_wrong_gradients(function, masked))
+    if found.sign == RIGHT or found.name:
+        return [found]
+    if masked and not _wrong_gradients(function, False):
+        return [replace(found, name="gradient_without_mask", hints=())]
+    if G < H and not _wrong_gradients(replace(function, heads=(G, G)), masked):
+        return [replace(found, name="gradient_of_shared_heads", hints=())]
+    return [found]
+
+
+def _wrong_gradients(function, masked):
+    """Return the gradients that do not agree with differences: a word for each, and the array."""
     given = [*function.inputs(), function.inputs(seed=2)[1]]
+    mask = {"mask": np.tri(function.length, dtype=bool)} if masked else {}
     dY = tokens(1, function.outputs(*given).shape, seed=4)[0]
     wrong = []
-    for name, k, gradient in zip("QKV", range(3), function.gradient(*given, dY), strict=True):
+    for k, gradient in enumerate(function.gradient(*given, dY, **mask)):
         direction = tokens(1, given[k].shape, seed=(6, k))[0]
 
         def outputs(step, k=k, direction=direction):
-            moved = [array + step * direction * (i == k) for i, array in enumerate(given)]
-            return function.outputs(*moved)
+            moved = [array + step * direction if i == k else array for i, array in enumerate(given)]
+            return function.outputs(*moved, **mask)
 
         if not agree(float((gradient * direction).sum()), outputs, dY):
-            wrong.append(name)
-    if wrong:
-        sentence = f"the gradient of {' and '.join(wrong)} does not agree with differences"
-        return [Finding(WRONG, "gradient", sentence, None, ("gradient_cut",))]
-    return [Finding(RIGHT, "gradient", "agrees with differences")]
+            wrong.append((f"that of {'QKV'[k]}", gradient))
+    return wrong

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from tutorial_lib.probe.dependence import off_diagonal, table_of
-from tutorial_lib.probe.numerics import agree, disagreement
+from tutorial_lib.probe.numerics import agree, disagreement, gradient_findings
 from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
 from tutorial_lib.probe.subject import changed, largest, tokens
 
@@ -73,8 +73,11 @@ def position(subject, table, claims, facts):
     facts["position"], claimed = found, claims.get("position")
     if found in (None, "aware"):
         sentence = f"order matters; {how}" if found else f"cannot be asked: {how}"
-        hints = ("positions_ignored",) if "handed over" in how else ()
-        return [Finding(DESCRIBED, "positions", sentence, None, hints)]
+        if "handed over" not in how:
+            return [Finding(DESCRIBED, "positions", sentence)]
+        if claimed in ("relative", "absolute"):
+            return [Finding(WRONG, "positions", sentence, "positions_ignored")]
+        return [Finding(DESCRIBED, "positions", sentence, None, ("positions_ignored",))]
     words = {
         "none": "order does not matter",
         "relative": "only distances matter",
@@ -325,8 +328,7 @@ def gradient(subject):
         return []
     X, dY, direction = tokens(3, (1, 6, subject.d_model))
     dY = dY[..., :1] * np.ones(subject.outputs(X).shape[-1])
-    slope = float((subject.gradient(X, dY) * direction).sum())
-    if agree(slope, lambda step: subject.outputs(X + step * direction), dY):
-        return [Finding(RIGHT, "gradient", "agrees with differences")]
-    sentence = "does not agree with differences in a random direction"
-    return [Finding(WRONG, "gradient", sentence, None, ("gradient_cut",))]
+    gradient = subject.gradient(X, dY)
+    slope = float((gradient * direction).sum())
+    right = agree(slope, lambda step: subject.outputs(X + step * direction), dY)
+    return gradient_findings([] if right else [("that of X", gradient)])

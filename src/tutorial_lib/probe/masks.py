@@ -164,13 +164,17 @@ def in_large_numbers(subject, table, *, one_by_one):
         Y = subject.outputs(X[None])
     if not np.isfinite(Y).all():
         sentence = "tokens a hundred times as large give outputs that are not finite"
-        return [Finding(WRONG, "large scores", sentence, None, ("maximum_not_subtracted",))]
-    large = _table_at(subject, X, others, one_by_one)
-    more = off_diagonal(large) & ~table
-    if more.any():
-        i, j = np.argwhere(more)[0]
-        sentence = f"output {i} depends on token {j} where scores are large, and else it does not"
-        return [Finding(WRONG, "large scores", sentence, "mask_not_low_enough")]
+        with np.errstate(all="ignore"):  # where a square, or a norm, would not overflow
+            smaller = np.isfinite(subject.outputs(X[None] / 10)).all()
+        name = "maximum_not_subtracted" if smaller else None
+        return [Finding(WRONG, "large scores", sentence, name)]
+    for size in (1, 10):
+        large = _table_at(subject, size * X, size * others, one_by_one)
+        more = off_diagonal(large) & ~table
+        if more.any():
+            i, j = np.argwhere(more)[0]
+            sentence = f"output {i} depends on token {j} where scores are large, else it does not"
+            return [Finding(WRONG, "large scores", sentence, "mask_not_low_enough")]
     return [Finding(RIGHT, "large scores", "finite, and nothing more is seen")]
 
 

@@ -5,7 +5,7 @@ import inspect
 
 import numpy as np
 
-from tutorial_lib.probe.adapters import context_of, width_of, words_taken
+from tutorial_lib.probe.adapters import context_of, gradients, width_of, words_taken
 from tutorial_lib.probe.subject import Cache, ProbeError, Subject
 
 
@@ -89,8 +89,7 @@ class Module:
 
         X = torch.from_numpy(X).requires_grad_()
         Y = self.call(self.module, X)
-        (Y[0] if isinstance(Y, tuple) else Y).backward(torch.from_numpy(dY))
-        return X.grad.numpy()
+        return gradients(Y, [X], torch.from_numpy(dY))[0]
 
     def cached(self, cache):
         """Return a cache of arrays, of one whose functions take the module first."""

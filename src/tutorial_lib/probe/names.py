@@ -105,6 +105,11 @@ NAMES = {
         "chapter 10, Round 2",
         "later tokens are seen at large scores, and at small ones they are not",
     ),
+    "window_dropped_in_pieces": Name(
+        "behind a cache there is no window",
+        "chapter 17, Round 1",
+        "fed in pieces every earlier token is seen, and as a whole those of a window",
+    ),
     "window_one_wide": Name(
         "the window is one key too wide: it does not count the token itself",
         "chapter 17, Round 1",
@@ -162,7 +167,7 @@ NAMES = {
         "right on the right; on the left the amount of padding matters and its tokens do not",
     ),
     "positions_missing": Name(
-        "positions do not reach the scores",
+        "the positions of the keys do not reach the scores",
         "chapter 16, Round 2",
         "earlier tokens can be exchanged, in two ways, although positions are claimed",
     ),
@@ -213,6 +218,11 @@ NAMES = {
         "a change of one KV head moves exactly the query heads of the tiled order, for keys and "
         "for values",
     ),
+    "key_heads_of_another_group": Name(
+        "query heads use the KV head of another group",
+        "chapter 15, Round 1",
+        "each query head is moved by one KV head, the same for keys and for values",
+    ),
     "key_heads_repeated": Name(
         "KV heads are repeated (0 0 1 1) where they should be tiled (0 1 0 1)",
         "chapter 15, Round 1",
@@ -259,9 +269,24 @@ NAMES = {
         "chapter 10, Round 2",
         "the row equals that mean",
     ),
+    "gradient_without_mask": Name(
+        "the backward pass does not know the mask",
+        "chapter 08, Round 2",
+        "without a mask the gradients agree with differences",
+    ),
+    "gradient_of_shared_heads": Name(
+        "the gradient of a KV head is not the sum over its query heads",
+        "chapter 08, Round 3",
+        "with as many KV heads as query heads the gradients agree with differences",
+    ),
+    "softmax_over_batch": Name(
+        "the softmax runs over the sequences of the batch, alone or together with the queries",
+        "chapter 03, Round 2",
+        "the weights sum to 1 over these axes",
+    ),
     "gradient_cut": Name(
         "part of the layer is cut out of the gradient",
         "chapter 08, Round 3",
-        "differences find a change in a direction in which the gradient is 0",
+        "a gradient is 0 throughout, and differences are not",
     ),
 }

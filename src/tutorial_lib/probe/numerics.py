@@ -27,3 +27,20 @@ def agree(slope, outputs, dY):
     for step in (1e-2, 1e-3, 1e-4):
         slopes.append(float(((outputs(step) - outputs(-step)) * dY).sum() / (2 * step)))
     return min(abs(slope - found) for found in slopes) <= 1e-3 * (max(map(abs, slopes)) or 1.0)
+
+
+def gradient_findings(wrong):
+    """Return what gradients are found to be.
+
+    Parameters
+    ----------
+    wrong : those that do not agree with differences: a word, and the gradient
+    """
+    if not wrong:
+        return [Finding(RIGHT, "gradient", "agrees with differences")]
+    words = " and ".join(word for word, _ in wrong)
+    if all(not np.any(gradient) for _, gradient in wrong):
+        sentence = f"{words} is 0 throughout, and differences are not"
+        return [Finding(WRONG, "gradient", sentence, "gradient_cut")]
+    sentence = f"{words} does not agree with differences"
+    return [Finding(WRONG, "gradient", sentence, None, ("gradient_cut",))]

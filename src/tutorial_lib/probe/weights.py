@@ -14,6 +14,11 @@ def depends_of(weights):
     return ~(abs(weights) <= 1e-30).all(axis=(0, 1))
 
 
+def hidden_in_a_head(weights):
+    """Return which key has no weight in some head, (T, S)."""
+    return (abs(weights) <= 1e-30).all(axis=0).any(axis=0)
+
+
 def sums(function, weights, claims, facts):
     """Ask what a row of weights sums to."""
     rows, columns = weights.sum(axis=-1), weights.sum(axis=-2)
@@ -29,6 +34,8 @@ def sums(function, weights, claims, facts):
         name = "weights_transposed" if _own_column(function) else "softmax_over_queries"
     elif _one_or_none(weights.sum(axis=1), function.precision):
         name = "softmax_over_heads"
+    elif any(_one_or_none(weights.sum(axis=axes), function.precision) for axes in (0, (0, 2))):
+        name = "softmax_over_batch"
     elif _cut_after_softmax(weights, function.precision):
         name = "mask_after_softmax"
     elif rows.max() <= 1 + function.precision and "row_sum" not in claims:
@@ -66,6 +73,11 @@ def mask(depends, claims, weights, function, QK):
     expected = depends & np.tri(T, dtype=bool) if pattern is None else pattern.mask(T)
     if claims.get("causal") is not False:
         expected = expected | np.eye(T, dtype=bool)
+    gap = hidden_in_a_head(weights) & expected if claims.pattern() else np.zeros_like(expected)
+    if gap.any() and np.array_equal(depends, expected):
+        i, j = np.argwhere(gap)[-1]
+        sentence = f"in some head query {i} does not see key {j}, in others it does"
+        return [Finding(WRONG, "mask", sentence)]
     if np.array_equal(depends, expected):
         return [Finding(RIGHT, "mask", f"as claimed: {read(depends) or 'drawn above'}")]
     wrong = depends != expected
@@ -132,7 +144,8 @@ def scale(function, claims, facts):
     """Ask which factor scores have, at two widths."""
     factors = [_factor(function, d_k) for d_k in function.widths]
     if any(factor is None for factor in factors):
-        return [Finding(DESCRIBED, "scale", "log-ratios of weights are no multiple of q · k")]
+        sign = WRONG if "scale" in claims else DESCRIBED
+        return [Finding(sign, "scale", "log-ratios of weights are no multiple of q · k")]
     H = function.heads[0]
     laws = {word: [law(d, H) for d in function.widths] for word, law in LAWS.items()}
     found = next((word for word, law in laws.items() if np.allclose(factors, law, 1e-3)), None)
@@ -154,6 +167,9 @@ def _factor(function, d_k):
     K = K.copy()
     K[:, :, 1] = K[:, :, 0] + tokens(1, (B, G, d_k), seed=6)[0]
     weights = function.weights(Q, K)[:, :, -1]  # (B, H, S)
+    with np.errstate(divide="ignore", invalid="ignore"):  # without what the distance alone does
+        weights = weights / function.weights(0 * Q, K)[:, :, -1]
+    weights = np.nan_to_num(weights, posinf=0.0)
     factors = []
     for order in (np.arange(H) // (H // G), np.arange(H) % G):
         products = np.einsum("bhd,bhsd->bhs", Q[:, :, -1], K[:, order])
@@ -222,16 +238,21 @@ def fewer_queries(function, claims, facts):
 
 
 def large_scores(function):
-    """Ask whether weights stay finite at scores of 80 and of 10,000."""
+    """Ask whether weights stay finite, and rows sum to 1, at scores of 80 to a million."""
     Q, K = function.inputs()
-    finite = []
-    for size in (80.0, 1e4):
+    finite, whole = [], []
+    sums_to_1 = abs(function.weights(Q, K).sum(axis=-1) - 1).max() <= function.precision
+    for size in (80.0, 1e4, 1e6):
         scale = np.sqrt(size / abs(np.einsum("bhtd,bhsd->bhts", Q[:, :1], K[:, :1])).max() * 4)
-        finite.append(np.isfinite(function.weights(Q * scale, K * scale)).all())
-    if all(finite):
-        return [Finding(RIGHT, "large scores", "finite at scores of 10,000")]
-    name = "maximum_not_subtracted" if finite[0] else None
-    return [Finding(WRONG, "large scores", "weights are not finite at large scores", name)]
+        weights = function.weights(Q * scale, K * scale)
+        finite.append(np.isfinite(weights).all())
+        whole.append(abs(weights.sum(axis=-1) - 1).max() <= 1e-3 or not sums_to_1)
+    if not all(finite[:2]):
+        name = "maximum_not_subtracted" if finite[0] else None
+        return [Finding(WRONG, "large scores", "weights are not finite at large scores", name)]
+    if not all(whole):
+        return [Finding(WRONG, "large scores", "rows do not sum to 1 where scores are large")]
+    return [Finding(RIGHT, "large scores", "finite, and rows sum to what they did")]
 
 
 def mask_argument(function, claims, facts):
@@ -239,16 +260,29 @@ def mask_argument(function, claims, facts):
     if "mask" not in function.takes:
         return []
     Q, K = function.inputs()
-    mask = np.random.default_rng(1).random((function.length,) * 2) < 0.6
+    mask = np.random.default_rng(1).random((function.length,) * 2) < 0.3
     mask |= np.eye(function.length, dtype=bool)
     whole = depends_of(function.weights(Q, K))
     right = np.array_equal(depends_of(function.weights(Q, K, mask=mask)), mask & whole)
     if not right:
         name = _argument_name(function, (Q, K), mask, whole)
         return [Finding(WRONG, "mask argument", "other keys are seen than it lets through", name)]
+    if not _same_sink(function.weights(Q, K), function.weights(Q, K, mask=mask), mask):
+        sentence = "what a row leaves to a sink, beside a key, changes with keys that are hidden"
+        return [Finding(WRONG, "mask argument", sentence)]
     mask[3] = False
     weights = function.weights(Q, K, mask=mask)
     return [Finding(RIGHT, "mask argument", "as handed over"), *_empty(weights, claims, facts)]
+
+
+def _same_sink(weights, masked, mask):
+    """Say whether the rest of a row, divided by the weight of a key, is the same under a mask."""
+    rests = []
+    for found in (weights, masked):
+        with np.errstate(all="ignore"):
+            rests.append((1 - found.sum(axis=-1, keepdims=True)) / found)
+    seen = mask & (weights > 0) & (masked > 0)
+    return bool(np.allclose(rests[0][seen], rests[1][seen], rtol=1e-3, atol=1e-3))
 
 
 def _argument_name(function, QK, mask, whole):

@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help help-all book serve pdf site-assets chapter check test test-all test-library test-oldest test-site test-blas test-gpu pictures colab-check student coursework-check notebooks bench lint format retarget release lock clean browser colab oldest python
+.PHONY: help help-all book serve pdf site-assets chapter check test test-all test-library test-oldest test-site test-blas test-gpu test-peers pictures colab-check student coursework-check notebooks bench lint format retarget release lock clean browser colab oldest python
 
 # Two hashes: for everyone who changes a page; three: for all the rest.
 help:  ### List what a contributor needs
@@ -97,6 +97,11 @@ colab-check: $(TEST) colab  ### Run each notebook alone, in an empty folder, wit
 test-blas: $(REAL)  ### Repeat tests and chapters as eight other processors would run them
 	@$(STRICT) $(BIN)/python -m tools.blas_matrix $(PYTEST) $(NBVAL) -q --ignore tests/site \
 		-m "not colab and not picture and not long" tests notebooks
+
+test-peers: $(REAL)  ### Test beside libraries that the book itself does not need, such as JAX
+	@$(BIN)/python -m pip install --quiet --upgrade --target _build/peers \
+		--constraint requirements.txt --requirement requirements.peers
+	@PYTHONPATH=_build/peers $(STRICT) $(ONE_THREAD) $(BIN)/python -m pytest -v tests/peers
 
 test-gpu: $(TORCH)  ### Run the tests marked `gpu`, and Part II, on a machine with CUDA
 	@$(BIN)/python -c "import sys, torch; sys.exit(not torch.cuda.is_available())" || { \

@@ -46,9 +46,9 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def pins() -> dict[str, str]:
-    """Return the versions of requirements.txt, each of which must be exact."""
-    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+def pins(file="requirements.txt") -> dict[str, str]:
+    """Return the versions of a file of requirements, each of which must be exact."""
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
     named = [line.partition(";")[0] for line in lines if line and not line.startswith("#")]
     pinned = [line.split("==") for line in named]
     assert all(len(pin) == 2 for pin in pinned), "a line of requirements.txt is no name==version"
@@ -163,7 +163,7 @@ def test_every_import_is_a_direct_dependency():
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 imported.add(node.module.split(".")[0])
     foreign = imported - own - set(sys.stdlib_module_names)
-    foreign -= COMES_WITH_JUPYTER_BOOK | COMES_WITH_PYODIDE
+    foreign -= COMES_WITH_JUPYTER_BOOK | COMES_WITH_PYODIDE | set(pins("requirements.peers"))
     distributions = packages_distributions()
     pinned = pins()
     unpinned = {
@@ -282,6 +282,7 @@ def test_continuous_integration_calls_targets_of_the_makefile_and_nothing_else()
         assert all(run.startswith(("make ", "command -v ")) for run in runs), path.name
     assert called <= targets
     checks = {"check", "test", "test-all", "test-blas", "test-library", "test-oldest"}
+    checks |= {"test-peers"}
     assert called == checks | {"book", "colab-check", "pdf", "pictures", "site-assets"}
     assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").split()[-1] == "test"
     assert os.access(ROOT / ".ci" / "run", os.X_OK)

@@ -83,7 +83,8 @@ ISSUE = re.compile(
     r"\b(?:issue|pull request) (?P<number>\d+)"
     r"(?=\]\(https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/(?P=number)\))"
 )
-MESSAGES = "symptoms"  # the page whose blocks of text are messages, see test_symptoms.py
+# The pages whose blocks of text a test of their own compares: test_symptoms.py, test_page.py.
+WITH_BLOCKS = ("symptoms", "probe")
 PLACE = re.compile(
     r"\b(?:section|table|figure|theorem|chapter|round|exercise|prediction|step|token|place)s?"
     r" (?!\d{3})\d[\d.]*(?:(?:,| and| to| or) \d[\d.]*)*",  # step 141 is measured
@@ -435,7 +436,7 @@ def _fences(passage, text):
         kind, body = fence["kind"].strip(), fence["body"]
         if kind.startswith("{") or kind in COMMANDS or (kind == "python" and _is_code(body)):
             continue
-        if kind == "text" and passage.page == MESSAGES:
+        if kind == "text" and passage.page in WITH_BLOCKS:
             continue
         drawn = re.search(r"<!--\s*(=[^>]*?)-->\s*$", text[: fence.start()])
         if drawn is None:

@@ -94,6 +94,10 @@ MISTAKES |= {
         lambda X, keep=None: layer(band() if keep is None else full)(X, keep),
         CAUSAL | {"keep": "keep"},
     ),
+    "padding_on_queries": (
+        lambda X, keep=None: layer(full)(X) * (1.0 if keep is None else keep[..., None]),
+        {"d_model": D_MODEL, "keep": "keep"},
+    ),
     "hidden_score_zero": (layer(hidden=0.0), CAUSAL),
     "weights_transposed": (
         lambda Q, K, V: np.swapaxes(layers.weights_of(Q, K), -1, -2) @ np.repeat(V, 2, axis=1),

@@ -110,7 +110,7 @@ class Probe:
             "padding": lambda: hidden.padding(subject, claims, depends),
             "positions in a batch": lambda: hidden.positions_in_batch(subject),
             "cache": lambda: cached.cached(subject, depends),
-            "large scores": lambda: in_large_numbers(subject, depends, **apart),
+            "large scores": lambda: in_large_numbers(subject, depends, claims, **apart),
             "precision": lambda: hidden.precision(subject),
             "training": lambda: hidden.training(subject, depends),
             "gradient": lambda: hidden.gradient(subject),

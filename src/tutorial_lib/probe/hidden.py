@@ -233,9 +233,17 @@ def _padded(subject, side):
         return [Finding(WRONG, question, "an output of a real token is not finite")]
     other = outputs(_pad(X, side, SHIFT, seed=6)[0], keep=keep)
     if changed(there, other, subject.noise).any():
-        name = "padding_seen" if equal(outputs(padded), there) else None
+        name = _unused(subject, padded, keep) if equal(outputs(padded), there) else None
         return [Finding(WRONG, question, "other padding changes outputs of real tokens", name)]
     return [_counted(subject, side, X, (padded, keep, real))]
+
+
+def _unused(subject, padded, keep):
+    """Name a padding mask that changes no output of a real token, but may change others."""
+    with np.errstate(all="ignore"):
+        without, masked = subject.outputs(padded), subject.outputs(padded, keep=keep)
+    changes = changed(without, masked, subject.tolerance)
+    return "padding_on_queries" if changes.any() else "padding_seen"
 
 
 def _counted(subject, side, X, padding):
@@ -328,7 +336,22 @@ def gradient(subject):
         return []
     X, dY, direction = tokens(3, (1, 6, subject.d_model))
     dY = dY[..., :1] * np.ones(subject.outputs(X).shape[-1])
-    gradient = subject.gradient(X, dY)
-    slope = float((gradient * direction).sum())
-    right = agree(slope, lambda step: subject.outputs(X + step * direction), dY)
-    return gradient_findings([] if right else [("that of X", gradient)])
+    found = []
+    for words, context in (("X", {}), *_with_padding(subject, X)):
+        gradient = subject.gradient(X, dY, **context)
+        slope = float((gradient * direction).sum())
+
+        def outputs(step, context=context):
+            return subject.outputs(X + step * direction, **context)
+
+        if not agree(slope, outputs, dY):
+            found.append((f"that of {words}", gradient))
+    return gradient_findings(found)
+
+
+def _with_padding(subject, X):
+    """Yield a padding mask under which the last token is padding, if one is taken."""
+    keep = np.ones(X.shape[:2], bool)
+    keep[:, -1] = False
+    if "keep" in subject.takes:
+        yield "X, with padding", {"keep": keep}

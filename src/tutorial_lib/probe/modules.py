@@ -83,12 +83,13 @@ class Module:
 
         return run
 
-    def gradient(self, X, dY):
+    def gradient(self, X, dY, keep=None):
         """Return dX, of the shape of X."""
         import torch
 
+        given = {name: torch.from_numpy(x) for name, x in self.context(keep, None).items()}
         X = torch.from_numpy(X).requires_grad_()
-        Y = self.call(self.module, X)
+        Y = self.call(self.module, X, **given)
         return gradients(Y, [X], torch.from_numpy(dY))[0]
 
     def cached(self, cache):

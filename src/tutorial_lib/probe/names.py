@@ -146,6 +146,11 @@ NAMES = {
         "chapter 10, Round 4",
         "other padding changes the outputs of real tokens, and without the mask they are the same",
     ),
+    "padding_on_queries": Name(
+        "the padding mask is laid on the queries and not on the keys",
+        "chapter 10, Round 4",
+        "it changes outputs of padding, and none of a real token",
+    ),
     "padding_polarity": Name(
         "True and False of the padding mask are exchanged",
         "chapter 10, Round 1",

@@ -17,14 +17,14 @@ def disagreement(single, double):
 
 
 def agree(slope, outputs, dY):
-    """Say whether a slope agrees with differences of any of three sizes.
+    """Say whether a slope agrees with differences of any of five sizes.
 
     Parameters
     ----------
     outputs : a function of a step in the direction of the slope
     """
     slopes = []
-    for step in (1e-2, 1e-3, 1e-4):
+    for step in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
         slopes.append(float(((outputs(step) - outputs(-step)) * dY).sum() / (2 * step)))
     return min(abs(slope - found) for found in slopes) <= 1e-3 * (max(map(abs, slopes)) or 1.0)
 

@@ -53,7 +53,7 @@ class Subject:
     takes : which of "keep" and "positions" `run` uses
     cache : how it is fed in pieces, or None
     single, training : the same in single precision, and in training mode with a fixed seed, or None
-    gradient : a function of X and dY, which returns dX, or None
+    gradient : a function of X, dY and keep=None, which returns dX, or None
     precision : equality is this part of the effect that one token has on its own output
     seed : sets the generator from which a random layer draws
     """

@@ -21,8 +21,8 @@ from functools import partial
 from pathlib import Path
 
 from coursework.grader import GraderError, assignment, batch, handins, release, reports, roster
+from coursework.grader.handins import LAYOUTS, pattern_of
 from coursework.grader.inert import shown
-from coursework.grader.owners import LAYOUTS, pattern_of
 from coursework.grader.sandbox import SECONDS, TORCH_SECONDS
 from coursework.grader.seeds import SeedError, number_of, read_seed
 from tools.chapters import ContentsError
@@ -127,10 +127,6 @@ GRADE = {  # the arguments of `grade`
         "help": "where neither names nor times tell which notebook counts, those with TEXT in "
         "their name or folder do; may be repeated",
     },
-    "--believe-times": {
-        "action": "store_true",
-        "help": "of several notebooks the newest counts, however close the times of the files",
-    },
 }
 
 
@@ -170,7 +166,7 @@ def _found(given):
     """Return the hand-ins of the class, under the names of the roster if there is one."""
     if given.out.resolve().is_relative_to(given.handins.resolve()):
         raise GraderError(f"--out {given.out} is among the hand-ins: name another folder")
-    reading = {name: getattr(given, name) for name in ("layout", "notebook", "believe_times")}
+    reading = {name: getattr(given, name) for name in ("layout", "notebook")}
     if given.roster:
         named = roster.read_roster(given.roster)
         reading["enrol"] = partial(roster.enrol, named, keep_unknown=given.keep_unknown)
@@ -202,7 +198,7 @@ def _progress(start):
 def _tell(graded, given):
     out, said = given.out, []
     rows = reports.write_reports(graded, out, say=said.append)
-    paths = [out / name for name in ("grades.csv", "items.csv", "feedback.zip", "email.csv")]
+    paths = [out / name for name in ("grades.csv", "items.csv", "feedback.zip")]
     if given.roster:
         named = roster.read_roster(given.roster)
         paths.append(roster.write_back(named, rows, out, graded["assignment"]))

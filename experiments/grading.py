@@ -12,8 +12,8 @@ from pathlib import Path
 
 from coursework.grader.assignment import read_notebook, set_exam, without_solutions
 from coursework.grader.batch import as_bytes, grade_batch
-from coursework.grader.entries import record_of
 from coursework.grader.handins import find_handins
+from coursework.grader.records import record_of
 from coursework.grader.release import wrong_handin
 from experiments import measuring
 

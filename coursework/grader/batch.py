@@ -6,7 +6,6 @@ was stopped goes on from there. `batch.json` says what was graded with what.
 
 import hashlib
 import tempfile
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -18,19 +17,25 @@ import nbformat
 from coursework.grader import GraderError
 from coursework.grader.assignment import Exam, offer_library, read_notebook, without_solutions
 from coursework.grader.corrections import read_corrections
-from coursework.grader.entries import CORRECTED, KEPT, head_of, places_of, require_same_batch
 from coursework.grader.files import Unreadable
 from coursework.grader.inert import listed
 from coursework.grader.judge import grade, points, scored
-from coursework.grader.records import Damaged, Journal, make_folder, put_json, read_record
+from coursework.grader.records import (
+    CORRECTED,
+    KEPT,
+    Damaged,
+    alone_in,
+    head_of,
+    make_folder,
+    places_of,
+    put_json,
+    read_record,
+    require_same_batch,
+)
 from coursework.grader.sandbox import SECONDS, TORCH_SECONDS, Sandbox, SandboxError
 
 ATTEMPTS = 3
 JOBS = 2  # sandboxes at a time
-WENT_DOWN = (
-    "Not graded: the grader went down twice over this file, the second time with no other "
-    "beside it. Ask your instructor."
-)
 
 
 @dataclass(frozen=True)
@@ -127,14 +132,14 @@ def prove(bench):
 
 
 def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
-    """Grade the last hand-in of every student in the tests of which it has no record yet.
+    """Grade the hand-in of every student in the tests of which it has no record yet.
 
     Parameters
     ----------
     exam : Exam
     handins : as `find_handins` returns them
     out : folder of the results, made when it is missing
-    told : called with the number of students done, and of all
+    told : called with the number of files done, and of all
     options : `source`, where the hand-ins lie; `jobs`, sandboxes at a time, by default JOBS;
         `only`, names of students who are graded anew while all others stay as they were; `say`,
         called with each sentence for the instructor; `trusted` and `seconds`, see `set_bench`;
@@ -149,7 +154,6 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     GraderError : nothing more is graded; records stay
     """
     out, only, jobs = Path(out), options.get("only") or (), options.get("jobs", JOBS)
-    say = options.get("say", lambda sentence: None)
     head = head_of(exam, options)
     own, free = head["seconds"] if only else None, (*CORRECTED, *["seconds"] * bool(only))
     old = require_same_batch(out, head, free)
@@ -160,13 +164,13 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     make_folder(out / "records")
     kept = KEPT | {name: old[name] for name in KEPT if name in old}
     batch = head | kept | {"finished": False, "handins": []}
-    with Journal(out / "records") as journal, tempfile.TemporaryDirectory() as folder:
+    with alone_in(out / "records"), tempfile.TemporaryDirectory() as folder:
         if not only:
             put_json(out / "batch.json", batch)
         bench = set_bench(exam, folder, trusted=head["trusted"], seconds=head["seconds"])
         prove(bench)
-        reader = _Reader(bench, journal, say, again=bool(only), seconds=own)
-        _grade_all(reader, places, jobs, told)
+        reader = _Reader(bench, out / "records", options.get("say", lambda sentence: None))
+        reader.grade(places, jobs, told, again=bool(only), seconds=own)
     reader.tell(entries, places)
     batch |= {"finished": True, "handins": entries}
     put_json(out / "batch.json", batch)
@@ -174,51 +178,43 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
 
 
 class _Reader:
-    """Fills in the entries of a batch; the same bytes are graded once in the same test.
+    """Fills in the entries of a batch; the same bytes are graded once in the same test."""
 
-    `seconds` : limit of these hand-ins alone, kept in their records
-    """
-
-    def __init__(self, bench, journal, say, *, again, seconds=None):
-        self.bench, self.say, self.again, self.seconds = bench, say, again, seconds
+    def __init__(self, bench, records, say):
+        self.bench, self.records, self.say = bench, records, say
         self.changed, self.lacking = set(), set()  # records that were there; tests not in them
-        self.journal, self.records = journal, journal.records
-        self.left = {} if again else journal.left
-        self.locks, self.guard, self.fresh = {}, threading.Lock(), set()
 
-    def grade(self, place, *, alone=False):
-        """Grade a hand-in for its entry; False when it has to wait until it is alone."""
-        entry, handin = place
+    def grade(self, places, jobs, told, **how):
+        """Grade hand-ins for their entries; after an error or Ctrl-C, what waits is not begun."""
+        files = {}
+        for entry, handin in places:
+            try:
+                entry["record"] = hashlib.sha256(handin.read()).hexdigest()[:32]
+                files.setdefault(entry["record"], (entry, handin))
+            except Unreadable as error:
+                entry["problem"] = f"Not graded: {error}."
+        pool = ThreadPoolExecutor(jobs)
         try:
-            content = handin.read()
-        except Unreadable as error:
-            entry["problem"] = f"Not graded: {error}."
-            return True
-        key = hashlib.sha256(content).hexdigest()[:32]
-        if self.left.get(key):
-            entry["problem"] = WENT_DOWN
-            self.say(f"The grader went down twice over {entry['student']}; --only tries it again")
-            return True
-        if key in self.left and not alone:
-            return False
-        with self.guard:
-            lock = self.locks.setdefault(key, threading.Lock())
-        with lock:
-            if key not in self.fresh:
-                self._complete(key, content, alone, self._known(key, entry["student"]))
-                self.fresh.add(key)
-        entry["record"] = key
-        return True
+            futures = [pool.submit(self._complete, *place, **how) for place in files.values()]
+            for done, future in enumerate(as_completed(futures), start=1):
+                future.result()
+                told(done, len(futures))
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
-    def _complete(self, key, content, alone, known):
-        """Write a record that has a result of each test, with the points of today."""
-        seconds, tests = known.get("seconds", self.seconds), self.bench.exam.tests
+    def _complete(self, entry, handin, *, again, seconds):
+        """Write a record that has a result of each test, with the points of today.
+
+        `seconds` : limit of these hand-ins alone, kept in their records
+        """
+        key, tests = entry["record"], self.bench.exam.tests
+        known = {} if again else self._known(key, entry["student"])
+        seconds = known.get("seconds", seconds)
         results = {result.get("test"): result for result in known.get("results", ())}
         missing = [test for test in tests if test.digest not in results]
         record = known
         if missing:
-            self.journal.note(key, alone)
-            record = self.bench.with_limit(seconds).grade(content, missing)
+            record = self.bench.with_limit(seconds).grade(handin.read(), missing)
             results |= {result["test"]: result for result in record["results"]}
             record |= {"seconds": seconds} if seconds else {}
         record = record | {"results": scored([results[test.digest] for test in tests], tests)}
@@ -227,6 +223,15 @@ class _Reader:
             self.lacking |= {test.digest for test in missing}
         put_json(self.records / f"{key}.json", record)
 
+    def _known(self, key, student):
+        try:
+            return read_record(self.records / f"{key}.json")
+        except FileNotFoundError:
+            return {}
+        except Damaged as error:
+            self.say(f"{error}: {student} is graded again")
+            return {}
+
     def tell(self, entries, places):
         """Say whether the assignment has changed, and who shares a file with somebody chosen."""
         labels = listed(t.case.label for t in self.bench.exam.tests if t.digest in self.lacking)
@@ -234,35 +239,7 @@ class _Reader:
         if self.changed:
             self.say(f"The assignment has changed. {again or 'Nothing had to be graded again'}")
         chosen = {entry["id"] for entry, _ in places}
+        fresh = {entry.get("record") for entry, _ in places} - {None}
         for entry in entries:
-            if entry["id"] not in chosen and entry.get("record") in self.fresh:
+            if entry["id"] not in chosen and entry.get("record") in fresh:
                 self.say(f"{entry['student']} has the same file, and so the new record too")
-
-    def _known(self, key, student):
-        try:
-            return {} if self.again else read_record(self.records / f"{key}.json")
-        except FileNotFoundError:
-            return {}
-        except Damaged as error:
-            self.say(f"{error}: {student} is graded again")
-            return {}
-
-
-def _grade_all(reader, places, jobs, told):
-    """Grade side by side; then each alone what a grader that went down has left.
-
-    After an error or Ctrl-C, what waits is not begun.
-    """
-    waiting = places
-    if not reader.again:
-        pool = ThreadPoolExecutor(jobs)
-        try:
-            futures = [pool.submit(reader.grade, place) for place in places]
-            for done, future in enumerate(as_completed(futures), start=1):
-                future.result()
-                told(done, len(places))
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-        waiting = [p for p, done in zip(places, futures, strict=True) if not done.result()]
-    for place in waiting:
-        reader.grade(place, alone=True)

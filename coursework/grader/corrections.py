@@ -6,15 +6,14 @@ nothing to keep these; and a remark for the report. A student `every MISTAKE` is
 this known mistake and has no line of their own for it.
 """
 
-import difflib
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from coursework.grader import GraderError
-from coursework.grader.inert import digest_of, shown
-from coursework.grader.records import put
-from coursework.grader.tables import in_table, read_table
+from coursework.grader.inert import shown
+from coursework.grader.records import called, nearest, put
+from coursework.grader.tables import read_table
 
 NAME = "corrections.csv"
 COLUMNS = ("student", "function", "points", "remark")
@@ -23,15 +22,8 @@ NUMBER = re.compile(r"\d{1,6}([.,]\d{1,6})?", re.ASCII)
 MOST_TOLD = 10
 
 
-@dataclass(frozen=True)
-class Correction:
-    """Points by hand, or a remark alone.
-
-    Parameters
-    ----------
-    points : int or float, None where the grader's stay
-    remark : for the report
-    """
+class Correction(NamedTuple):
+    """Points by hand, None where the grader's stay, and a remark for the report."""
 
     points: float | None
     remark: str
@@ -42,36 +34,6 @@ def make_corrections(out):
     path = Path(out) / NAME
     if not path.exists():
         put(path, f"\ufeff{','.join(COLUMNS)}\r\n")
-
-
-def called(entries):
-    """Return the folder's name, or several, of the students that go by each name.
-
-    A student goes by the name of `grades.csv`, by an identifier, and by the folder of reports; one
-    whose name only looks like another's, since it has invisible letters, by the last two.
-    """
-    found, exact = {}, {name for name in map(_exact, entries) if name}
-    for entry in entries:
-        names = [entry["student"], in_table(entry["student"])]
-        if shown(names[0]).strip() in exact and not _exact(entry):
-            names = []
-        for name in (*names, entry.get("identifier", ""), entry["id"]):
-            found.setdefault(shown(name).strip(), set()).add(entry["id"])
-    found.pop("", None)
-    return found
-
-
-def _exact(entry):
-    """Return a student's name if it is as shown, letter for letter, and "" otherwise."""
-    name = shown(entry["student"]).strip()
-    return name if digest_of(name) == entry.get("mark") else ""
-
-
-def nearest(name, entries):
-    """Return a clause that offers the names and identifiers nearest to one, or nothing."""
-    known = {shown(e[key]) for e in entries for key in ("student", "identifier") if e.get(key)}
-    near = difflib.get_close_matches(name, sorted(known), cutoff=0.5)
-    return f"; the nearest: {', '.join(map(repr, near))}" if near else ""
 
 
 def read_corrections(out, entries, functions, made=None):
@@ -102,20 +64,16 @@ def read_corrections(out, entries, functions, made=None):
         if fault := _fault(row, entries, students, functions, found):
             faults.append(f"{path}, line {line}: {fault}")
             continue
+        points = float(row["points"].replace(",", ".")) if row["points"] else None
+        points = int(points) if points is not None and points.is_integer() else points
         for folder in students[row["student"]]:
-            given = Correction(_number(row["points"]), row["remark"])
-            found.setdefault(folder, {}).setdefault(row["function"], given)
+            own = found.setdefault(folder, {})
+            own.setdefault(row["function"], Correction(points, row["remark"]))
     if faults:
-        more = len(faults) - MOST_TOLD
-        told = [*faults[:MOST_TOLD], *([f"and {more} more lines"] if more > 0 else [])]
-        raise GraderError("\n".join([*told, "Nothing was written: correct this first."]))
+        more = [f"and {len(faults) - MOST_TOLD} more lines"] * (len(faults) > MOST_TOLD)
+        told = [*faults[:MOST_TOLD], *more, "Nothing was written: correct this first."]
+        raise GraderError("\n".join(told))
     return found
-
-
-def _number(text):
-    """Return the points of a line, None where there are none."""
-    points = float(text.replace(",", ".")) if text else None
-    return int(points) if text and points.is_integer() else points
 
 
 def _fault(row, entries, students, functions, found):

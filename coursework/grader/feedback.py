@@ -12,7 +12,7 @@ import zipfile
 from coursework.grader.inert import listed, shown
 from coursework.grader.records import put
 
-NAME, TABLE = "feedback.zip", "email.csv"
+NAME = "feedback.zip"
 STYLE = """body { margin: 2rem auto; max-width: 46rem; padding: 0 1rem; font: 1rem/1.5 sans-serif }
 table { border-collapse: collapse; width: 100% } td, th { border-bottom: 1px solid #8888;
 padding: .3rem .6rem; text-align: left } td:nth-child(2), th:nth-child(2) { white-space: nowrap }
@@ -85,7 +85,7 @@ def write_feedback(out, reports):
         packed |= {name: _content(name, parts)} if name else {}
     put(out / NAME, _zip_of(packed))
     said = f"{NAME} has no report for {len(left)}, whose hand-in has no name in it"
-    return f"{said}: {listed(left)}. Their reports are named in {TABLE}" if left else ""
+    return f"{said}: {listed(left)}. Their reports are in reports/" if left else ""
 
 
 def _content(name, parts):

@@ -1,32 +1,92 @@
-"""The hand-ins of a class: a folder or a zip file, as a course's own system gives it out.
+"""The hand-ins of a class: whose each is, and which of a student's counts.
 
-A notebook at the top is a student's of the file's name, without the " (1)" of a second download. A
-folder at the top is a student's, with all notebooks below it, or in a zip file there if there are
-no others. What the systems and the patterns of `owners` name is known by its names.
+`SYSTEMS` has a pattern for the places of each system's export, and `--who` gives another. Of what
+fits none, a notebook at the top is a student's of the file's name, without the " (1)" of a second
+download; a folder at the top is a student's, with all notebooks below it, or in a zip file there if
+there are no others. What can be read in two ways is a question of `ASKED`, never a guess.
 """
 
+import contextlib
+import json
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from coursework.grader import GraderError
-from coursework.grader.files import Question, entries_of, last_part, stem_of
+from coursework.grader.files import (
+    Handin,
+    Unreadable,
+    content_of,
+    entries_of,
+    in_zip,
+    last_part,
+    stem_of,
+    visible,
+)
 from coursework.grader.inert import listed, plain, quoted
-from coursework.grader.owners import COUNTED, SAY_WHO, numbered, owned, unwrap
 
-ONE_OR_TWO = "it is not clear whether these are one student or two"
+GRADESCOPE = re.compile(r"(?P<name>submission_(?P<id>\d+))(?:/(?P<file>.*))?", re.DOTALL)
+MOODLE = re.compile(
+    r"(?P<name>[^/]*?)(?:_(?P<id>\d+))?_assignsubmission_[a-z0-9]+_?/?(?P<file>.*)", re.DOTALL
+)
+CANVAS = re.compile(
+    r"(?P<name>[^/]*?)(?:(?:^|_)(?P<late>LATE))?(?:^|_)(?P<id>[1-9]\d*|anon_[A-Za-z0-9]+)_"
+    r"(?:(?P<number>[1-9]\d*)_(?P<file>[^/]+)|(?:text|link)\.html)",
+    re.DOTALL,
+)
+PLAIN = re.compile(
+    r"(?P<name>[^/]*?)(?:/(?P<file>.*)|(?:\s*\(\d+\))?(?:\.ipynb|\.zip)+)", re.DOTALL | re.I
+)
+SYSTEMS = {"gradescope": GRADESCOPE, "moodle": MOODLE, "canvas": CANVAS}
+LAYOUTS = ("files", "folders", *SYSTEMS)
+PARTS = {"name": "[^/]+?", "id": "[^/]+?", "attempt": "[^/]+?", "file": ".+"}  # of --who
+SAY_WHO = (
+    '--who says how names are built, for example --who "{{name}} - {{file}}"; the page on grading '
+    "has patterns for Blackboard, Brightspace, Teams and Google Classroom"
+)
 WHICH = "it is not clear which notebook counts"
-ANSWERS = {  # to what a hand-in is held for
-    ONE_OR_TWO: "--layout files if each is a student; rename the files of one student to one name, "
-    "and a second hand-in to 'NAME (1).ipynb'",
-    WHICH: "--notebook TEXT, as often as needed, to take those with TEXT in their name or folder, "
-    "or with --believe-times to take the newest, however close (a copy gives all files one time)",
+ASKED = {
+    "system": "Not all hand-ins have names as {} gives them, but these do: {}. Say --layout {} to "
+    "take the student out of such names and the others as they are, or --layout files to take "
+    "each file's or folder's whole name for a student",
+    "folder": "All hand-ins lie in one folder, {0}: {1}. Is it a class with a student for each "
+    "file, or one student, {0}? Say --layout files for the class, --layout folders for the one "
+    f"student; or, where a name holds more than the student's, {SAY_WHO}",
+    "zip": "{} lies beside the hand-ins. If it is one student's, as every zip file there, say "
+    "--layout files; if it is the class's export, name it in place of the folder, or move it away",
+    "alike": "Are these one student or two: {}? Say --layout files if each name is a student; "
+    "rename the files of one student to one name, and a second hand-in to 'NAME (1).ipynb'",
+    "people": f"Whose are these: {{}}? They do not look like names of people. {SAY_WHO}. If each "
+    "is a student's, say --layout files",
+    "roster": "Not every hand-in is of one student in {}. {}. Correct the roster or the names, say "
+    "with --who how names are built, or say --keep-unknown to grade them under the names that "
+    "they have, without an id",
+    "held": f"{{}} held, the others are graded: {WHICH}, of {{}}. Repeat the command with "
+    "--notebook TEXT, as often as needed, to take those with TEXT in their name or folder",
 }
+DATES = [
+    f"{day} %Y {time}"
+    for day in ("%b %d", "%B %d", "%d %b", "%d %B")
+    for time in ("%I:%M %p", "%H:%M")
+]
+METADATA = "submission_metadata.yml"
+COPY = re.compile(r"(?P<base>.*?)\s*\((?P<number>\d+)\)", re.S)
+COUNTED = re.compile(r"(?P<base>.*?)[_-](?P<number>\d{1,2})", re.S)
 TIE_S = 60  # a copy gives all files of a student times so close to each other
 NO_PERSON = re.compile(  # what stands in no name of a person
     r"(?:\b|_)(?:attempt|submi|version|working files)|\d{4}-\d\d-\d\d|\d+-\d+ - ", re.I
 )
+
+
+class Question(GraderError):
+    """The class can be read in two ways; the message says which, and what answers it."""
+
+    def __init__(self, key, *given):
+        super().__init__(f"{ASKED.get(key, key).format(*given)}. Nothing was graded")
 
 
 @dataclass(frozen=True)
@@ -36,9 +96,8 @@ class Reading:
     Parameters
     ----------
     layout : one of LAYOUTS, or a pattern of `pattern_of`; by default what the names say
-    notebook : texts; where nothing else tells which notebook counts, one of them in its name does,
-        or else in the names of its folders
-    believe_times : where nothing else tells which is the last, take the newer, however close
+    notebook : texts; where nothing else tells which notebook counts, the one with one of them in
+        its name or folders does
     enrol : names the students, list of Handin → list of Handin
     title : name of the assignment, and so of its notebook
     say : called with each sentence for the instructor: what was left aside, who is held
@@ -46,10 +105,31 @@ class Reading:
 
     layout: str | re.Pattern | None = None
     notebook: Sequence = ()
-    believe_times: bool = False
     enrol: Callable = list
     title: str = ""
     say: Callable = lambda sentence: None
+
+
+def pattern_of(text):
+    """Return what `--who` describes: `{name}`, `{id}`, `{attempt}` and `{file}`, `*` for anything.
+
+    No part but `{file}` has a `/` in it. A part ends where what follows it first comes, for good:
+    the next part takes all else, and no name makes matching slow.
+
+    Raises
+    ------
+    ValueError : another part, one twice, or neither `{name}` nor `{id}`
+    """
+    first, *pieces = re.split(r"(\{\w+\}|\*)", text)
+    parts = [piece.strip("{}*") for piece in pieces[::2]]
+    used, body = [part for part in parts if part], re.escape(first)
+    for i, (part, literal) in enumerate(zip(parts, pieces[1::2], strict=True), 1):
+        found = f"(?P<{part}>{PARTS.get(part, '')})" if part else "[^/]*?"
+        found += re.escape(literal)
+        body += f"(?>{found})" if part != "file" and i < len(parts) else found
+    if not {*used} <= {*PARTS} or len(used) > len({*used}) or not {"name", "id"} & {*used}:
+        raise ValueError("expected {name} or {id}, and perhaps {attempt} and {file}, each once")
+    return re.compile(body + ("" if "file" in used else "(?:/.+)?"), re.DOTALL)
 
 
 def find_handins(source, **options):
@@ -67,69 +147,240 @@ def find_handins(source, **options):
     """
     source, reading = Path(source), Reading(**options)
     entries = entries_of(source)
-    found = list(owned(unwrap(entries, reading.layout), source, reading.layout))
+    found = _owned(*_recognised(entries, reading.layout), reading.layout)
     if not found:
         raise GraderError(f"{source} holds no .ipynb file and no folder of a student")
     by_student = {}
     for handin in reading.enrol(found):
         by_student.setdefault(handin.student, []).append(handin)
     if reading.layout is None:
-        _require_people(by_student, reading.title)
+        _require_people(by_student, reading.title.casefold())
     for text in reading.notebook:
-        if not any(text.casefold() in handin.name.casefold() for handin in found):
+        if not any(_is_named(handin, [text]) for handin in found):
             raise GraderError(f"--notebook {plain(text)}: no notebook has this in its name")
-    doubts = _in_doubt(by_student) if reading.layout is None else {}
     counting = [_counting(by_student[student], reading) for student in sorted(by_student)]
-    counting = [replace(handin, **doubts.get(handin.student, {})) for handin in counting]
-    for sentence in [*_left_aside(entries, found, by_student, reading), *_questions(counting)]:
+    if held := [f"{h.student}: {h.problem.removeprefix(WHICH)}" for h in counting if h.held]:
+        reading.say(ASKED["held"].format(len(held), listed(map(plain, held), 3)))
+    for sentence in _left_aside(entries, found, reading.layout):
         reading.say(sentence)
     return counting
 
 
+def _recognised(entries, layout):
+    """Return the entries without the folders around all, and the pattern of their names.
+
+    Beside such a folder nothing lies but files of other kinds.
+    """
+    while True:
+        system, tops = _system(entries, layout), _tops(entries)
+        inner = [replace(e, parts=e.parts[1:]) for e in entries if len(e.parts) > 1]
+        inside = _system(inner, layout) if len(tops) == 1 else None
+        own = isinstance(layout, re.Pattern) and inside  # the innermost that fits
+        if len(tops) != 1 or not any(map(_holds, inner)) or (system and not own):
+            return entries, _required(entries, system, layout)
+        direct = [e.parts[0] for e in inner if len(e.parts) == 1 and _holds(e)]
+        if direct and layout == "folders":
+            return entries, PLAIN
+        if direct and layout is None and not inside:
+            raise Question("folder", *map(plain, tops), listed(direct))
+        entries = inner
+
+
+def _required(entries, system, layout):
+    """Return the pattern, which has to fit something where it was asked for."""
+    if not system and layout not in (None, "files", "folders"):
+        how = f"as {layout.title()} names it" if layout in LAYOUTS else "as --who says"
+        given = listed([entry.path for entry in entries if not entry.folder], 2)
+        raise GraderError(f"the class holds nothing that is named {how}, but {given}")
+    return system or PLAIN
+
+
+def _tops(entries):
+    """Return the names at the top that can be a student's."""
+    return {e.parts[0] for e in entries if len(e.parts) > 1 or e.folder or _holds(e)}
+
+
+def _holds(entry):
+    """Whether it is a file that may hold a notebook."""
+    return entry.ends(".ipynb", ".zip")
+
+
+def _system(entries, layout):
+    """Return the pattern that names are of, None for no system."""
+    if isinstance(layout, re.Pattern):
+        return layout if any(layout.fullmatch(entry.path) for entry in entries) else None
+    tops = _tops(entries)
+    for name, pattern in SYSTEMS.items():
+        fits = [match for match in map(pattern.fullmatch, tops) if match]
+        if not fits or layout not in (None, name):
+            continue
+        if layout is None and (len(fits) < len(tops) or not _is_sure(name, fits, entries)):
+            raise Question("system", name.title(), listed(match[0] for match in fits), name)
+        return pattern
+    return None
+
+
+def _is_sure(name, fits, entries):
+    """Whether all is as a system gives it out: Canvas numbers each file, and several students."""
+    if name == "canvas":
+        numbers = [match["number"] for match in fits if match["number"]]
+        several = len(fits) == 1 or len({match["id"] for match in fits}) > 1
+        return several and len(numbers) == len({*numbers})
+    return name == "moodle" or any(entry.parts == (METADATA,) for entry in entries)
+
+
+def _owned(entries, pattern, layout):
+    """Return the hand-ins with the names of their students."""
+    held, people = {}, _submitters(entries) if pattern is GRADESCOPE else {}
+    patterns = [pattern] if isinstance(layout, re.Pattern) else [pattern, PLAIN]
+    for entry in entries:
+        match = next(filter(None, (each.fullmatch(entry.path) for each in patterns)), None)
+        if match is None:
+            continue
+        if match.re is PLAIN and len(entry.parts) == 1 and entry.ends(".zip") and layout != "files":
+            raise Question("zip", plain(entry.path))
+        name, number = (match.groupdict().get(part) or "" for part in ("name", "id"))
+        for owner in people.get(name) or [(name or number or entry.parts[0], number)]:
+            held.setdefault(owner, []).append(_described(entry, match))
+    names = labels(held)
+    return [
+        replace(handin, student=names[owner], identifier=owner[1])
+        for owner, files in held.items()
+        for handin in _of_student(files)
+    ]
+
+
+def _described(entry, match):
+    """Return an entry with what its name says besides its student.
+
+    A system takes a report back under a name of its own: Canvas knows a file by its numbers and
+    shows it under the name of what was handed in, so it can be a notebook or a zip file alone;
+    Moodle knows the folder, or the beginning of a name.
+    """
+    name, back = match.groupdict(), ""
+    if match.re is CANVAS and _holds(entry):
+        back = last_part(entry.name)
+    if match.re is MOODLE:
+        back = entry.path[: match.start("file")] + "report.html"
+    own = name.get("file") or "/".join(entry.parts[1:]) or entry.parts[0]
+    more = {"attempt": _in_time(name.get("attempt") or ""), "late": bool(name.get("late"))}
+    return replace(entry, own=own, back=back, **more)
+
+
+def _in_time(text):
+    """Return a text that sorts as attempts came: a date of Brightspace's in order, numbers too."""
+    date = re.sub(r"(\d\d?):?(\d\d)(?=(?: [AP]M)?$)", r"\1:\2", text.replace(",", ""))
+    for form in DATES:
+        with contextlib.suppress(ValueError):
+            return datetime.strptime(date, form).isoformat()
+    return re.sub(r"\d+", lambda match: match[0].zfill(20), text)
+
+
+def labels(owners):
+    """Return a name for each (name, identifier): namesakes have the identifier beside it."""
+    held = Counter(name for name, _ in owners)
+    names = {o: o[0] if held[o[0]] == 1 else f"{o[0]} ({o[1]})" for o in owners}
+    if len(set(names.values())) == len(names):
+        return names
+    return {owner: f"{owner[0]} ({owner[1]})" for owner in owners}
+
+
+def _of_student(files):
+    """Return the notebooks of one student; of each attempt those in zip files if there is none."""
+    found = []
+    for attempt in {file.attempt for file in files}:
+        own = [file for file in files if file.attempt == attempt]
+        packed = [each for file in own if file.ends(".zip") for each in _packed(file)]
+        found += [file for file in own if file.ends(".ipynb")] or packed
+    if found:
+        return found
+    others = [quoted(last_part(file.name)) for file in files if not file.folder]
+    problem = f"there is no .ipynb file, but {listed(others, 3)}" if others else ""
+    back = next((file.back for file in files if file.back), "")
+    return [Handin(files[0].source, problem=problem, back=back)]
+
+
+def _packed(file):
+    """Return the notebooks in a zip file of a student's, or why there are none."""
+    name = quoted(last_part(file.name))
+    try:
+        inside = in_zip(content_of(file.source, file.name)).items()
+    except Unreadable as error:
+        return [replace(file, problem=f"{name}: {error}")]
+    found = [(n, p[0]) for n, p in inside if visible(p[0]) and p[0][-1].lower().endswith(".ipynb")]
+    if not found:
+        return [replace(file, problem=f"{name} holds no .ipynb file")]
+    return [replace(file, inside=n, own=f"{file.own}/{'/'.join(parts)}") for n, parts in found]
+
+
+def _submitters(entries):
+    """Return who handed in each folder of a Gradescope export, by the folder's name.
+
+    The file has a line for each name at a depth of its own; what students printed stands deeper.
+    """
+    places = [entry for entry in entries if entry.parts == (METADATA,)]
+    try:
+        text = places[0].read().decode("utf-8", "replace") if places else ""
+    except Unreadable as error:
+        raise GraderError(
+            f"{METADATA} cannot be read ({error}), so no hand-in has a name. --layout folders "
+            "takes the names of the folders"
+        ) from None
+    people = {}
+    for block in re.split(r"(?m)^(?=\S)", text):
+        inside = re.search(r"(?m)^  :submitters:\n((?:  [- ] :(?:name|email|sid): .*\n?)*)", block)
+        for person in re.split(r"(?m)^  - ", inside[1])[1:] if inside else []:
+            own = dict(re.findall(r"(?m)^ *:(name|email|sid): (.*)", person))
+            own = {key: _scalar(value.strip()) for key, value in own.items()}
+            identifier = own.get("sid") or own.get("email") or ""
+            name = unicodedata.normalize("NFC", own.get("name") or identifier)
+            people.setdefault(block.partition(":")[0], []).append((name, identifier))
+    return people
+
+
+def _scalar(text):
+    """Return a text of YAML: plain, or in quotes, of which double ones are nearly JSON's."""
+    if text[:1] == text[-1:] == "'":
+        return text[1:-1].replace("''", "'")
+    with contextlib.suppress(ValueError):
+        return json.loads(text.replace(r"\x", r"\u00")) if text[:1] == '"' else text
+    return text
+
+
 def _require_people(by_student, title):
-    """Ask whose hand-ins are if more than half of the names are no names of people."""
-
-    def is_odd(name, handin):
-        titled = title and title.casefold() in name.casefold() and _of_a_file(handin)
-        return not handin.identifier and (titled or NO_PERSON.search(name))
-
-    odd = [name for name, (handin, *_) in by_student.items() if is_odd(name, handin)]
-    if 2 * len(odd) > len(by_student):
-        raise Question(
-            f"Whose are these: {listed(odd, 3)}? They do not look like names of people. {SAY_WHO}. "
-            "If each is a student's, say --layout files"
-        )
-
-
-def _of_a_file(handin):
-    """Whether a student's name is that of a file, and not of a folder."""
-    return last_part(handin.name).startswith(handin.student)
-
-
-def _in_doubt(by_student):
-    """Return how those are held who may be one student: a name in capitals and not, x and x-1."""
-    alike, doubts = {}, {}
-    for name in [name for name, own in by_student.items() if not own[0].identifier]:
-        counted = COUNTED.fullmatch(name) if _of_a_file(by_student[name][0]) else None
-        base = counted["base"] if counted and counted["base"] in by_student else name
+    """Ask about names that may be one student's, or of no person."""
+    names, alike = [name for name, own in by_student.items() if not own[0].identifier], {}
+    for name in names:
+        more = COUNTED.fullmatch(name)
+        base = more["base"] if more and more["base"] in by_student else name
         alike.setdefault(base.casefold(), []).append(name)
-    for names in [sorted(names) for names in alike.values() if len(names) > 1]:
-        problem = f"{ONE_OR_TWO}: {' and '.join(map(quoted, names))}"
-        doubts |= {name: {"held": True, "problem": problem} for name in names}
-    return doubts
+    if twice := [quoted(name) for same in alike.values() if len(same) > 1 for name in same]:
+        raise Question("alike", listed(twice))
+    odd = [n for n in names if NO_PERSON.search(n) or (title and title in n.casefold())]
+    if 2 * len(odd) > len(by_student):
+        raise Question("people", listed(odd, 3))
 
 
-def _left_aside(entries, found, by_student, reading):
-    """Yield what may be a mistake of the instructor's: a folder too high up, files left aside."""
-    if reading.title in by_student or len(by_student) == 1 < len(found):
-        yield f"Is this a class? Its students are: {listed(by_student, 3)}. A hand-in is NAME.ipynb"
-    names = {handin.name for handin in found} | {handin.zipped for handin in found}
+def _left_aside(entries, found, layout):
+    """Yield the files that were left aside."""
+    names = {handin.name for handin in found}
     left = [entry for entry in entries if not entry.folder and entry.name not in names]
     books = [entry.name for entry in left if entry.ends(".ipynb")]
-    if books and isinstance(reading.layout, re.Pattern):
+    if books and isinstance(layout, re.Pattern):
         yield f"Left aside, not as --who says ({len(books)}): {listed(books, 5)}"
     if others := [entry.name for entry in left if not entry.ends(".ipynb")]:
         yield f"Left aside, not notebooks ({len(others)}): {listed(others, 5)}"
+
+
+def numbered(stem, beside):
+    """Return what a second file is one of, and its number: 0 for the first.
+
+    `beside` : names; "anna-1" is a second one where there is "anna", "anna (1)" everywhere
+    """
+    for match in (COPY.fullmatch(stem), COUNTED.fullmatch(stem)):
+        if match and (match.re is COPY or match["base"] in beside):
+            return match["base"], int(match["number"][:9])
+    return stem, 0
 
 
 def _counting(handins, reading):
@@ -142,21 +393,18 @@ def _counting(handins, reading):
         ranks = rank_of(left, reading.title.casefold())
         best = [h for h, rank in zip(left, ranks, strict=True) if rank == max(ranks)]
         left, why = best, reason if len(best) < len(left) else why
-    last = max(left, key=lambda handin: (handin.when, handin.name))
-    near = [handin for handin in left if last.when - handin.when <= TIE_S]
     if len(left) > 1:
-        why = "the newest"
-    if len(near) > 1:
-        chosen = _chosen(near, reading.notebook)
-        if len(chosen) == 1:
-            last, why = chosen[0], "the one that --notebook names"
-        elif not reading.believe_times:
-            names = [last_part(handin.name) for handin in near]
-            if len({*names}) < len(names):
-                names = [handin.name for handin in near]
-            problem = f"{WHICH}: {listed(map(quoted, names))}"
-            last = replace(last, held=True, problem=problem)
-    return replace(last, of=len(handins), why=why)
+        chosen = [h for h in left if _is_named(h, reading.notebook)]
+        if len(chosen) != 1:
+            problem = f"{WHICH}: {listed(quoted(h.own) for h in left)}"
+            return replace(left[0], of=len(handins), held=True, problem=problem)
+        left, why = chosen, "the one that --notebook names"
+    return replace(left[0], of=len(handins), why=why)
+
+
+def _is_named(handin, texts):
+    """Whether one of some texts is in the name that a student gave a notebook or its folders."""
+    return any(text.casefold() in handin.own.casefold() for text in texts)
 
 
 def _attempts(handins, title):
@@ -176,12 +424,16 @@ def _heights(handins, title):
 
 def _numbers(handins, title):
     """Rank the highest of names that are the same but for a number, as of downloads."""
-    places = [handin.own.rpartition("/") for handin in handins]
-    beside = {}
-    for folder, _, name in places:
-        beside.setdefault(folder, set()).add(stem_of(name))
-    names = [(folder, *numbered(stem_of(name), beside[folder])) for folder, _, name in places]
-    return [number == max(n for *own, n in names if own == same) for *same, number in names]
+    stems = [stem_of(handin.own) for handin in handins]
+    names = [numbered(stem, stems) for stem in stems]
+    last = dict(sorted(names))
+    return [last[base] == number for base, number in names]
+
+
+def _times(handins, title):
+    """Rank the newest, with all that are as new as a copy makes them."""
+    times = [handin.when for handin in handins]
+    return [None not in times and max(times) - when <= TIE_S for when in times]
 
 
 STAGES = {
@@ -189,26 +441,5 @@ STAGES = {
     "the one with the assignment's name": _likeness,
     "the one nearest to the top": _heights,
     "the one with the highest number": _numbers,
+    "the newest": _times,
 }
-
-
-def _chosen(rivals, texts):
-    """Return the rivals with one of some texts in their names, or else in their folders'."""
-    texts = [text.casefold() for text in texts]
-    by_name, by_place = (
-        [h for h in rivals if any(text in name_of(h.name).casefold() for text in texts)]
-        for name_of in (last_part, str)
-    )
-    return by_name or by_place
-
-
-def _questions(handins):
-    """Yield what the instructor is asked of those who are held."""
-    for problem, answer in ANSWERS.items():
-        held = [handin for handin in handins if handin.problem.startswith(problem)]
-        said = [f"{plain(h.student)}: {h.problem.removeprefix(f'{problem}: ')}" for h in held]
-        if held:
-            yield (
-                f"{len(held)} held, the others are graded: {problem}, of {listed(said, 3)}. Repeat "
-                f"the command with {answer}"
-            )

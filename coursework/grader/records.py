@@ -1,22 +1,29 @@
-"""What a batch keeps on disk: records that a loss of power leaves whole, and what has begun.
+"""What a folder of results keeps: which batch it is, an entry for each student, and records.
 
-RESULTS/records/ holds a record for each file that was graded, named after its bytes, and the file
-`underway`, which one grader holds at a time: a line for each hand-in that it has begun.
+`batch.json` has the entries. Each has a student's name, `id` (the folder of reports), `mark` (which
+tells two names that look alike), the file that counts, how many there were and why it is this one,
+whether it came late or is held, and where its report goes; then a record's key, or why there is
+none. `records/` holds a record for each file that was graded, named after its bytes.
 """
 
 import contextlib
+import difflib
 import fcntl
 import json
 import os
-import threading
 from pathlib import Path
 
 from coursework.grader import GraderError
-from coursework.grader.sandbox import SandboxError
+from coursework.grader.inert import digest_of, folders, plain, shown
+from coursework.grader.seeds import seal
+from coursework.grader.tables import in_table
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 FIELDS = {"function", "label", "points", "earned", "said", "fits", "mistake", "kept"}
-FORESEEN = (SandboxError, OSError, KeyboardInterrupt)  # errors that no hand-in is to blame for
+OTHER = {"source": "class {} there, {} now", "seed": "a different seed"}  # of a different batch
+TOLD = ("identifier", "back", "late", "why", "held")  # where there is something to tell
+CORRECTED = ("digest", "points")  # what a corrected assignment changes
+KEPT = {"grades": "", "reported": {}}  # what reports leave for the next run
 
 
 class Damaged(GraderError):
@@ -63,6 +70,29 @@ def put_json(path, content):
     put(path, json.dumps(content, indent=1, ensure_ascii=False))
 
 
+@contextlib.contextmanager
+def alone_in(folder):
+    """Keep all other graders out of a folder of records.
+
+    Raises
+    ------
+    GraderError : another grader is at work here
+    """
+    number = os.open(folder / "underway", os.O_RDWR | os.O_CREAT, FILE_MODE)
+    try:
+        with contextlib.suppress(OSError):  # a disk may know no locks
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise GraderError(
+                    f"another grader is at work in {folder.parent}: wait for its end, or name "
+                    "another --out"
+                ) from None
+        yield
+    finally:
+        os.close(number)
+
+
 def read_batch(folder):
     """Return what `batch.json` of a folder of results says, {} where there is none.
 
@@ -90,66 +120,131 @@ def read_record(path):
     FileNotFoundError : there is none
     Damaged : it is empty or cut
     """
-    try:
+    with contextlib.suppress(ValueError, KeyError, TypeError):
         record = json.loads(path.read_text(encoding="utf-8"))
         whole = isinstance(record["problem"], str) and isinstance(record["remarks"], list)
         if whole and all(set(result) >= FIELDS for result in record["results"]):
             return record
-    except (ValueError, KeyError, TypeError):
-        pass
     raise Damaged(f"{path} is empty or cut")
 
 
-class Journal:
-    """The hand-ins that a grader has begun; after one that went down, those without a record.
+def record_of(folder, entry):
+    """Return the record of a student, from a folder of results; Damaged: it is cut or gone."""
+    if "record" not in entry:
+        return {"problem": entry["problem"], "remarks": [], "results": []}
+    try:
+        return read_record(Path(folder) / "records" / f"{entry['record']}.json")
+    except (Damaged, FileNotFoundError) as error:
+        raise Damaged(
+            f"{error}. It is the record of {entry['student']}: repeat the command that made "
+            f"{folder}, without --only"
+        ) from None
 
-    `left` : {key: whether it was graded alone}, of earlier graders
+
+def head_of(exam, options):
+    """Return what tells a batch from another."""
+    points = dict.fromkeys(exam.functions, 0)
+    for test in exam.tests:
+        points[test.task.function] += test.case.points
+    source = options.get("source") or ""
+    if source:
+        source = os.fsencode(Path(source).resolve()).decode("utf-8", "backslashreplace")
+    head = {"assignment": exam.name, "seed": seal(exam), "digest": exam.digest, "points": points}
+    head |= {"source": source, "trusted": options.get("trusted", False)}
+    return head | {"seconds": options.get("seconds")}
+
+
+def require_same_batch(out, head, free=()):
+    """Turn down a folder that holds results of something else.
 
     Parameters
     ----------
-    records : folder of the records
+    free : names of `head` that may have changed
 
-    Raises
-    ------
-    BlockingIOError : another grader is at work here
+    Returns
+    -------
+    old : the batch that is there, {} where there is none
     """
+    old = read_batch(out)
+    changed = [name for name in head if old and name not in free and old.get(name) != head[name]]
+    if changed:
+        there = {name: OTHER.get(name, f"{name} {{}} there, {{}} now") for name in changed}
+        said = "; ".join(text.format(old.get(n), head[n]) for n, text in there.items())
+        mend = "; or give a newer export of one class the old name" * ("source" in changed)
+        raise GraderError(
+            f"{out} holds results of a different batch ({said}): name another --out{mend}"
+        )
+    return old
 
-    def __init__(self, records):
-        self.records, self.guard = records, threading.Lock()
-        number = os.open(records / "underway", os.O_RDWR | os.O_CREAT | os.O_APPEND, FILE_MODE)
-        self.file = os.fdopen(number, "r+", encoding="utf-8")
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.file.close()
-            raise BlockingIOError(
-                f"another grader is at work in {records.parent}: wait for its end, or name another "
-                "--out"
-            ) from None
-        except OSError:
-            pass  # a disk that knows no locks
-        lines = [line.partition(" ") for line in self.file.read().splitlines()]
-        self.left = self._open({key: alone == "alone" for key, _, alone in lines})
 
-    def _open(self, begun):
-        """Return those without a record."""
-        paths = {key: self.records / f"{key}.json" for key in begun}
-        return {key: alone for key, alone in begun.items() if not paths[key].exists()}
+def places_of(handins, old, head, only):
+    """Return (entries of all students, pairs of an entry and the hand-in to grade for it)."""
+    places = [(_entry(handin), handin) for handin in handins]
+    entries = _in_order([entry for entry, _ in places])
+    before, now = ({e["mark"] for e in each} for each in (old.get("handins", ()), entries))
+    if before and now and before.isdisjoint(now):
+        raise GraderError(
+            f"none of the {len(before)} students of these results is in the class now: is it "
+            "a different class? Name another --out"
+        )
+    if not only:
+        return entries, places
+    if not old.get("finished"):
+        raise GraderError("--only grades again: first repeat the same command without it")
+    if old["digest"] != head["digest"]:
+        raise GraderError("the assignment has changed: first repeat the command without --only")
+    again = _find(only, entries)
+    places = [(entry, handin) for entry, handin in places if entry["id"] in again]
+    by_mark, new = ({e["mark"]: e for e in old["handins"]}, {e["mark"]: e for e, _ in places})
+    for entry in (new[mark] for mark in new.keys() - by_mark.keys()):
+        raise GraderError(
+            f"{entry['student']!r} is not in the results yet: repeat the command without --only"
+        )
+    return _in_order(list((by_mark | new).values())), places
 
-    def note(self, key, alone):
-        """Note that a hand-in is begun, so that it reaches the disk before anything happens."""
-        with self.guard:
-            self.file.write(f"{key} {'alone' if alone else 'beside'}\n")
-            self.file.flush()
-            os.fsync(self.file.fileno())
 
-    def __enter__(self):
-        return self
+def _entry(handin):
+    entry = {"student": plain(handin.student), "file": plain(handin.place), "of": handin.of}
+    told = {name: getattr(handin, name) for name in TOLD if getattr(handin, name)}
+    entry |= {name: shown(text) if isinstance(text, str) else text for name, text in told.items()}
+    return entry | {"mark": digest_of(handin.student)}
 
-    def __exit__(self, kind, *error):
-        """Forget what this grader has begun, unless an error came that it did not foresee."""
-        if kind is None or issubclass(kind, FORESEEN):
-            self.file.truncate(0)
-            for key, alone in self._open(self.left).items():
-                self.note(key, alone)
-        self.file.close()
+
+def _in_order(entries):
+    """Return entries by their students' names, each with the name of its folder of reports."""
+    entries = sorted(entries, key=lambda entry: (entry["student"], entry["mark"]))
+    names = folders([(entry["student"], entry["mark"]) for entry in entries])
+    for entry, name in zip(entries, names, strict=True):
+        entry["id"] = name
+    return entries
+
+
+def called(entries):
+    """Return the folder's name, or several, of the students that go by each name.
+
+    A student goes by the name of `grades.csv`, by an identifier, and by the folder of reports.
+    """
+    found = {}
+    for entry in entries:
+        names = entry["student"], in_table(entry["student"]), entry.get("identifier", "")
+        for name in (*names, entry["id"]):
+            found.setdefault(shown(name).strip(), set()).add(entry["id"])
+    found.pop("", None)
+    return found
+
+
+def nearest(name, entries):
+    """Return a clause that offers the names and identifiers nearest to one, or nothing."""
+    known = {shown(e[key]) for e in entries for key in ("student", "identifier") if e.get(key)}
+    near = difflib.get_close_matches(name, sorted(known), cutoff=0.5)
+    return f"; the nearest: {', '.join(map(repr, near))}" if near else ""
+
+
+def _find(only, entries):
+    """Return the folders of the students who go by some names."""
+    known, found = called(entries), set()
+    for name in map(shown, only):
+        if name not in known:
+            raise GraderError(f"there is no student {name!r}{nearest(name, entries)}")
+        found |= known[name]
+    return found

@@ -8,11 +8,10 @@ from pathlib import Path
 from coursework.grader.assignment import read_assignment
 from coursework.grader.corrections import NAME as CORRECTIONS
 from coursework.grader.corrections import make_corrections, read_corrections
-from coursework.grader.entries import record_of
-from coursework.grader.feedback import TABLE, page_of, write_feedback
+from coursework.grader.feedback import page_of, write_feedback
 from coursework.grader.inert import listed, quoted
 from coursework.grader.judge import SAID, points
-from coursework.grader.records import FILE_MODE, make_folder, put, put_json
+from coursework.grader.records import FILE_MODE, make_folder, put, put_json, record_of
 from coursework.grader.tables import text_of_table
 
 MARK = {True: "✓", False: "✗"}
@@ -24,8 +23,8 @@ TOO_MANY = 3  # remarks, and reasons of a function, in a line of `grades.csv`
 def write_reports(batch, out, *, say=lambda sentence: None):
     """Write what a batch comes to, with what its instructor has corrected.
 
-    `grades.csv`, `items.csv` and `reports/STUDENT/report.html`; `feedback.zip` and `email.csv`
-    bring the reports to students.
+    `grades.csv`, `items.csv` and `reports/STUDENT/report.html`, which `feedback.zip` brings to
+    students.
 
     Parameters
     ----------
@@ -70,7 +69,6 @@ def _write_back(out, reports):
         make_folder(folder)
         put(folder / "report.html", page_of(report.parts()))
     graded = [report for report in reports if not report.held]
-    put(out / TABLE, text_of_table([report.email() for report in graded]))
     return write_feedback(out, [(report.entry, report.parts()) for report in graded])
 
 
@@ -146,12 +144,6 @@ class _Report:
             row |= dict.fromkeys(("points", *self.points), "")
         notes = [*map(_joined, self.notes()), *self.reasons()]
         return row | {"file": self.entry["file"], "notes": "; ".join(n.rstrip(".") for n in notes)}
-
-    def email(self):
-        """Return the line of `email.csv`: whom to send which report, and the points in it."""
-        address, place = self.entry.get("address", ""), f"reports/{self.entry['id']}/report.html"
-        line = {"student": self.entry["student"], "address": address}
-        return line | {"points": self.total, "of": self.out_of, "report": place}
 
     def parts(self):
         """Return the report as `feedback` takes it, without tests of what could not be read."""

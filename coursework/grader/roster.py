@@ -14,29 +14,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coursework.grader import GraderError
-from coursework.grader.files import Handin, Question
+from coursework.grader.files import Handin
+from coursework.grader.handins import Question, labels
 from coursework.grader.inert import listed, plain
-from coursework.grader.owners import labels
 from coursework.grader.records import put
 from coursework.grader.tables import in_table, read_table
 
-NAMES = ("student", "name", "full name", "student name", "display name", "vollständiger name")
-FIRST = ("first name", "given name", "vorname")
-LAST = ("last name", "surname", "family name", "nachname")
-IDS = ("id", "identifier", "student id", "sid", "student number", "id number", "id-nummer")
-IDS += ("matriculation number", "matrikelnummer", "orgdefinedid")
-IDS += ("sis user id", "sis login id", "login id", "login", "username", "anmeldename")  # logins
-IDS += ("github_username", "email", "email address", "e-mail", "e-mail-adresse", "integration id")
+NAMES = ("student", "name", "full name")
+IDS = ("id", "identifier", "sis user id", "sis login id")  # logins
+IDS += ("github_username", "email", "email address", "integration id")
 CANVAS = {"student", "id", "section"}
 CANVAS_OWN = (*CANVAS, "sis user id", "sis login id", "integration id", "root account")
 NOBODY = ("points possible", "student, test", "test student")  # lines of Canvas's own
-MOODLES = (  # its columns of ids, of grades and of comments, in English and German
-    ("identifier", "grade", "feedback comments"),
-    ("id", "bewertung", "feedback als kommentar"),
-)
-TOLD = ("points", "notes")  # what grades and comments are in `grades.csv`
+MOODLE = {"grade": "points", "feedback comments": "notes"}  # what they are in `grades.csv`
 OUTSIDE = "not in the roster"
-LATE = re.compile(r" - [^-]* late(?: - |$)")  # in a Moodle worksheet's status
 
 
 @dataclass(frozen=True)
@@ -48,23 +39,16 @@ class Student:
     name : as reports have it; namesakes have the id beside it
     line : its number in the file, from 1
     cells : of ids, logins and addresses, those that are not empty; the first is the id
-    late : whether it says so
     """
 
     name: str
     line: int
     cells: tuple
-    late: bool = False
 
     @property
     def identifier(self):
         """The id, "" for none."""
         return self.cells[0] if self.cells else ""
-
-    @property
-    def address(self):
-        """The e-mail, "" for none."""
-        return next((cell for cell in self.cells if "@" in cell), "")
 
     def names(self):
         """Return what a hand-in of the student can be called: Doe, Jane is Jane Doe and doejane."""
@@ -109,22 +93,17 @@ def read_roster(path):
     """
     roster = Roster(Path(path), read_table(Path(path)), [])
     header = roster.header
-    named = [[header.index(c)] for c in NAMES if c in header]
-    named += [
-        [header.index(f), header.index(n)] for f in FIRST for n in LAST if {f, n} <= {*header}
-    ]
-    ids = [header.index(c) for c in IDS if c in header]
+    named, ids = ([header.index(c) for c in known if c in header] for known in (NAMES, IDS))
     if not (named and ids):
         raise GraderError(
             f"{path} has the columns {listed(roster.table[0]) or 'none'}. A roster has a line of "
             f"column names with one of {', '.join(NAMES)} and one of {', '.join(IDS)}"
         )
     for line, row in enumerate(roster.table[1:], 2):
-        name = plain(" ".join(row[i] for i in named[0])).strip()
+        name = plain(row[named[0]]).strip()
         cells = tuple(cell for i in ids if (cell := plain(row[i]).strip()))
         if (name or cells) and not (set(header) >= CANVAS and name.casefold() in NOBODY):
-            late = "status" in header and bool(LATE.search(row[header.index("status")]))
-            roster.students.append(Student(name or cells[0], line, cells, late))
+            roster.students.append(Student(name or cells[0], line, cells))
     return replace(roster, students=_distinct(path, roster.students))
 
 
@@ -142,9 +121,9 @@ def _distinct(path, students):
     ids = Counter(s.identifier.casefold() for s in students)
     twice = [s for s in students if not s.identifier or ids[s.identifier.casefold()] > 1]
     if twice:
-        said = ", ".join(f"{plain(s.name)} (line {s.line})" for s in twice[:5])
+        lines = ", ".join(f"{plain(s.name)} (line {s.line})" for s in twice[:5])
         raise GraderError(
-            f"{path} has students without an id of their own: {said}. Each needs one line, one id"
+            f"{path} has students without an id of their own: {lines}. Each needs one line, one id"
         )
     names = labels([(s.name, s.identifier) for s in students])
     return [replace(s, name=names[s.name, s.identifier]) for s in students]
@@ -164,24 +143,22 @@ def enrol(roster, handins, *, keep_unknown=False):
     Question : a hand-in fits no line of the roster, or several
     """
     fits = _fits(roster, handins)
-    unknown = {h.student: fits[h.student] for h in handins if len(fits[h.student]) != 1}
+    unknown = {name: students for name, students in fits.items() if len(students) != 1}
     if unknown and not keep_unknown:
-        raise _who(roster, unknown, handins)
+        raise _who(roster, unknown)
     taken = {student.name for student in roster.students}
     named = []
     for handin in handins:
         if handin.student not in unknown:
             [student] = fits[handin.student]
-            own = {"student": student.name, "identifier": student.identifier}
-            own |= {"address": student.address or handin.address}
-            named.append(replace(handin, **own, late=handin.late or student.late))
+            named.append(replace(handin, student=student.name, identifier=student.identifier))
         else:
             more = f" ({OUTSIDE})" * (handin.student in taken)
             named.append(replace(handin, student=handin.student + more, identifier=""))
-    came, why = {handin.student for handin in named}, {"problem": "nothing was handed in"}
+    came = {handin.student for handin in named}
     absent = [student for student in roster.students if student.name not in came]
-    named += [Handin(s.name, "", 0.0, roster.path, s.identifier, s.address, **why) for s in absent]
-    return named
+    nothing = Handin(roster.path, problem="nothing was handed in")
+    return named + [replace(nothing, student=s.name, identifier=s.identifier) for s in absent]
 
 
 def _fits(roster, handins):
@@ -206,21 +183,13 @@ def _fits(roster, handins):
     return fits | {name: found for name, found in exact.items() if found or shared}
 
 
-def _who(roster, unknown, handins):
+def _who(roster, unknown):
     nobody = [name for name, students in unknown.items() if not students]
     said = [f"{len(nobody)} fit no line: {listed(nobody)}"] if nobody else []
     for name in sorted({*unknown} - {*nobody})[:3]:
         lines = ", ".join(str(student.line) for student in unknown[name])
         said.append(f"{plain(name)} fits the lines {lines}")
-    numbers = {h.student: h.identifier for h in handins if h.student in nobody and h.identifier}
-    for name, number in sorted(numbers.items()):
-        for student in [s for s in roster.students if number.casefold() in s.numbers()][:1]:
-            said.append(f"the number {plain(number)} of {plain(name)} is that of {student.name}")
-    return Question(
-        f"Not every hand-in is of one student in {roster.path}. {'; '.join(said)}. Correct the "
-        "roster or the names, say with --who how names are built, or say --keep-unknown to grade "
-        "them under the names that they have, without an id"
-    )
+    return Question("roster", roster.path, "; ".join(said))
 
 
 def outside(rows):
@@ -249,8 +218,8 @@ def write_back(roster, rows, out, title="points"):
     GraderError : a student of the roster is in no row; the roster itself would be replaced
     """
     header = roster.header
-    moodle = next((columns for columns in MOODLES if {*columns[:2]} <= {*header}), None)
-    if not (moodle or set(header) >= CANVAS):
+    is_moodle = {"identifier", "grade"} <= {*header}
+    if not (is_moodle or set(header) >= CANVAS):
         return None
     graded = {row["identifier"]: row for row in rows if row.get("identifier")}
     if missing := [s.name for s in roster.students if s.identifier not in graded]:
@@ -258,23 +227,22 @@ def write_back(roster, rows, out, title="points"):
             f"{len(missing)} of the roster are not in the results: {listed(missing)}. Grade with "
             "--roster and the same file first"
         )
-    path, text = Path(out) / ("moodle.csv" if moodle else "canvas.csv"), io.StringIO(newline="")
+    path, text = Path(out) / ("moodle.csv" if is_moodle else "canvas.csv"), io.StringIO(newline="")
     if path.resolve() == roster.path.resolve():
         raise GraderError(f"{path} is the roster, and would be replaced: move it out of {out}")
     lines = [(s.line - 1, graded[s.identifier]) for s in roster.students]
-    filled = _for_moodle(roster, lines, moodle) if moodle else _for_canvas(roster, lines, title)
+    filled = _for_moodle(roster, lines) if is_moodle else _for_canvas(roster, lines, title)
     csv.writer(text).writerows(filled)
     put(path, text.getvalue())
     return path
 
 
-def _for_moodle(roster, lines, columns):
+def _for_moodle(roster, lines):
     """Return a worksheet with its grades and comments filled in, all else as it was."""
     filled = [list(row) for row in roster.table]
     for line, row in lines:
-        for column, key in zip(columns[1:], TOLD, strict=True):
-            if column in roster.header:
-                filled[line][roster.header.index(column)] = in_table(row[key])
+        for column in MOODLE.keys() & {*roster.header}:
+            filled[line][roster.header.index(column)] = in_table(row[MOODLE[column]])
     return filled
 
 

@@ -16,16 +16,20 @@ FORMULA = re.compile(rf"(^|[,;|:\t\"'])(\s*)(?=[{SIGNS}])")
 def read_table(path):
     """Return the rows of a CSV file, each as long as the first, its header.
 
-    Commas, semicolons or tabs are between cells; the text is UTF-8, UTF-16 or western Europe's.
+    Commas, semicolons or tabs are between cells; the text is UTF-8 or western Europe's.
 
     Raises
     ------
     GraderError : it cannot be read, or holds nothing
     """
     try:
-        text = _text(path.read_bytes()).lstrip("\r\n")
+        content = path.read_bytes()
     except OSError as error:
         raise GraderError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        text = content.decode("utf-8-sig").lstrip("\r\n")
+    except UnicodeDecodeError:  # Excel's "CSV" in western Europe
+        text = content.decode("cp1252", "replace").lstrip("\r\n")
     sign = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=sign)
     try:
@@ -35,15 +39,6 @@ def read_table(path):
     if not rows:
         raise GraderError(f"{path} is empty: it begins with a line of column names")
     return [[*row, *[""] * (len(rows[0]) - len(row))] for row in rows]
-
-
-def _text(content):
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return content.decode("utf-16", "replace")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:  # Excel's "CSV" in western Europe
-        return content.decode("cp1252", "replace")
 
 
 def text_of_table(rows):

@@ -11,8 +11,8 @@ import nbformat
 import pytest
 
 from coursework.grader import reports
-from coursework.grader.entries import KEPT
 from coursework.grader.inert import digest_of, folders, listed, plain, shown
+from coursework.grader.records import KEPT
 from coursework.grader.tables import in_table
 from tests.coursework.classes import FUNCTION, NAME, TASK, Seen, table, text_of
 
@@ -91,12 +91,11 @@ def test_a_students_words_are_no_tags_no_markup_no_link_and_no_formula(tmp_path,
     assert {tag for tag, _ in seen.tags} <= OURS
     assert seen.text.count(shown(words)) >= 3
     assert not re.search(r"[$\\`*_\[\]~\n]|://", cell["source"]), "Markdown has nothing to read"
-    for name in ("grades.csv", "email.csv"):
-        text = (tmp_path / name).read_text("utf-8-sig")
-        for separator in ",;\t|:":
-            rows = csv.reader(text.splitlines(), delimiter=separator)
-            cells = [cell for row in rows for cell in row]
-            assert not [c for c in cells if c.strip().startswith(SIGNS)], separator
+    text = (tmp_path / "grades.csv").read_text("utf-8-sig")
+    for separator in ",;\t|:":
+        rows = csv.reader(text.splitlines(), delimiter=separator)
+        cells = [cell for row in rows for cell in row]
+        assert not [c for c in cells if c.strip().startswith(SIGNS)], separator
 
 
 @pytest.mark.parametrize("words", WORDS)
@@ -226,15 +225,10 @@ def test_feedback_has_the_names_of_the_export_and_files_that_open(tmp_path):
     assert (tmp_path / "feedback.zip").read_bytes() == before
 
 
-def test_without_a_system_each_student_has_a_folder_and_all_have_a_line_for_an_email(tmp_path):
-    each = [{"address": "a@uni.example"}, {"id": "b-1"}, {"held": True}]
+def test_without_a_system_each_student_has_a_folder(tmp_path):
+    each = [{}, {"id": "b-1"}, {"held": True}]
     report(tmp_path, *[record_of(result_of("right", 3))] * 3, each=each)
     assert list(packed(tmp_path)) == ["a/report.html", "b-1/report.html"]
-    with (tmp_path / "email.csv").open(encoding="utf-8-sig", newline="") as file:
-        a, b = csv.DictReader(file)
-    assert (a["student"], a["address"]) == ("a", "a@uni.example")
-    assert (b["address"], b["points"], b["of"]) == ("", "3", "3")
-    assert all((tmp_path / line["report"]).exists() for line in (a, b))
 
 
 def test_who_is_held_has_no_points_until_there_is_an_answer_or_points_by_hand(tmp_path):

@@ -12,8 +12,8 @@ from coursework.__main__ import main
 from coursework.grader import GraderError
 from coursework.grader.assignment import read_notebook
 from coursework.grader.batch import as_bytes
-from coursework.grader.files import Question, Unreadable
-from coursework.grader.handins import find_handins
+from coursework.grader.files import Unreadable
+from coursework.grader.handins import Question, find_handins
 from coursework.grader.roster import enrol, outside, read_roster, write_back
 from tests.coursework.classes import table, text_of
 
@@ -92,13 +92,13 @@ def test_a_hand_in_has_the_id_of_its_name_and_everyone_else_a_line_without(tmp_p
                 handin.read()
 
 
-def test_namesakes_have_their_ids_beside_their_names_and_all_their_addresses(tmp_path):
+def test_namesakes_have_their_ids_beside_their_names(tmp_path):
     files = ("doejane_77_501_04.ipynb", "weißannamaria_9_502_04.ipynb")
-    assert [(h.student, h.address) for h in found(tmp_path, CANVAS, *files)] == [
-        ("Doe, Jane (12345)", ""),
-        ("Doe, Jane (77)", ""),
-        ("O'Neill, Ben", ""),
-        ("Weiß, Anna Maria", "aweiss@uni.example"),
+    assert [h.student for h in found(tmp_path, CANVAS, *files)] == [
+        "Doe, Jane (12345)",
+        "Doe, Jane (77)",
+        "O'Neill, Ben",
+        "Weiß, Anna Maria",
     ]
 
 
@@ -112,7 +112,7 @@ ASKED = [  # a roster, files, what is asked, who is graded under which id with -
     (
         CANVAS,
         ["oneillben_31_502_04.ipynb", "eve_77_503_x.ipynb"],
-        r"the number 77 of eve is that of Doe, Jane \(77\)",
+        "1 fit no line: eve",
         {"O'Neill, Ben": "31", "eve": ""},
     ),
     (
@@ -139,19 +139,10 @@ def test_two_files_of_one_student_under_two_names_are_one_row(tmp_path):
     assert (jane.student, jane.of, jane.held) == ("Jane Doe", 2, True)
 
 
-def test_late_is_what_moodles_worksheet_says(tmp_path):
-    status = "Submitted for grading - 1 day 2 hours late"
-    text = MOODLE.replace("Submitted", status, 1).replace("Submitted,", f"{status} - Graded,", 1)
-    text = text.replace("No submission", "No submission - Assignment is overdue by: 2 days")
-    files = [f"Anna Weiß_{n}_assignsubmission_file_/04.ipynb" for n in (4711, 4712)]
-    assert [h.late for h in found(tmp_path, text, *files)] == [True, True, False]
-    assert not any(h.late for h in found(tmp_path, MOODLE, *files))
-
-
 @pytest.mark.parametrize("sign", [",", ";", "\t"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252"])
 def test_rosters_are_read_as_spreadsheets_write_them(tmp_path, sign, encoding):
-    rows = [["Vorname", "Nachname", "Matrikelnummer"], ["Anna", "Weiß", "7"], ["Jürgen", "Ö", "8"]]
+    rows = [["Name", "ID"], ["Anna Weiß", "7"], ["Jürgen Ö", "8"]]
     text = "\r\n".join(sign.join(row) for row in rows)
     held = roster(tmp_path, text, encoding)
     assert [(s.name, s.identifier) for s in held.students] == [
@@ -216,33 +207,18 @@ def test_canvas_takes_back_its_own_columns_and_one_of_points(tmp_path):
     ]
 
 
-WORKSHEETS = {  # a worksheet, its ids, and its columns of grades and comments
-    "English": (MOODLE, "Participant {}", "Grade", "Feedback comments"),
-    "spaces": (MOODLE.replace("t 4", "t  4"), "Participant {}", "Grade", "Feedback comments"),
-    "German": (
-        'ID,"Vollständiger Name",E-Mail-Adresse,Status,Bewertung,"Feedback als Kommentar"\n'
-        + "".join(f"Teilnehmer/in {n},Anna {n},a@x,,,\n" for n in (4711, 4712, 4713)),
-        "Teilnehmer/in {}",
-        "Bewertung",
-        "Feedback als Kommentar",
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "ids", "grade", "comment"), WORKSHEETS.values(), ids=WORKSHEETS)
-def test_moodle_takes_back_its_worksheet_with_grades_and_comments(
-    tmp_path, text, ids, grade, comment
-):
+@pytest.mark.parametrize("text", [MOODLE, MOODLE.replace("t 4", "t  4")])
+def test_moodle_takes_back_its_worksheet_with_grades_and_comments(tmp_path, text):
     notes = ["", "=cmd|calc", "nothing was handed in"]
     rows = [
-        {"identifier": ids.format(4711 + i), "points": i + 0.5, "of": 10, "notes": note}
+        {"identifier": f"Participant {4711 + i}", "points": i + 0.5, "of": 10, "notes": note}
         for i, note in enumerate(notes)
     ]
     path = write_back(roster(tmp_path, text), rows, tmp_path)
     assert path.name == "moodle.csv"
     lines = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-    assert [line[grade] for line in lines] == ["0.5", "1.5", "2.5"]
-    assert [line[comment] for line in lines] == ["", "'=cmd|calc", notes[2]]
+    assert [line["Grade"] for line in lines] == ["0.5", "1.5", "2.5"]
+    assert [line["Feedback comments"] for line in lines] == ["", "'=cmd|calc", notes[2]]
     assert len(lines[0]) == len(text.partition("\n")[0].split(","))
 
 
@@ -301,7 +277,7 @@ def test_a_student_with_two_notebooks_is_held_and_late_ones_are_graded(tmp_path,
     out = tmp_path / "results"
     given = ["grade", "heads", str(tmp_path / "class"), *seed(1), "--out", str(out)]
     given += ["--roster", str(tmp_path / "gradebook.csv")]
-    for more, points in (([], ""), (["--notebook", "_a."], "10")):
+    for more, points in (([], ""), (["--notebook", "a."], "10")):
         assert main([*given, *more]) == 0
         said = capsys.readouterr()
         assert ("not clear which notebook counts" in said.err) == (not more)

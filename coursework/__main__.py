@@ -4,7 +4,6 @@
     python -m coursework release heads --out DIR          an assignment as students get it
     python -m coursework check heads                      reference 100 %, untouched 0, mistakes
     python -m coursework grade heads HANDINS --seed-file SEED --jobs 2 --out RESULTS
-    python -m coursework grade heads HANDINS --seed-file SEED --only ANNA --out RESULTS
 
 HANDINS is a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student. SEED is a
 file with the number from which the hidden cases are generated. Choose a random one for each
@@ -13,7 +12,6 @@ RESULTS/corrections.csv is yours: points and remarks by hand, which every run re
 """
 
 import argparse
-import os
 import signal
 import sys
 import time
@@ -21,14 +19,12 @@ from functools import partial
 from pathlib import Path
 
 from coursework.grader import GraderError, assignment, batch, handins, release, reports, roster
-from coursework.grader.handins import LAYOUTS, pattern_of
 from coursework.grader.inert import shown
 from coursework.grader.sandbox import SECONDS, TORCH_SECONDS
 from coursework.grader.seeds import SeedError, number_of, read_seed
 from tools.chapters import ContentsError
 
 ROOT = Path(__file__).resolve().parents[1]
-MOST_SECONDS = 3600
 ERRORS = (GraderError, ContentsError, OSError)
 
 
@@ -45,16 +41,15 @@ def _typed(read, expected):
     return typed
 
 
-def _jobs(text):
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:5]) <= 9999):
-        raise ValueError
-    return int(text)
+def _number(kind, least, most):
+    """Return what reads a number between two."""
 
-
-def _seconds(text):
-    if not 0 < (seconds := float(text)) <= MOST_SECONDS:
+    def read(text):
+        if text.isascii() and least <= (number := kind(text)) <= most:
+            return number
         raise ValueError
-    return seconds
+
+    return _typed(read, f"a number from {least} to {most}")
 
 
 def _parser():
@@ -75,58 +70,45 @@ def _parser():
             one.add_argument("--trusted", action="store_true", help=trusted)
     given["check"].add_argument("--seed", type=_typed(number_of, "a seed: {}"), default=1)
     ways = given["grade"].add_mutually_exclusive_group()
-    for option, how in GRADE.items():
+    for option, (text, how) in GRADE.items():
         group = ways if option in ("--layout", "--who") else given["grade"]
-        group.add_argument(option, **how)
+        group.add_argument(option, help=text, **how)
     return parser
 
 
+PATTERN = _typed(handins.pattern_of, "a pattern: {}")
 GRADE = {  # the arguments of `grade`
-    "handins": {
-        "type": Path,
-        "metavar": "HANDINS",
-        "help": "a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student",
-    },
-    "--seed-file": {
-        "type": Path,
-        "help": "file with the seed; without it the command asks for the seed at the terminal",
-    },
-    "--only": {
-        "action": "append",
-        "metavar": "NAME",
-        "help": "grade this student anew, and leave all others as they are; may be repeated",
-    },
-    "--jobs": {
-        "type": _typed(_jobs, "a number of hand-ins: expected 1 to 9999"),
-        "default": batch.JOBS,
-        "help": "hand-ins at a time",
-    },
-    "--seconds": {
-        "type": _typed(_seconds, f"a limit: expected seconds, above 0 and up to {MOST_SECONDS}"),
-        "help": f"limit of one test: {SECONDS}, with torch {TORCH_SECONDS}",
-    },
-    "--roster": {
-        "type": Path,
-        "help": "a CSV file with names and ids: Canvas's gradebook, Moodle's worksheet or your own",
-    },
-    "--keep-unknown": {
-        "action": "store_true",
-        "help": "grade hand-ins that the roster does not name, too",
-    },
-    "--layout": {"choices": LAYOUTS, "help": "how students' names are given"},
-    "--who": {
-        "dest": "layout",
-        "type": _typed(pattern_of, "a pattern: {}"),
-        "metavar": "PATTERN",
-        "help": "the same as a pattern of {name}, {id}, {attempt} and {file}, with * for anything",
-    },
-    "--notebook": {
-        "action": "append",
-        "metavar": "TEXT",
-        "default": [],
-        "help": "where neither names nor times tell which notebook counts, those with TEXT in "
-        "their name or folder do; may be repeated",
-    },
+    "handins": (
+        "a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student",
+        {"type": Path, "metavar": "HANDINS"},
+    ),
+    "--seed-file": (
+        "file with the seed; without it the command asks for the seed at the terminal",
+        {"type": Path},
+    ),
+    "--jobs": ("hand-ins at a time", {"type": _number(int, 1, 9999), "default": batch.JOBS}),
+    "--seconds": (
+        f"limit of one test: {SECONDS}, with torch {TORCH_SECONDS}",
+        {"type": _number(float, 0.1, 3600)},
+    ),
+    "--roster": (
+        "a CSV file with names and ids: Canvas's gradebook, Moodle's worksheet or your own",
+        {"type": Path},
+    ),
+    "--keep-unknown": (
+        "grade hand-ins that the roster does not name, too",
+        {"action": "store_true"},
+    ),
+    "--layout": ("how students' names are given", {"choices": handins.LAYOUTS}),
+    "--who": (
+        "the same as a pattern of {name}, {id}, {attempt} and {file}, with * for anything",
+        {"dest": "layout", "type": PATTERN, "metavar": "PATTERN"},
+    ),
+    "--notebook": (
+        "where neither names nor times tell which notebook counts, the one with TEXT in its name "
+        "or folders does; may be repeated",
+        {"action": "append", "metavar": "TEXT", "default": []},
+    ),
 }
 
 
@@ -152,23 +134,23 @@ def _check(given):
 def _grade(given):
     exam = assignment.set_exam(given.name, read_seed(given.seed_file, _warn_of))
     _warn_of_place(given.out)
-    found, said = _found(given), []
-    options = {name: getattr(given, name) for name in OPTIONS} | {"source": given.handins}
-    told = _progress(time.monotonic())
-    graded = batch.grade_batch(exam, found, given.out, told=told, say=said.append, **options)
+    named = given.roster and roster.read_roster(given.roster)
+    found, told = _found(given, named), []
+    options = {name: getattr(given, name) for name in ("jobs", "trusted", "seconds")}
+    options |= {"source": given.handins, "told": _progress(time.monotonic()), "say": told.append}
+    graded = batch.grade_batch(exam, found, given.out, **options)
     print(file=sys.stderr)
-    for sentence in said:
+    for sentence in told:
         _warn_of(sentence)
-    _tell(graded, given)
+    _tell(graded, given.out, named)
 
 
-def _found(given):
+def _found(given, named):
     """Return the hand-ins of the class, under the names of the roster if there is one."""
     if given.out.resolve().is_relative_to(given.handins.resolve()):
         raise GraderError(f"--out {given.out} is among the hand-ins: name another folder")
-    reading = {name: getattr(given, name) for name in ("layout", "notebook")}
-    if given.roster:
-        named = roster.read_roster(given.roster)
+    reading = {"layout": given.layout, "notebook": given.notebook}
+    if named:
         reading["enrol"] = partial(roster.enrol, named, keep_unknown=given.keep_unknown)
     return handins.find_handins(given.handins, title=given.name, say=_warn_of, **reading)
 
@@ -195,26 +177,19 @@ def _progress(start):
     return told
 
 
-def _tell(graded, given):
-    out, said = given.out, []
-    rows = reports.write_reports(graded, out, say=said.append)
+def _tell(graded, out, named):
+    told = []
+    rows = reports.write_reports(graded, out, say=told.append)
     paths = [out / name for name in ("grades.csv", "items.csv", "feedback.zip")]
-    if given.roster:
-        named = roster.read_roster(given.roster)
+    if named:
         paths.append(roster.write_back(named, rows, out, graded["assignment"]))
-        said.append(roster.outside(rows))
+        told.append(roster.outside(rows))
     print(f"{len(rows)} students: {', '.join(str(path) for path in paths if path)}")
-    for sentence in filter(None, said):
+    for sentence in filter(None, told):
         print(shown(sentence))
 
 
-OPTIONS = ("jobs", "only", "trusted", "seconds")
-COMMANDS = {
-    "student": _student,
-    "release": _release,
-    "check": _check,
-    "grade": _grade,
-}
+COMMANDS = {"student": _student, "release": _release, "check": _check, "grade": _grade}
 
 
 def main(arguments=None):
@@ -233,10 +208,7 @@ def main(arguments=None):
 
 
 def _prepare():
-    """Read names as UTF-8 wherever this runs, and stop in good order when a machine asks for it."""
-    if sys.getfilesystemencoding() != "utf-8":
-        words = [sys.executable, "-X", "utf8", "-m", "coursework", *sys.argv[1:]]
-        os.execv(sys.executable, words)
+    """Print names wherever this runs, and stop in good order when a machine asks for it."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")
     for name in (signal.SIGTERM, signal.SIGHUP):

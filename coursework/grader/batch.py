@@ -21,13 +21,12 @@ from coursework.grader.files import Unreadable
 from coursework.grader.inert import listed
 from coursework.grader.judge import grade, points, scored
 from coursework.grader.records import (
-    CORRECTED,
     KEPT,
     Damaged,
     alone_in,
+    entries_for,
     head_of,
     make_folder,
-    places_of,
     put_json,
     read_record,
     require_same_batch,
@@ -69,12 +68,6 @@ class Bench:
         for result, test in zip(record["results"], exam.tests, strict=True):
             result["test"] = test.digest
         return record
-
-    def with_limit(self, seconds):
-        """Return the same with another limit of a test, or itself for None."""
-        if seconds is None:
-            return self
-        return replace(self, open_sandbox=partial(self.open_sandbox, seconds=seconds))
 
 
 def set_bench(exam, folder, *, trusted=False, seconds=None):
@@ -140,10 +133,8 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     handins : as `find_handins` returns them
     out : folder of the results, made when it is missing
     told : called with the number of files done, and of all
-    options : `source`, where the hand-ins lie; `jobs`, sandboxes at a time, by default JOBS;
-        `only`, names of students who are graded anew while all others stay as they were; `say`,
-        called with each sentence for the instructor; `trusted` and `seconds`, see `set_bench`;
-        with `only`, seconds are for these students alone
+    options : `source`, where the hand-ins lie; `jobs`, sandboxes at a time, by default JOBS; `say`,
+        called with each sentence for the instructor; `trusted` and `seconds`, see `set_bench`
 
     Returns
     -------
@@ -153,26 +144,20 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     ------
     GraderError : nothing more is graded; records stay
     """
-    out, only, jobs = Path(out), options.get("only") or (), options.get("jobs", JOBS)
-    head = head_of(exam, options)
-    own, free = head["seconds"] if only else None, (*CORRECTED, *["seconds"] * bool(only))
-    old = require_same_batch(out, head, free)
-    entries, places = places_of(handins, old, head, only)
-    head["seconds"] = old.get("seconds", head["seconds"])
-    read_corrections(out, entries, list(head["points"]))
+    out, head, say = Path(out), head_of(exam, options), options.get("say", lambda sentence: None)
+    old = require_same_batch(out, head)
+    entries = entries_for(handins, old)
+    read_corrections(out, [entry for entry, _ in entries], list(head["points"]))
     make_folder(out)
     make_folder(out / "records")
     kept = KEPT | {name: old[name] for name in KEPT if name in old}
-    batch = head | kept | {"finished": False, "handins": []}
+    batch = head | kept | {"handins": []}
     with alone_in(out / "records"), tempfile.TemporaryDirectory() as folder:
-        if not only:
-            put_json(out / "batch.json", batch)
+        put_json(out / "batch.json", batch)
         bench = set_bench(exam, folder, trusted=head["trusted"], seconds=head["seconds"])
         prove(bench)
-        reader = _Reader(bench, out / "records", options.get("say", lambda sentence: None))
-        reader.grade(places, jobs, told, again=bool(only), seconds=own)
-    reader.tell(entries, places)
-    batch |= {"finished": True, "handins": entries}
+        _Reader(bench, out / "records", say).grade(entries, options.get("jobs", JOBS), told)
+    batch["handins"] = [entry for entry, _ in entries]
     put_json(out / "batch.json", batch)
     return batch
 
@@ -184,10 +169,10 @@ class _Reader:
         self.bench, self.records, self.say = bench, records, say
         self.changed, self.lacking = set(), set()  # records that were there; tests not in them
 
-    def grade(self, places, jobs, told, **how):
+    def grade(self, entries, jobs, told):
         """Grade hand-ins for their entries; after an error or Ctrl-C, what waits is not begun."""
         files = {}
-        for entry, handin in places:
+        for entry, handin in entries:
             try:
                 entry["record"] = hashlib.sha256(handin.read()).hexdigest()[:32]
                 files.setdefault(entry["record"], (entry, handin))
@@ -195,51 +180,33 @@ class _Reader:
                 entry["problem"] = f"Not graded: {error}."
         pool = ThreadPoolExecutor(jobs)
         try:
-            futures = [pool.submit(self._complete, *place, **how) for place in files.values()]
+            futures = [pool.submit(self._complete, *pair) for pair in files.values()]
             for done, future in enumerate(as_completed(futures), start=1):
                 future.result()
                 told(done, len(futures))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-    def _complete(self, entry, handin, *, again, seconds):
-        """Write a record that has a result of each test, with the points of today.
-
-        `seconds` : limit of these hand-ins alone, kept in their records
-        """
-        key, tests = entry["record"], self.bench.exam.tests
-        known = {} if again else self._known(key, entry["student"])
-        seconds = known.get("seconds", seconds)
-        results = {result.get("test"): result for result in known.get("results", ())}
-        missing = [test for test in tests if test.digest not in results]
-        record = known
-        if missing:
-            record = self.bench.with_limit(seconds).grade(handin.read(), missing)
-            results |= {result["test"]: result for result in record["results"]}
-            record |= {"seconds": seconds} if seconds else {}
-        record = record | {"results": scored([results[test.digest] for test in tests], tests)}
-        if known and record != known:
-            self.changed.add(key)
-            self.lacking |= {test.digest for test in missing}
-        put_json(self.records / f"{key}.json", record)
-
-    def _known(self, key, student):
-        try:
-            return read_record(self.records / f"{key}.json")
-        except FileNotFoundError:
-            return {}
-        except Damaged as error:
-            self.say(f"{error}: {student} is graded again")
-            return {}
-
-    def tell(self, entries, places):
-        """Say whether the assignment has changed, and who shares a file with somebody chosen."""
         labels = listed(t.case.label for t in self.bench.exam.tests if t.digest in self.lacking)
         again = f"Graded again, for {len(self.changed)} hand-ins: {labels}" if labels else ""
         if self.changed:
             self.say(f"The assignment has changed. {again or 'Nothing had to be graded again'}")
-        chosen = {entry["id"] for entry, _ in places}
-        fresh = {entry.get("record") for entry, _ in places} - {None}
-        for entry in entries:
-            if entry["id"] not in chosen and entry.get("record") in fresh:
-                self.say(f"{entry['student']} has the same file, and so the new record too")
+
+    def _complete(self, entry, handin):
+        """Write a record that has a result of each test, with the points of today."""
+        path, tests = self.records / f"{entry['record']}.json", self.bench.exam.tests
+        try:
+            record = known = read_record(path)
+        except FileNotFoundError:
+            record = known = {"results": ()}
+        except Damaged as error:
+            self.say(f"{error}: {entry['student']} is graded again")
+            record = known = {"results": ()}
+        results = {result.get("test"): result for result in known["results"]}
+        if missing := [test for test in tests if test.digest not in results]:
+            record = self.bench.grade(handin.read(), missing)
+            results |= {result["test"]: result for result in record["results"]}
+        record = record | {"results": scored([results[test.digest] for test in tests], tests)}
+        if known["results"] and record != known:
+            self.changed.add(path)
+            self.lacking |= {test.digest for test in missing}
+        put_json(path, record)

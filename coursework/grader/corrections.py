@@ -6,14 +6,15 @@ nothing to keep these; and a remark for the report. A student `every MISTAKE` is
 this known mistake and has no line of their own for it.
 """
 
+import difflib
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 from coursework.grader import GraderError
 from coursework.grader.inert import shown
-from coursework.grader.records import called, nearest, put
-from coursework.grader.tables import read_table
+from coursework.grader.records import put
+from coursework.grader.tables import in_table, read_table
 
 NAME = "corrections.csv"
 COLUMNS = ("student", "function", "points", "remark")
@@ -34,6 +35,27 @@ def make_corrections(out):
     path = Path(out) / NAME
     if not path.exists():
         put(path, f"\ufeff{','.join(COLUMNS)}\r\n")
+
+
+def called(entries):
+    """Return the folder's name, or several, of the students that go by each name.
+
+    A student goes by the name of `grades.csv`, by an identifier, and by the folder of reports.
+    """
+    found = {}
+    for entry in entries:
+        names = entry["student"], in_table(entry["student"]), entry.get("identifier", "")
+        for name in (*names, entry["id"]):
+            found.setdefault(shown(name).strip(), set()).add(entry["id"])
+    found.pop("", None)
+    return found
+
+
+def nearest(name, entries):
+    """Return a clause that offers the names and identifiers nearest to one, or nothing."""
+    known = {shown(e[key]) for e in entries for key in ("student", "identifier") if e.get(key)}
+    near = difflib.get_close_matches(name, sorted(known), cutoff=0.5)
+    return f"; the nearest: {', '.join(map(repr, near))}" if near else ""
 
 
 def read_corrections(out, entries, functions, made=None):

@@ -9,7 +9,6 @@ hold inputs.
 import math
 import re
 import sys
-import unicodedata
 from itertools import permutations
 
 import numpy as np
@@ -38,16 +37,14 @@ UNREADABLE = {
     "many": f"Not graded: it has more than {MOST_CELLS} code cells.",
     "kernel": "Not graded: its kernel is for a language other than Python.",
 }
-PYTHON = sys.version_info[:2]
 REMARKS = {
-    "syntax": "is not Python {}.{}, which grades here, so it did not run".format(*PYTHON),
+    "syntax": "is not Python {}.{}, which grades here, so it did not run".format(*sys.version_info),
     "raised": "raised an error",
     "package": "imports a package that the grader does not offer",
     "again": "has the definition that counts, the last of several that were run",
     "magic": "has a command or a magic that does nothing here",
 }
 LEFT_OUT = "Code cell {} was left out: {}"
-PYTHONS = "The notebook ran on Python 3.{}, and this grader is Python {}.{}"
 SAID = {
     "missing": "missing",
     "not run": "not run: the hand-in had used up its time",
@@ -77,6 +74,7 @@ def grade(exam, content, open_sandbox):
     """Run the cells of a hand-in once, then call its functions.
 
     A call that ends or exhausts its sandbox loses its test, and the others are asked in a new one.
+    If the machine fails, which is a SandboxError, nothing is known of the hand-in.
 
     Parameters
     ----------
@@ -87,10 +85,6 @@ def grade(exam, content, open_sandbox):
     Returns
     -------
     record : dict for JSON: `problem` of the whole, `remarks` on cells, `results` of each test
-
-    Raises
-    ------
-    SandboxError : the machine fails; nothing is known of the hand-in then
     """
     caller = _Caller(exam, content, open_sandbox)
     try:
@@ -129,15 +123,11 @@ class _Caller:
     def record(self, replies):
         """Return the record of what all hidden cases have come to."""
         if not self.words:
-            unasked = [result_of(test, "not run") for test in self.exam.tests]
+            unasked = results(self.exam.tests, [("lost", "not run")] * len(self.exam.tests))
             return {"problem": self.problem, "remarks": [], "results": unasked}
-        results = _results(self.exam, replies, self.words)
+        found = _results(self.exam, replies, self.words)
         left_out = [[LEFT_OUT.format(number, why), ""] for number, why in self.left_out.items()]
-        remarks = [*left_out, *self.words["remarks"]]
-        record = {"problem": "", "remarks": remarks, "results": results}
-        if points(record) < self.exam.out_of and self.words["python"] not in (0, PYTHON[1]):
-            record["remarks"] = [[PYTHONS.format(self.words["python"], *PYTHON), ""], *remarks]
-        return record
+        return {"problem": "", "remarks": [*left_out, *self.words["remarks"]], "results": found}
 
     @property
     def used_s(self):
@@ -209,35 +199,29 @@ def read_account(raw, functions):
     Returns
     -------
     account : dict with `problem` (text or ""), `remarks` ((our words, the student's) pairs),
-        `missing`, `defined`, `in_text`, `cells` (how many there are), `python` (the n of 3.n)
+        `missing`, `defined`, `cells` (how many there are)
     """
     raw = raw if isinstance(raw, dict) else {}
-
-    def texts(name):
-        found = raw.get(name)
-        return [plain(t) for t in found if isinstance(t, str)] if isinstance(found, list) else []
-
-    remarks = raw.get("remarks") if isinstance(raw.get("remarks"), list) else []
+    lists = (raw.get(name) for name in ("remarks", "missing", "defined"))
+    remarks, missing, defined = (found if isinstance(found, list) else [] for found in lists)
     remarks = [r for r in remarks if isinstance(r, list) and len(r) == 3 and _is_count(r[0])]
-    unreadable, cells, python = map(raw.get, ("unreadable", "cells", "python"))
-    problem = UNREADABLE.get(unreadable, "") if isinstance(unreadable, str) else ""
+    unreadable, cells = raw.get("unreadable"), raw.get("cells")
+    names = [plain(name) for name in defined if isinstance(name, str)]
     return {
-        "problem": problem,
+        "problem": UNREADABLE.get(unreadable, "") if isinstance(unreadable, str) else "",
         "remarks": [
             [f"Code cell {number} {REMARKS[kind]}", plain(detail)]
             for number, kind, detail in remarks[:MOST_REMARKS]
             if isinstance(kind, str) and kind in REMARKS
         ],
-        "missing": [name for name in texts("missing") if name in functions],
-        "defined": [name for name in texts("defined") if name.isidentifier()],
-        "in_text": texts("in_text"),
+        "missing": [name for name in functions if name in missing],
+        "defined": [name for name in names if name.isidentifier()],
         "cells": cells if _is_count(cells) else 0,
-        "python": python if _is_count(python, LAST_PLACE) else 0,
     }
 
 
-def _is_count(number, most=MOST_CELLS):
-    return type(number) is int and 0 < number <= most
+def _is_count(number):
+    return type(number) is int and 0 < number <= MOST_CELLS
 
 
 def _results(exam, replies, account):
@@ -246,10 +230,9 @@ def _results(exam, replies, account):
     untold = dict.fromkeys(exam.functions, account["defined"])
     for result in found:
         if result["said"] == "missing":
-            function = result["function"]
-            result["said"] = _missing(function, untold.pop(function, ()))
-            if function in account["in_text"]:
-                result["said"] += "; its definition stands in a cell of text: make that a code cell"
+            names = [f"`{n}`" for n in untold.pop(result["function"], ())[:10]]
+            other = f"; found: {', '.join(names)}" if names else ""
+            result["said"] = f"there is no function `{result['function']}`{other}"
     return found
 
 
@@ -260,20 +243,11 @@ def results(tests, replies):
     ----------
     replies : (kind, value) of each test, as `judge` takes them
     """
-    pairs = zip(tests, replies, strict=True)
-    return scored([result_of(test, *judge(test, *reply)) for test, reply in pairs], tests)
-
-
-def result_of(test, said, fits=()):
-    """Return what a record has of a test, before any points.
-
-    Parameters
-    ----------
-    said : one clause for the report
-    fits : names of the known mistakes that give the same
-    """
-    own = {"function": test.task.function, "label": test.case.label, "points": test.case.points}
-    return own | {"earned": 0, "said": said, "fits": fits, "mistake": "", "kept": 0}
+    found = []
+    for test, reply in zip(tests, replies, strict=True):
+        said, fits = judge(test, *reply)
+        found.append({"function": test.task.function, "said": said, "fits": fits})
+    return scored(found, tests)
 
 
 def scored(results, tests):
@@ -317,35 +291,14 @@ def _located(exam, replies, cells):
     for test, (kind, value) in zip(exam.tests, replies, strict=True):
         if kind == "raised":
             found = re.fullmatch(r"(\w+) (\d{1,3}) (\d{1,3})", value, re.ASCII)
-            value, cell, line = found.groups() if found else ("", 0, 0)
-            function = test.task.function
-            if (
-                function not in told
-                and 0 < int(cell) <= min(cells, LAST_PLACE)
-                and 0 < int(line) <= LAST_PLACE
-            ):
-                value += f" in line {int(line)} of code cell {int(cell)}"
-            told.add(function)
+            value, *place = found.groups() if found else ("", 0, 0)
+            cell, line = map(int, place)
+            is_place = 0 < cell <= min(cells, LAST_PLACE) and 0 < line <= LAST_PLACE
+            if is_place and test.task.function not in told:
+                value += f" in line {line} of code cell {cell}"
+            told.add(test.task.function)
         located.append((kind, value))
     return located
-
-
-def _missing(function, defined):
-    """Say that a function is missing, what else there is, and which letters only look alike."""
-    for name in defined:
-        other = [
-            f"{i} is {unicodedata.name(c, f'U+{ord(c):04X}')}"
-            for i, c in enumerate(name, 1)
-            if not c.isascii()
-        ]
-        looks = [b if a.isascii() else a for a, b in zip(name, function, strict=False)]
-        if other and len(name) == len(function) and "".join(looks) == name:
-            return (
-                f"there is no function `{function}`; `{name}` has letters that are not Latin: "
-                f"number {', number '.join(other[:3])}. Type the name again"
-            )
-    found = ", ".join(f"`{name}`" for name in defined[:10] if name != function)
-    return f"there is no function `{function}`" + (f"; found: {found}" if found else "")
 
 
 def judge(test, kind, value):

@@ -7,7 +7,6 @@ none. `records/` holds a record for each file that was graded, named after its b
 """
 
 import contextlib
-import difflib
 import fcntl
 import json
 import os
@@ -16,7 +15,6 @@ from pathlib import Path
 from coursework.grader import GraderError
 from coursework.grader.inert import digest_of, folders, plain, shown
 from coursework.grader.seeds import seal
-from coursework.grader.tables import in_table
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 FIELDS = {"function", "label", "points", "earned", "said", "fits", "mistake", "kept"}
@@ -137,7 +135,7 @@ def record_of(folder, entry):
     except (Damaged, FileNotFoundError) as error:
         raise Damaged(
             f"{error}. It is the record of {entry['student']}: repeat the command that made "
-            f"{folder}, without --only"
+            f"{folder}"
         ) from None
 
 
@@ -154,19 +152,15 @@ def head_of(exam, options):
     return head | {"seconds": options.get("seconds")}
 
 
-def require_same_batch(out, head, free=()):
-    """Turn down a folder that holds results of something else.
-
-    Parameters
-    ----------
-    free : names of `head` that may have changed
+def require_same_batch(out, head):
+    """Turn down a folder that holds results of something else than a corrected assignment.
 
     Returns
     -------
     old : the batch that is there, {} where there is none
     """
     old = read_batch(out)
-    changed = [name for name in head if old and name not in free and old.get(name) != head[name]]
+    changed = [n for n in head if old and n not in CORRECTED and old.get(n) != head[n]]
     if changed:
         there = {name: OTHER.get(name, f"{name} {{}} there, {{}} now") for name in changed}
         said = "; ".join(text.format(old.get(n), head[n]) for n, text in there.items())
@@ -177,30 +171,23 @@ def require_same_batch(out, head, free=()):
     return old
 
 
-def places_of(handins, old, head, only):
-    """Return (entries of all students, pairs of an entry and the hand-in to grade for it)."""
-    places = [(_entry(handin), handin) for handin in handins]
-    entries = _in_order([entry for entry, _ in places])
-    before, now = ({e["mark"] for e in each} for each in (old.get("handins", ()), entries))
+def entries_for(handins, old):
+    """Return pairs of a student's entry and hand-in, in the order of names.
+
+    Each entry has the name of its folder of reports.
+    """
+    pairs = [(_entry(handin), handin) for handin in handins]
+    pairs.sort(key=lambda pair: (pair[0]["student"], pair[0]["mark"]))
+    before, now = {e["mark"] for e in old.get("handins", ())}, {e["mark"] for e, _ in pairs}
     if before and now and before.isdisjoint(now):
         raise GraderError(
             f"none of the {len(before)} students of these results is in the class now: is it "
             "a different class? Name another --out"
         )
-    if not only:
-        return entries, places
-    if not old.get("finished"):
-        raise GraderError("--only grades again: first repeat the same command without it")
-    if old["digest"] != head["digest"]:
-        raise GraderError("the assignment has changed: first repeat the command without --only")
-    again = _find(only, entries)
-    places = [(entry, handin) for entry, handin in places if entry["id"] in again]
-    by_mark, new = ({e["mark"]: e for e in old["handins"]}, {e["mark"]: e for e, _ in places})
-    for entry in (new[mark] for mark in new.keys() - by_mark.keys()):
-        raise GraderError(
-            f"{entry['student']!r} is not in the results yet: repeat the command without --only"
-        )
-    return _in_order(list((by_mark | new).values())), places
+    names = folders([(entry["student"], entry["mark"]) for entry, _ in pairs])
+    for (entry, _), name in zip(pairs, names, strict=True):
+        entry["id"] = name
+    return pairs
 
 
 def _entry(handin):
@@ -208,43 +195,3 @@ def _entry(handin):
     told = {name: getattr(handin, name) for name in TOLD if getattr(handin, name)}
     entry |= {name: shown(text) if isinstance(text, str) else text for name, text in told.items()}
     return entry | {"mark": digest_of(handin.student)}
-
-
-def _in_order(entries):
-    """Return entries by their students' names, each with the name of its folder of reports."""
-    entries = sorted(entries, key=lambda entry: (entry["student"], entry["mark"]))
-    names = folders([(entry["student"], entry["mark"]) for entry in entries])
-    for entry, name in zip(entries, names, strict=True):
-        entry["id"] = name
-    return entries
-
-
-def called(entries):
-    """Return the folder's name, or several, of the students that go by each name.
-
-    A student goes by the name of `grades.csv`, by an identifier, and by the folder of reports.
-    """
-    found = {}
-    for entry in entries:
-        names = entry["student"], in_table(entry["student"]), entry.get("identifier", "")
-        for name in (*names, entry["id"]):
-            found.setdefault(shown(name).strip(), set()).add(entry["id"])
-    found.pop("", None)
-    return found
-
-
-def nearest(name, entries):
-    """Return a clause that offers the names and identifiers nearest to one, or nothing."""
-    known = {shown(e[key]) for e in entries for key in ("student", "identifier") if e.get(key)}
-    near = difflib.get_close_matches(name, sorted(known), cutoff=0.5)
-    return f"; the nearest: {', '.join(map(repr, near))}" if near else ""
-
-
-def _find(only, entries):
-    """Return the folders of the students who go by some names."""
-    known, found = called(entries), set()
-    for name in map(shown, only):
-        if name not in known:
-            raise GraderError(f"there is no student {name!r}{nearest(name, entries)}")
-        found |= known[name]
-    return found

@@ -148,9 +148,7 @@ class HandIn:
             "remarks": [*remarks, *self.shell.redefined()][:20],
             "missing": missing,
             "defined": defined(self.space)[:50] if missing else [],
-            "in_text": cells.in_text(self.notebook, missing),
             "cells": len(self.cells),
-            "python": cells.python_of(self.notebook),
         }
 
 

@@ -4,7 +4,6 @@ Needs the standard library alone, since it runs in the sandbox.
 """
 
 import json
-import re
 from typing import NamedTuple
 
 
@@ -84,17 +83,3 @@ def is_foreign(notebook):
         if isinstance(said, str) and said and "python" not in said.lower():
             return True
     return False
-
-
-def python_of(notebook):
-    """Return n where a notebook says that it ran on Python 3.n, and 0 where it does not."""
-    found = re.match(r"3\.(\d{1,2})\b", str(metadata(notebook, "language_info").get("version")))
-    return int(found[1]) if found else 0
-
-
-def in_text(notebook, names):
-    """Return those functions of which a cell has the definition that is no code cell."""
-    cells = [cell for cell in _all_cells(notebook) if isinstance(cell, dict)]
-    texts = [_source(cell) for cell in cells if cell.get("cell_type") in ("markdown", "raw")]
-    found = [re.compile(rf"^\s*(async )?def {name}\b", re.MULTILINE) for name in names]
-    return [n for n, line in zip(names, found, strict=True) if any(map(line.search, texts))]

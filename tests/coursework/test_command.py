@@ -14,9 +14,8 @@ from coursework import grader
 from coursework.__main__ import main
 from coursework.grader import assignment, seeds
 from coursework.grader.assignment import set_exam
-from coursework.grader.records import read_batch
 from coursework.grader.seeds import SeedError, number_of, read_seed, seal
-from tests.coursework.classes import NAME, ROOT, command, grades, hand_in, table
+from tests.coursework.classes import NAME, ROOT, command, table
 
 NO_NUMBERS = [
     *(("--jobs", text) for text in ("0", "-3", "1.5", "", "x", "\u0663", "99999")),
@@ -121,18 +120,6 @@ def test_what_stands_for_a_seed_tells_two_apart_and_not_what_they_are():
     assert number_of("2027") == 2027
 
 
-@pytest.mark.usefixtures("bubblewrap")
-@pytest.mark.long
-def test_names_keep_their_letters_where_the_locale_has_none(folder, out, seed):
-    hand_in(folder, "Müller Ağa")
-    old = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    line = command("grade", NAME, folder, *seed(1), "--out", out)
-    subprocess.run(line, cwd=ROOT, env=os.environ | old, check=True, capture_output=True)
-    assert grades(out)["Müller Ağa"] == 10
-    assert (out / "reports" / "Müller Ağa" / "report.html").exists()
-    assert "2027" not in str(read_batch(out)["seed"])
-
-
 @pytest.mark.long
 @pytest.mark.usefixtures("bubblewrap")
 def test_check_ends_well_where_the_locale_has_no_check_mark():
@@ -164,7 +151,7 @@ def test_help_names_no_seed_and_every_option(capsys, monkeypatch):
     said = capsys.readouterr().out
     assert "2027" not in said
     assert re.search(r"HANDINS +a folder or a zip file", said)
-    assert all(option in said for option in ("--seed-file", "--only", "--jobs", "corrections.csv"))
+    assert all(option in said for option in ("--seed-file", "--who", "--jobs", "corrections.csv"))
 
 
 def test_every_error_of_the_grader_is_told_in_a_sentence():

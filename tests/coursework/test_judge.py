@@ -375,12 +375,10 @@ def test_a_whole_report_carries_less_than_seven_bits_a_test_and_fourteen_a_funct
         {"remarks": 3, "missing": "f", "defined": [[]]},
         {"remarks": [[1], ["a", "b", "c"]]},
         {"remarks": [[n, "raised", ""] for n in (True, 0, -1, 10**9)], "cells": 10**9},
-        {"python": 100},
     ],
 )
 def test_an_account_of_no_form_says_nothing(raw):
-    empty = {"problem": "", "remarks": [], "missing": [], "defined": [], "in_text": []}
-    empty |= {"cells": 0, "python": 0}
+    empty = {"problem": "", "remarks": [], "missing": [], "defined": [], "cells": 0}
     assert read_account(raw, ["f"]) == empty
 
 

@@ -70,40 +70,6 @@ def test_a_remark_says_what_to_mend_and_where(graded, name):
     assert any(words in line for line in said), said
 
 
-OWN = sys.version_info[1]
-
-
-@pytest.mark.parametrize(
-    ("name", "version", "told"),
-    [
-        ("wrong_values", f"3.{OWN + 1}.2", True),
-        ("as_asked", f"3.{OWN + 1}.2", False),
-        ("wrong_values", f"3.{OWN}.99", False),
-        ("wrong_values", 3, False),
-    ],
-)
-def test_another_python_of_the_notebook_is_told_where_points_are_lost(bench, name, version, told):
-    info = {"language_info": {"name": "python", "version": version}}
-    record = bench.grade(replace(KINDS[name], metadata=info).content())
-    said = f"The notebook ran on Python 3.{OWN + 1}, and this grader is Python 3.{OWN}"
-    assert record["remarks"][:1] == [[said, ""]] * told
-
-
-MISSING = {  # how the first test says why there is no function
-    "cyrillic_letter": "number 4 is CYRILLIC SMALL LETTER IE, number",
-    "in_a_raw_cell": "in a cell of text: make that a code cell",
-}
-
-
-@pytest.mark.parametrize("name", MISSING)
-def test_why_a_function_is_missing_is_told_and_letters_only_once(graded, name):
-    said, *others = [result["said"] for result in graded[name]["results"]]
-    assert MISSING[name] in said
-    [function] = corpus.exam().functions
-    assert {each.partition(";")[0] for each in others} == {f"there is no function `{function}`"}
-    assert "CYRILLIC" not in "".join(others)
-
-
 @pytest.mark.parametrize("name", ["right_without_a_batch_alone"])
 def test_the_first_test_that_raised_names_the_line_and_no_other(graded, name):
     said = [r["said"] for r in graded[name]["results"] if r["said"].startswith("it raised")]

@@ -150,12 +150,7 @@ def names():
 
 
 def folder_of(name):
-    """Return the folder of an assignment.
-
-    Raises
-    ------
-    AssignmentError : there is none of this name
-    """
+    """Return the folder of an assignment; AssignmentError: there is none of this name."""
     if name not in names():
         raise AssignmentError(
             f"there is no assignment {name!r}. Choose one of: {', '.join(names())}."
@@ -193,7 +188,7 @@ def handed_out(name):
 
 
 def read_assignment(name):
-    """Return what an assignment's `grading.py` defines.
+    """Return what an assignment's `grading.py` defines, with the mistakes of the file beside it.
 
     Raises
     ------
@@ -202,20 +197,18 @@ def read_assignment(name):
     path = folder_of(name) / "grading.py"
     spec = importlib.util.spec_from_file_location(f"grading_{name}", path)
     module = importlib.util.module_from_spec(spec)
+    beside, file = path.with_name("mistakes.txt"), str(path)
     try:
-        exec(spec.loader.source_to_code(path.read_bytes(), str(path)), vars(module))  # no .pyc
-        return _with_mistakes(module.ASSIGNMENT, path.with_name("mistakes.txt"))
+        exec(spec.loader.source_to_code(path.read_bytes(), file), vars(module))  # no .pyc
+        given = module.ASSIGNMENT
+        written = read_mistakes(beside, {}) if beside.exists() else {}
+        if unknown := set(written) - {task.function for task in given.tasks}:
+            names = ", ".join(sorted(unknown))
+            raise AssignmentError(f"{beside.name} has mistakes of {names}, no task")
     except Exception as error:
-        raise AssignmentError(f"{path}{_where(error, str(path))}: correct this first") from error
-
-
-def _with_mistakes(assignment, path):
-    """Give each task the mistakes that stand in the file beside, if there is one."""
-    written = read_mistakes(path, {}) if path.exists() else {}
-    if unknown := set(written) - {task.function for task in assignment.tasks}:
-        raise AssignmentError(f"{path.name} has mistakes of {', '.join(sorted(unknown))}, no task")
-    tasks = (replace(t, mistakes=written.get(t.function, ())) for t in assignment.tasks)
-    return replace(assignment, tasks=tuple(tasks))
+        raise AssignmentError(f"{path}{_where(error, file)}: correct this first") from error
+    tasks = (replace(task, mistakes=written.get(task.function, ())) for task in given.tasks)
+    return replace(given, tasks=tuple(tasks))
 
 
 def _where(error, file):
@@ -223,26 +216,32 @@ def _where(error, file):
     steps = traceback.extract_tb(error.__traceback__)
     lines = [step.lineno for step in steps if step.filename == file]
     line = error.lineno if isinstance(error, SyntaxError) else (lines or [0])[-1]
-    said = getattr(error, "msg", None) or error
-    return f"{f', line {line}' if line else ''}: {type(error).__name__}: {said}"
+    why = getattr(error, "msg", None) or error
+    return f"{f', line {line}' if line else ''}: {type(error).__name__}: {why}"
 
 
-def _solve(name, functions):
+def _solve(name, tasks):
     """Return the right functions, from the notebook's solution cells; their source can be read."""
     path = folder_of(name) / "assignment.ipynb"
     space, file = {"__name__": f"solution_{name}"}, f"<solution of {name}>"
     try:
-        source = solution_source(name, functions)
+        source = solution_source(name, [task.function for task in tasks])
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
         exec(compile(source, file, "exec"), space)
     except Exception as error:
         raise AssignmentError(f"{path}, a solution{_where(error, '')}") from error
-    if missing := [function for function in functions if function not in space]:
+    if missing := [task.function for task in tasks if task.function not in space]:
         raise AssignmentError(
             f"{path}: no cell with the tag `solution` defines {', '.join(missing)}, which "
             "grading.py names: give both one name"
         )
-    return {function: space[function] for function in functions}
+    for task in tasks:
+        for mistake in task.mistakes:
+            try:
+                mistake.of(space[task.function])
+            except (SyntaxError, ValueError) as error:
+                raise AssignmentError(f"{name}, mistake {mistake.name}: {error}") from error
+    return space
 
 
 def solution_source(name, functions):
@@ -257,17 +256,12 @@ def solution_source(name, functions):
         solved += [s for s in body if isinstance(s, ast.FunctionDef) and is_solution(cell)]
     wanted, chosen = {*functions}, []
     for statement in reversed(imports + solved):
-        if wanted & _names(statement):
+        aliases = getattr(statement, "names", ())
+        bound = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+        if wanted & (bound or {statement.name}):
             wanted |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
             chosen.insert(0, statement)
     return "\n\n\n".join(map(ast.unparse, chosen)) + "\n"
-
-
-def _names(statement):
-    """Return the names that a definition or an import binds."""
-    aliases = getattr(statement, "names", ())
-    bound = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
-    return bound or {statement.name}
 
 
 def _value(function, case, *, torch):
@@ -299,11 +293,8 @@ def set_exam(name, seed):
     AssignmentError : no such assignment; a right value holds what is not a finite number
     """
     assignment = read_assignment(name)
-    torch = assignment.torch
-    right = _solve(name, [task.function for task in assignment.tasks])
-    tests = []
+    torch, right, tests = assignment.torch, _solve(name, assignment.tasks), []
     for task in assignment.tasks:
-        _try_edits(name, task, right[task.function])
         source = solution_source(name, [task.function])
         rng = np.random.default_rng([seed, zlib.crc32(f"{name} {task.function}".encode())])
         for case in task.cases(rng):
@@ -315,14 +306,6 @@ def set_exam(name, seed):
     told = [(t.digest, t.case.label, t.case.points, t.case.idea) for t in tests]
     told += [(m.name, m.keeps) for task in assignment.tasks for m in task.mistakes]
     return Exam(name, seed, assignment, tuple(tests), _sha256(told))
-
-
-def _try_edits(name, task, right):
-    for mistake in task.mistakes:
-        try:
-            mistake.of(right)
-        except (SyntaxError, ValueError) as error:
-            raise AssignmentError(f"{name}, mistake {mistake.name}: {error}") from error
 
 
 def _digest(assignment, task, case, source):

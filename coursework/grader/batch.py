@@ -79,14 +79,7 @@ def set_bench(exam, folder, *, trusted=False, seconds=None):
     trusted : see `Sandbox`
     seconds : limit of one test; by default SECONDS, and TORCH_SECONDS with torch
     """
-    try:
-        offer_library(folder, exam.assignment)
-    except OSError as error:
-        why = error.strerror or "a file could not be written"
-        raise SandboxError(
-            f"there is no room for the sandbox's library in {folder} ({why}): make room there, or "
-            "set TMPDIR to another folder"
-        ) from None
+    offer_library(folder, exam.assignment)
     torch = exam.assignment.torch
     seconds = seconds or (TORCH_SECONDS if torch else SECONDS)
     start = partial(Sandbox, Path(folder), torch=torch, trusted=trusted, seconds=seconds)

@@ -253,7 +253,8 @@ def results(tests, replies):
 def scored(results, tests):
     """Return results with the labels and points of today.
 
-    A known mistake is named for a function if it explains every test that the function has lost.
+    The first known mistake is named that explains every test that a function has lost, one of them
+    by its value.
     Then the function has what its right tests earn, or what the mistake `keeps` if that is more,
     but no more than all tests are worth that do not ask the assignment's own idea. A void test,
     one without points, is left out of this.
@@ -266,20 +267,15 @@ def scored(results, tests):
     for task in {test.task.function: test.task for test in tests}.values():
         own = [r for r in found if r["function"] == task.function]
         lost = [r for r in own if r["earned"] < r["points"]]
-        if mistake := _explanation(task.mistakes, lost):
+        by_value = not all(r["said"].startswith(ERROR) for r in lost)  # of nothing: no mistake
+        named = (m for m in task.mistakes if by_value and all(m.name in r["fits"] for r in lost))
+        if mistake := next(named, None):
             most = sum(t.case.points for t in tests if t.task is task and not t.case.idea)
             more = min(mistake.keeps, most) - sum(r["earned"] for r in own)
             for r in lost:
                 r["mistake"] = mistake.name
             lost[0]["kept"] = max(0, more)
     return found
-
-
-def _explanation(mistakes, lost):
-    """Return the first mistake that fits all lost tests, one of them by its value; None: none."""
-    if all(r["said"].startswith(ERROR) for r in lost):
-        return None
-    return next((m for m in mistakes if all(m.name in r["fits"] for r in lost)), None)
 
 
 def _located(exam, replies, cells):
@@ -305,7 +301,17 @@ def judge(test, kind, value):
     """Return a clause on one reply, and the known mistakes that give this value, or raise too."""
     if kind == "value":
         with np.errstate(all="ignore"):  # what a student sends says nothing on our terminal
-            return _judge_value(test, value)
+            task, expected = test.task, test.expected
+            if value.dtype.kind == "c" and expected.dtype.kind != "c":
+                return COMPLEX, ()
+            if _same(value, expected, task):
+                return RIGHT, ()
+
+            def is_same(wrong):
+                same = wrong is not None and _same(value, wrong, task)
+                return same and not _same(wrong, expected, task)
+
+            return _difference(value, expected, task), _fits(test, is_same)
     if kind == "raised":
         return _raised(value), _fits(test, lambda wrong: wrong is None)
     return value if kind == "lost" else SAID[kind], ()
@@ -340,20 +346,6 @@ def _raised(value):
     if name == WITHHELD:
         return f"{ERROR}{name}{where}, as do functions that are withheld here"
     return f"{ERROR}{name if name in RAISED else 'an exception of its own'}{where}"
-
-
-def _judge_value(test, value):
-    task, expected = test.task, test.expected
-    if value.dtype.kind == "c" and expected.dtype.kind != "c":
-        return COMPLEX, ()
-    if _same(value, expected, task):
-        return RIGHT, ()
-
-    def is_same(wrong):
-        same = wrong is not None and _same(value, wrong, task)
-        return same and not _same(wrong, expected, task)
-
-    return _difference(value, expected, task), _fits(test, is_same)
 
 
 def _same(value, other, task):

@@ -73,6 +73,11 @@ ENVIRONMENT = {
 DRIVE = (f"{FILES}/drive", f"{FILES}/drive/MyDrive")
 COLAB = [o for path in DRIVE for o in ("--perms", "1777", "--dir", path)]
 COLAB += ["--symlink", FILES, "/content"]
+ALONE = ("bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--hostname")
+ALONE += ("sandbox", "--unshare-cgroup-try", "--die-with-parent", "--new-session")
+# Root cannot be limited in processes, so the worker becomes nobody before it reads a hand-in.
+AS_ROOT = ("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+AS_USER = ("--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL")
 # Where memory ends, the kernel takes the process with the highest score: the sandbox, not us.
 FIRST_TO_DIE = ("/bin/sh", "-c", 'echo 1000 > /proc/self/oom_score_adj; exec "$@"', "sh")
 ENDED = "it ended the process that ran it"
@@ -139,13 +144,8 @@ def _libraries():
 def installed(*names):
     """Return where some distributions and all that they require were installed.
 
-    Parameters
-    ----------
-    names : of distributions; those that are not there, as for another system, are passed over
-
-    Returns
-    -------
-    places : sorted (folder, name in it) pairs, without what changes the start of Python
+    These are sorted (folder, name in it) pairs, without what changes the start of Python. Names
+    that are not there, as for another system, are passed over.
     """
     places, seen, waiting = set(), set(), list(names)
     while waiting:
@@ -155,33 +155,12 @@ def installed(*names):
         seen.add(name)
         with contextlib.suppress(metadata.PackageNotFoundError):
             found = metadata.distribution(name)
-            folder = os.path.realpath(found.locate_file(""))
-            places |= {(folder, part) for part in _parts(found, name)}
+            folder, top = os.path.realpath(found.locate_file("")), name.lower().replace("-", "_")
+            files = found.files or map(Path, (top, f"{top}.py", f"{top}.libs"))  # a system's own
+            tops = {str(f) if f.parts[0] == "__pycache__" else f.parts[0] for f in files}
+            places |= {(folder, t) for t in tops - {"..", "/"} if not t.endswith(".pth")}
             waiting += [r for r in found.requires or () if "extra ==" not in r]
     return sorted(pair for pair in places if os.path.exists(os.path.join(*pair)))
-
-
-def _parts(found, name):
-    """Return what a distribution put into its folder; a system's own may have kept no list."""
-    if not found.files:
-        top = name.lower().replace("-", "_")
-        return {top, f"{top}.py", f"{top}.libs"}
-    tops = {str(f) if f.parts[0] == "__pycache__" else f.parts[0] for f in found.files}
-    return {top for top in tops if top not in ("..", "/") and not top.endswith(".pth")}
-
-
-def _packages(places):
-    """Return bubblewrap's options that show some packages of Python, and hide all others."""
-    folders, packages = _libraries()
-    inside = [f for f, _ in places if any(Path(f).is_relative_to(folder) for folder in folders)]
-    hidden = {*packages, *inside}
-    paths = [os.path.join(*place) for place in places]
-    return [
-        *[o for path in sorted(hidden) for o in ("--tmpfs", path)],
-        *_parents(*paths),
-        *[o for path in paths for o in ("--ro-bind", path, path)],
-        *[o for path in sorted(hidden) for o in ("--remount-ro", path)],
-    ]
 
 
 def bubblewrap(library, places):
@@ -190,25 +169,25 @@ def bubblewrap(library, places):
     Parameters
     ----------
     library : folder of the `tutorial_lib` that is shown inside
-    places : the packages that are shown inside, as `installed` returns them
+    places : the packages that are shown inside, as `installed` returns them; others are hidden
     """
     python = os.path.realpath(sys._base_executable)
-    shown = (*_libraries()[0], *LINKER, python)
-    files = {f"{GRADER}/{name}": str(HERE / name) for name in WORKER}
-    files[LIBRARY] = str(library)
-    # Root cannot be limited in processes, so the worker becomes nobody before it reads a hand-in.
-    as_root = ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-    as_user = ["--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL"]
+    folders, packages = _libraries()
+    beside = [f for f, _ in places if any(Path(f).is_relative_to(folder) for folder in folders)]
+    hidden, paths = sorted({*packages, *beside}), [os.path.join(*place) for place in places]
+    shown = (*folders, *LINKER, python)
+    files = {f"{GRADER}/{name}": str(HERE / name) for name in WORKER} | {LIBRARY: str(library)}
+    bound = [*zip(paths, paths, strict=True), *files.items()]
     return [
-        *("bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
-        *("--hostname", "sandbox", "--unshare-cgroup-try", "--die-with-parent", "--new-session"),
-        *(as_root if os.geteuid() == 0 else as_user),
+        *(*ALONE, *(AS_ROOT if os.geteuid() == 0 else AS_USER)),
         *("--perms", "1777", "--size", str(FILE_MIB * MIB), "--tmpfs", FILES),
         *COLAB,
         *_parents(*shown, *files, "/dev/null"),
         *[option for path in shown for option in _shown(path)],
-        *_packages(places),
-        *[o for inside, path in files.items() for o in ("--ro-bind", path, inside)],
+        *[o for path in hidden for o in ("--tmpfs", path)],
+        *_parents(*paths),
+        *[o for inside, path in bound for o in ("--ro-bind", path, inside)],
+        *[o for path in hidden for o in ("--remount-ro", path)],
         *[o for path in ("/dev/null", "/dev/urandom") for o in ("--dev-bind", path, path)],
         *("--remount-ro", "/", "--chdir", FILES, "--clearenv"),
         *[o for pair in ENVIRONMENT.items() for o in ("--setenv", *pair)],
@@ -290,7 +269,7 @@ class Sandbox:
             self.folder.cleanup()
 
     def load(self, functions, content, *, handed_out=(), left_out=()):
-        """Run the cells of a notebook, each once.
+        """Run the cells of a notebook, each once; Lost: it did not come back.
 
         Parameters
         ----------
@@ -302,16 +281,12 @@ class Sandbox:
         Returns
         -------
         account : what the sandbox says of it, unchecked: see `judge.read_account`
-
-        Raises
-        ------
-        Lost : it did not come back
         """
         asked = {"functions": list(functions), "handed_out": list(handed_out)}
         begun = self._ask(asked, self.seconds, content)
-        left = LOADING * self.seconds
-        for number in _numbers(begun):
-            if number not in left_out:
+        left, cells = LOADING * self.seconds, begun.get("cells")
+        for number in cells if isinstance(cells, list) else ():
+            if type(number) is int and number not in left_out:
                 left -= self._run(number, left / 2)
         return begun if "unreadable" in begun else self._ask({}, self.seconds)
 
@@ -334,16 +309,12 @@ class Sandbox:
             return {}
 
     def call(self, function, arguments):
-        """Call a function with arrays and numbers.
+        """Call a function with arrays and numbers; Lost: it did not come back.
 
         Returns
         -------
         kind : "value", "nothing", "no array", "several", "too large", or "raised"
         value : the array of "value", the name of the exception of "raised", or None
-
-        Raises
-        ------
-        Lost : it did not come back
         """
         file = io.BytesIO()
         np.savez(file, *map(np.asarray, arguments))
@@ -418,12 +389,6 @@ class Sandbox:
             raise Lost(ENDED) from None
 
 
-def _numbers(begun):
-    """Return the numbers of cells that a hand-in says it has, in the order of their runs."""
-    cells = begun.get("cells")
-    return [n for n in cells if type(n) is int] if isinstance(cells, list) else []
-
-
 def _last_child(pid):
     """Return the process below others that have one child each: the worker, below bubblewrap."""
     with contextlib.suppress(OSError):
@@ -449,15 +414,13 @@ def _reply(received, token):
 def read_array(payload):
     """Read a `.npy` that may have been made to hurt: numbers alone, and as many as it has bytes.
 
-    Raises
-    ------
-    Lost : it is not such an array
+    All else is Lost.
     """
-    found = ARRAY.match(payload)
-    if found is None or int.from_bytes(found["size"], "little") != len(found["header"]):
-        raise Lost("it sent something that is not an array of numbers")
-    shape = tuple(int(length) for length in re.findall(rb"\d+", found["shape"]))
     try:
+        found = ARRAY.match(payload)
+        if found is None or int.from_bytes(found["size"], "little") != len(found["header"]):
+            raise ValueError
+        shape = tuple(int(length) for length in re.findall(rb"\d+", found["shape"]))
         flat = np.frombuffer(payload, np.dtype(found["dtype"].decode()), offset=found.end())
         return flat.reshape(shape, order="F" if found["by_columns"] == b"True" else "C")
     except (ValueError, TypeError):

@@ -17,12 +17,7 @@ class SeedError(GraderError):
 
 
 def number_of(text):
-    """Return the seed that a text gives.
-
-    Raises
-    ------
-    SeedError : it is not one whole number, 0 or more; its text is not told
-    """
+    """Return the seed that a text gives; SeedError, which does not tell the text: it is none."""
     text = text.strip()
     if not (text.isascii() and text.isdigit() and len(text) <= 100):
         what = "nothing" if not text else "not one whole number, 0 or more"
@@ -33,14 +28,8 @@ def number_of(text):
 def read_seed(path, warn):
     """Return the seed of a file, or without one what is typed at the terminal.
 
-    Parameters
-    ----------
-    path : Path or None
-    warn : takes a sentence when others of this machine may read the file
-
-    Raises
-    ------
-    SeedError : not a seed, or not to be read; no file, and no terminal to ask at
+    `warn` takes a sentence when others of this machine may read the file. It is a SeedError where
+    there is no seed to be read, or no terminal to ask at.
     """
     if path is None:
         if not sys.stdin.isatty():
@@ -48,9 +37,7 @@ def read_seed(path, warn):
         return number_of(getpass.getpass("Seed: "))
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")[:1000]
-    except UnicodeDecodeError:
-        raise SeedError(f"{path} is not text: {HOW}") from None
+        text = path.read_text(encoding="utf-8-sig", errors="replace")[:1000]
     except OSError as error:
         raise SeedError(f"{path} cannot be read ({error.strerror}): {HOW}") from None
     mode = path.stat().st_mode

@@ -190,9 +190,7 @@ def handed_out(name):
 def read_assignment(name):
     """Return what an assignment's `grading.py` defines, with the mistakes of the file beside it.
 
-    Raises
-    ------
-    AssignmentError : no such assignment; its file raises, or defines none
+    AssignmentError: no such assignment; its file raises, or defines none.
     """
     path = folder_of(name) / "grading.py"
     spec = importlib.util.spec_from_file_location(f"grading_{name}", path)
@@ -288,9 +286,7 @@ def value_or_none(function, case, *, torch):
 def set_exam(name, seed):
     """Make the hidden cases of a seed, with their right values.
 
-    Raises
-    ------
-    AssignmentError : no such assignment; a right value holds what is not a finite number
+    AssignmentError: no such assignment; a right value holds what is not a finite number.
     """
     assignment = read_assignment(name)
     torch, right, tests = assignment.torch, _solve(name, assignment.tasks), []

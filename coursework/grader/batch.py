@@ -94,9 +94,7 @@ def as_bytes(notebook):
 def prove(bench):
     """Grade the reference and the untouched notebook, as hand-ins like any other.
 
-    Raises
-    ------
-    GraderError : the one does not get all points, or the other gets some
+    GraderError: the one does not get all points, or the other gets some.
     """
     notebook = read_notebook(bench.exam.name)
     reference = bench.grade(as_bytes(notebook))
@@ -120,6 +118,8 @@ def prove(bench):
 def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     """Grade the hand-in of every student in the tests of which it has no record yet.
 
+    GraderError: nothing more is graded; records stay.
+
     Parameters
     ----------
     exam : Exam
@@ -132,10 +132,6 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     Returns
     -------
     batch : dict, as stored in `batch.json`
-
-    Raises
-    ------
-    GraderError : nothing more is graded; records stay
     """
     out, head, say = Path(out), head_of(exam, options), options.get("say", lambda sentence: None)
     old = require_same_batch(out, head)

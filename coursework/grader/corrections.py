@@ -61,6 +61,8 @@ def nearest(name, entries):
 def read_corrections(out, entries, functions, made=None):
     """Return the corrections of a folder of results.
 
+    GraderError: with the number of each line that fits nothing.
+
     Parameters
     ----------
     out : the folder
@@ -71,10 +73,6 @@ def read_corrections(out, entries, functions, made=None):
     Returns
     -------
     corrections : {folder of a student: {function, or "" for the whole: Correction}}
-
-    Raises
-    ------
-    GraderError : with the number of each line that fits nothing
     """
     found, faults, students = {}, [], called(entries)
     path = Path(out).resolve() / NAME

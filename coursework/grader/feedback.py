@@ -82,17 +82,14 @@ def write_feedback(out, reports):
     packed = {}
     for entry, parts in reports:
         name = entry.get("back", "" if known else f"{entry['id']}/report.html")
-        packed |= {name: _content(name, parts)} if name else {}
+        kind = name.lower().rpartition(".")[2]  # Canvas shows it as what was handed in
+        if name:
+            packed[name] = notebook_of(parts) if kind == "ipynb" else page_of(parts)
+        if kind == "zip":
+            packed[name] = _zip_of({"report.html": packed[name]})
     put(out / NAME, _zip_of(packed))
     said = f"{NAME} has no report for {len(left)}, whose hand-in has no name in it"
     return f"{said}: {listed(left)}. Their reports are in reports/" if left else ""
-
-
-def _content(name, parts):
-    """Return a report as what its name ends in: Canvas shows it as what was handed in."""
-    if name.lower().endswith(".zip"):
-        return _zip_of({"report.html": page_of(parts)})
-    return notebook_of(parts) if name.lower().endswith(".ipynb") else page_of(parts)
 
 
 def _zip_of(files):

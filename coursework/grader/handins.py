@@ -114,11 +114,8 @@ def pattern_of(text):
     """Return what `--who` describes: `{name}`, `{id}`, `{attempt}` and `{file}`, `*` for anything.
 
     No part but `{file}` has a `/` in it. A part ends where what follows it first comes, for good:
-    the next part takes all else, and no name makes matching slow.
-
-    Raises
-    ------
-    ValueError : another part, one twice, or neither `{name}` nor `{id}`
+    the next part takes all else, and no name makes matching slow. ValueError: another part, one
+    twice, or neither `{name}` nor `{id}`.
     """
     first, *pieces = re.split(r"(\{\w+\}|\*)", text)
     parts = [piece.strip("{}*") for piece in pieces[::2]]
@@ -135,15 +132,13 @@ def pattern_of(text):
 def find_handins(source, **options):
     """Return the hand-in of each student that counts, `held` where that is not clear.
 
+    GraderError: no such folder, nothing in it, or no notebook is named as an option says. Question:
+    whose a hand-in is can be read in two ways.
+
     Parameters
     ----------
     source : path of a folder or of a zip file
     options : as `Reading` has them
-
-    Raises
-    ------
-    GraderError : no such folder, nothing in it, or no notebook is named as an option says
-    Question : whose a hand-in is can be read in two ways
     """
     source, reading = Path(source), Reading(**options)
     entries = entries_of(source)

@@ -27,14 +27,15 @@ def kind_of_difference(value, expected, axes=()):
     value, expected : arrays of one shape, finite
     axes : nouns for the last axes of the two, such as ("head", "query", ""); "": do not tell of it
     """
+
+    def first(kinds):
+        return next((said for said, *_, holds in kinds if holds(value, expected)), "")
+
     if expected.dtype.kind == "b":
-        said, where = _first(BOOLEANS, value, expected), _where(value == expected, True, axes)
+        said, where = first(BOOLEANS), _where(value == expected, True, axes)
         return f"{said}; {where}" if where else said
-    return (
-        _first(NUMBERS[:ROWS], value, expected)
-        or _where(*_right(value, expected), axes)
-        or _first(NUMBERS[ROWS:], value, expected)
-    )
+    where = _where(*_right(value, expected), axes)
+    return first(NUMBERS[:ROWS]) or where or first(NUMBERS[ROWS:])
 
 
 def clauses(expected, axes=()):
@@ -44,10 +45,6 @@ def clauses(expected, axes=()):
         said = {said for said, _ in BOOLEANS}
         return said | {f"{s}; {w}" for s in said - {BOOLEANS[0][0]} for w in where}
     return where | {said for said, can, _ in NUMBERS if can(expected)}
-
-
-def _first(kinds, value, expected):
-    return next((said for said, *_, holds in kinds if holds(value, expected)), "")
 
 
 def _where(right, known, axes):
@@ -117,15 +114,6 @@ def _times(value, expected):
     return bool(np.isfinite(factor) and factor != 0) and _close(value, factor * expected)
 
 
-def _off(value, expected):
-    offset = value - expected
-    return _close(offset, np.full_like(offset, np.median(offset)))
-
-
-def _axes_swapped(value, expected):
-    return any(_close(value, np.swapaxes(expected, *pair)) for pair in _alike(expected))
-
-
 def _alike(expected):
     """Return the pairs of axes that have one length."""
     n, pairs = expected.shape, combinations(range(expected.ndim), 2)
@@ -156,25 +144,20 @@ def _has_three_rows(expected):
 
 
 def _some_rows(value, expected):
-    if not _has_three_rows(expected):
-        return False
     right, known = _right(value, expected)
-    return bool((right.all(axis=-1) & known[..., 0]).any() and not right.all())
-
-
-def _sizes(expected):
-    """Return the largest number of each row, 0 where all are no more than rounding leaves of 0."""
-    sizes = np.abs(expected).max(axis=-1, keepdims=True, initial=0)
-    return np.where(sizes > NOISE * sizes.max(initial=0), sizes, 0)
+    some = (right.all(axis=-1) & known[..., 0]).any() and not right.all()
+    return _has_three_rows(expected) and bool(some)
 
 
 def _right(value, expected):
     """Whether each number is right, and whether its row has values: zeros are right too easily.
 
-    By the largest number of its row, or by that of all where the row is 0.
+    By the largest number of its row, or by that of all where the row is no more than rounding
+    leaves of 0.
     """
     value, expected = np.atleast_1d(value, expected)
-    sizes = _sizes(expected)
+    sizes = np.abs(expected).max(axis=-1, keepdims=True, initial=0)
+    sizes = np.where(sizes > NOISE * sizes.max(initial=0), sizes, 0)
     scales = np.where(sizes == 0, sizes.max(initial=1e-300), sizes)
     return np.isclose(value, expected, rtol=RTOL, atol=RTOL * scales), sizes > 0
 
@@ -186,8 +169,16 @@ NUMBERS = (  # what is said, of which right values it can be, and when it is so
         lambda expected: expected.size > 0,
         _times,
     ),
-    ("each number is off by one and the same amount", lambda expected: expected.size > 0, _off),
-    ("two of its axes have changed places", lambda expected: bool(_alike(expected)), _axes_swapped),
+    (
+        "each number is off by one and the same amount",
+        lambda expected: expected.size > 0,
+        lambda value, e: _close(value - e, np.full_like(value - e, np.median(value - e))),
+    ),
+    (
+        "two of its axes have changed places",
+        lambda expected: bool(_alike(expected)),
+        lambda value, e: any(_close(value, np.swapaxes(e, *pair)) for pair in _alike(e)),
+    ),
     (
         "the order along one of its axes is reversed",
         lambda expected: expected.size > 1,

@@ -31,9 +31,7 @@ class Damaged(GraderError):
 def make_folder(path, mode=FOLDER_MODE):
     """Make a folder, of results for its owner alone; one that is there keeps its rights.
 
-    Raises
-    ------
-    FileExistsError : a file is in its place
+    FileExistsError: a file is in its place.
     """
     try:
         Path(path).mkdir(mode=mode, parents=True, exist_ok=True)
@@ -72,9 +70,7 @@ def put_json(path, content):
 def alone_in(folder):
     """Keep all other graders out of a folder of records.
 
-    Raises
-    ------
-    GraderError : another grader is at work here
+    GraderError: another grader is at work here.
     """
     number = os.open(folder / "underway", os.O_RDWR | os.O_CREAT, FILE_MODE)
     try:
@@ -94,9 +90,7 @@ def alone_in(folder):
 def read_batch(folder):
     """Return what `batch.json` of a folder of results says, {} where there is none.
 
-    Raises
-    ------
-    Damaged : it is empty or cut
+    Damaged: it is empty or cut.
     """
     path = Path(folder) / "batch.json"
     if not path.exists():
@@ -113,10 +107,7 @@ def read_batch(folder):
 def read_record(path):
     """Return a record.
 
-    Raises
-    ------
-    FileNotFoundError : there is none
-    Damaged : it is empty or cut
+    FileNotFoundError: there is none. Damaged: it is empty or cut.
     """
     with contextlib.suppress(ValueError, KeyError, TypeError):
         record = json.loads(path.read_text(encoding="utf-8"))

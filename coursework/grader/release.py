@@ -39,12 +39,7 @@ one mistake that the grader knows explains all that is lost, it may leave a shar
 
 
 def student_version(chapter):
-    """Return a chapter without its solutions; its link to Colab leads to `student/`.
-
-    Raises
-    ------
-    ContentsError : there is no such chapter
-    """
+    """Return a chapter without its solutions; its link to Colab leads to `student/`."""
     notebook = without_solutions(nbformat.read(page(chapter).path, as_version=4))
     here, there = f"/blob/main/notebooks/{chapter}.ipynb", f"/blob/main/student/{chapter}.ipynb"
     first = notebook.cells[0]
@@ -53,12 +48,7 @@ def student_version(chapter):
 
 
 def write_new(notebook, path):
-    """Write a notebook where there is none yet.
-
-    Raises
-    ------
-    FileExistsError : there is one, perhaps with somebody's work in it
-    """
+    """Write a notebook where there is none yet: it could have somebody's work in it."""
     make_folder(path.parent, 0o777)
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -87,16 +77,14 @@ def release(name, out):
                 numbered.execution_count = None
     notebook.metadata.language_info = {"name": "python"}
     title, _, more = notebook.cells[0].source.partition("\n")
-    notebook.cells[0].source = f"{title}\n\n{_how(read_assignment(name))}\n{more}".strip()
+    given = read_assignment(name)
+    how = HOW.format(
+        functions=", ".join(f"`{task.function}`" for task in given.tasks),
+        packages=f"{'PyTorch, ' * given.torch}NumPy, SciPy, einops and `tutorial_lib`",
+        digits=round(-math.log10(min(task.rtol for task in given.tasks))),
+    )
+    notebook.cells[0].source = f"{title}\n\n{how}\n{more}".strip()
     return write_new(notebook, Path(out) / f"{name}.ipynb")
-
-
-def _how(assignment):
-    """Return what students have to know of the grader."""
-    functions = ", ".join(f"`{task.function}`" for task in assignment.tasks)
-    digits = round(-math.log10(min(task.rtol for task in assignment.tasks)))
-    packages = f"{'PyTorch, ' * assignment.torch}NumPy, SciPy, einops and `tutorial_lib`"
-    return HOW.format(functions=functions, packages=packages, digits=digits)
 
 
 def wrong_handin(name, task, mistake):
@@ -124,9 +112,7 @@ def _edited_source(name, task, mistake):
 def check(exam, *, trusted=False, told=print):
     """Hand in the reference, the untouched notebook and every mistake, and measure the points.
 
-    Returns
-    -------
-    faults : list of what is wrong with the assignment, empty when it is fit
+    Return a list of what is wrong with the assignment, empty when it is fit.
     """
     faults = []
     with tempfile.TemporaryDirectory() as folder:
@@ -154,11 +140,7 @@ def _try_mistake(bench, task, mistake, hidden, told):
 def measure(exam, task, told=print):
     """Tell what the idea of a task is worth, and what is earned without it.
 
-    All of this is judged in this process: it is code of ours.
-
-    Returns
-    -------
-    faults : list of what a rule forbids
+    All of this is judged in this process: it is code of ours. Return a list of what a rule forbids.
     """
     tests = [test for test in exam.tests if test.task.function == task.function]
     of, ideas = sum(t.case.points for t in tests), [t.case.points for t in tests if t.case.idea]

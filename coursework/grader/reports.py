@@ -16,7 +16,6 @@ from coursework.grader.tables import text_of_table
 
 MARK = {True: "✓", False: "✗"}
 VOID = {"said": "this test does not count", "mistake": ""}
-MOST_SAME = 5  # identical files that are told
 TOO_MANY = 3  # remarks, and reasons of a function, in a line of `grades.csv`
 
 
@@ -25,6 +24,8 @@ def write_reports(batch, out, *, say=lambda sentence: None):
 
     `grades.csv`, `items.csv` and `reports/STUDENT/report.html`, which `feedback.zip` brings to
     students.
+
+    Nothing is written if there is a GraderError.
 
     Parameters
     ----------
@@ -36,10 +37,6 @@ def write_reports(batch, out, *, say=lambda sentence: None):
     Returns
     -------
     rows : list of dict, the lines of `grades.csv`
-
-    Raises
-    ------
-    GraderError : nothing was written
     """
     out, entries = Path(out), batch["handins"]
     tasks = {task.function: task for task in read_assignment(batch["assignment"]).tasks}
@@ -53,7 +50,11 @@ def write_reports(batch, out, *, say=lambda sentence: None):
     reports = [_Report(batch, e, records[e["id"]], corrections, tasks) for e in entries]
     make_folder(out / "reports")
     make_corrections(out)
-    changes = [*_since_last(batch, reports), _write_back(out, reports)]
+    for report in reports:
+        make_folder(out / "reports" / report.entry["id"])
+        put(out / "reports" / report.entry["id"] / "report.html", page_of(report.parts()))
+    graded = [(report.entry, report.parts()) for report in reports if not report.held]
+    changes = [*_since_last(batch, reports), write_feedback(out, graded)]
     rows = [report.row() for report in reports]
     _write_grades(batch, out, rows, say)
     put(out / "items.csv", text_of_table(_items([*records.values()])))
@@ -62,25 +63,13 @@ def write_reports(batch, out, *, say=lambda sentence: None):
     return rows
 
 
-def _write_back(out, reports):
-    """Write the report of each student, and what brings it there to all who were graded."""
-    for report in reports:
-        folder = out / "reports" / report.entry["id"]
-        make_folder(folder)
-        put(folder / "report.html", page_of(report.parts()))
-    graded = [report for report in reports if not report.held]
-    return write_feedback(out, [(report.entry, report.parts()) for report in graded])
-
-
 def _identical(entries):
-    """Yield who has handed in the same file as others, of five such files."""
+    """Yield who has handed in the same file as others."""
     same = {}
     for entry in entries:
         same.setdefault(entry.get("record"), []).append(entry["student"])
-    same = [listed(names) for key, names in same.items() if key and len(names) > 1]
-    yield from (f"The same file, to the byte: {names}" for names in same[:MOST_SAME])
-    if len(same) > MOST_SAME:
-        yield f"and {len(same) - MOST_SAME} more files that several have handed in"
+    for names in (names for key, names in same.items() if key and len(names) > 1):
+        yield f"The same file, to the byte: {listed(names)}"
 
 
 class _Report:
@@ -100,6 +89,11 @@ class _Report:
         self.any_late = any(each.get("late") for each in batch["handins"])
         self.held = bool(entry.get("held")) and not self.hand
         self.out_of = sum(self.most.values())
+
+    def lost_all(self, beginning):
+        """Whether there is no point, and a reason that begins so."""
+        said = [result["said"] for result in self.record["results"]]
+        return not any(self.graded.values()) and any(s.startswith(beginning) for s in said)
 
     def by_hand(self, function, given):
         """Return a sentence for a correction."""
@@ -155,7 +149,10 @@ class _Report:
             earned = f"{self.points[function]} of {self.most[function]}{hand}"
             parts.append(("heading", f"{function}: {earned}"))
             if mistake := _named(results, self.tasks[function]):
-                parts.append(("text", _diagnosis(results, mistake)))
+                more = f" This mistake alone leaves {self.graded[function]} points."
+                kept = any(result["kept"] for result in results)
+                says = f"{mistake.says[:1].upper()}{mistake.says[1:]}"
+                parts.append(("text", f"{says}. {mistake.mend}{more * kept}"))
             parts.append(("table", [_line(result) for result in results]))
         return parts
 
@@ -188,12 +185,6 @@ def _named(results, task):
     return next((mistake for mistake in task.mistakes if mistake.name in made), None)
 
 
-def _diagnosis(results, mistake):
-    kept = any(result["kept"] for result in results)
-    more = f" This mistake alone leaves {points({'results': results})} points." * kept
-    return f"{mistake.says[:1].upper()}{mistake.says[1:]}. {mistake.mend}{more}"
-
-
 def _line(result):
     sign = MARK[result["earned"] == result["points"]] if result["points"] else "–"
     points = f"{result['earned']} of {result['points']}"
@@ -213,24 +204,14 @@ def _whom_to_look_at(reports):
         yield "The reasons are in the notes of grades.csv"
 
 
-def _nothing_because(beginning):
-    """Return whether somebody has no point and a reason that begins so."""
-
-    def is_one(report):
-        said = [result["said"] for result in report.record["results"]]
-        return not any(report.graded.values()) and any(s.startswith(beginning) for s in said)
-
-    return is_one
-
-
 KINDS = {
     "with points by hand": lambda report: report.hand,
     "held with a question": lambda report: report.held,
     "without a notebook": lambda report: not report.entry["file"],
     "that could not be read or run": lambda report: report.record["problem"],
-    "with 0 points because their function was not found": _nothing_because("there is no function"),
-    "with 0 points because their function returns None": _nothing_because(SAID["nothing"]),
-    "with 0 points because their function raised an error": _nothing_because("it raised"),
+    "with 0 points because their function was not found": lambda r: r.lost_all("there is no"),
+    "with 0 points because their function returns None": lambda r: r.lost_all(SAID["nothing"]),
+    "with 0 points because their function raised an error": lambda r: r.lost_all("it raised"),
 }
 
 
@@ -256,24 +237,20 @@ def _since_last(batch, reports):
 
 def _write_grades(batch, out, rows, say):
     """Write `grades.csv`; one that has been changed since the grader wrote it is kept beside it."""
-    path, text = out / "grades.csv", text_of_table(rows)
-    if path.exists():
-        old = hashlib.sha256(path.read_bytes()).hexdigest()
-        if old not in (batch["grades"], _sha256(text)):
-            kept = out / f"grades-by-hand-{old[:8]}.csv"
-            path.replace(kept)
-            kept.chmod(FILE_MODE)
-            say(
-                f"{path} was changed by hand: it is {kept.name} now, and counts no longer. "
-                f"Points and remarks by hand belong in {out / CORRECTIONS}, which every run uses."
-            )
-    put(path, text)
-    batch["grades"] = _sha256(text)
+    path, content = out / "grades.csv", text_of_table(rows).encode()
+    new = hashlib.sha256(content).hexdigest()
+    old = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else new
+    if old not in (batch["grades"], new):
+        kept = out / f"grades-by-hand-{old[:8]}.csv"
+        path.replace(kept)
+        kept.chmod(FILE_MODE)
+        say(
+            f"{path} was changed by hand: it is {kept.name} now, and counts no longer. "
+            f"Points and remarks by hand belong in {out / CORRECTIONS}, which every run uses."
+        )
+    put(path, content)
+    batch["grades"] = new
     put_json(out / "batch.json", batch)
-
-
-def _sha256(text):
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _items(records):

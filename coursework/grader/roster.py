@@ -87,9 +87,7 @@ class Roster:
 def read_roster(path):
     """Return the roster that stands in a CSV file.
 
-    Raises
-    ------
-    GraderError : no columns of names and ids, nobody in it, or a student twice
+    GraderError: no columns of names and ids, nobody in it, or a student twice.
     """
     roster = Roster(Path(path), read_table(Path(path)), [])
     header = roster.header
@@ -132,15 +130,13 @@ def _distinct(path, students):
 def enrol(roster, handins, *, keep_unknown=False):
     """Give hand-ins the names and ids of a roster, and a hand-in to everyone who has none.
 
+    Question: a hand-in fits no line of the roster, or several.
+
     Parameters
     ----------
     roster : Roster
     handins : list of Handin
     keep_unknown : leave those who fit no line, or several, under the names that they have
-
-    Raises
-    ------
-    Question : a hand-in fits no line of the roster, or several
     """
     fits = _fits(roster, handins)
     unknown = {name: students for name, students in fits.items() if len(students) != 1}
@@ -202,6 +198,8 @@ def outside(rows):
 def write_back(roster, rows, out, title="points"):
     """Write a roster of Canvas or Moodle with the points in it, for the system to take back.
 
+    GraderError: a student of the roster is in no row; the roster itself would be replaced.
+
     Parameters
     ----------
     roster : Roster
@@ -212,10 +210,6 @@ def write_back(roster, rows, out, title="points"):
     Returns
     -------
     path : of the file, None where the roster is of neither
-
-    Raises
-    ------
-    GraderError : a student of the roster is in no row; the roster itself would be replaced
     """
     header = roster.header
     is_moodle = {"identifier", "grade"} <= {*header}

@@ -198,16 +198,14 @@ def bubblewrap(library, places):
 class Sandbox:
     """One process that loads one hand-in and answers calls of its functions.
 
+    SandboxError: it does not start.
+
     Parameters
     ----------
     library : folder of the `tutorial_lib` that the hand-in may import
     torch : whether it may import torch; then arrays reach its functions as tensors
     trusted : leave bubblewrap out; the limits and the process of its own stay
     seconds : limit of each request
-
-    Raises
-    ------
-    SandboxError : it does not start
     """
 
     def __init__(self, library, *, torch=False, trusted=False, seconds=SECONDS):

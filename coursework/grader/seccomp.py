@@ -59,9 +59,7 @@ RECENT = 424  # from here a libc takes ENOSYS for an older kernel, and does with
 def seccomp_filter(machine=None):
     """Return the filter's program for a machine, by default this one.
 
-    Raises
-    ------
-    ValueError : for this kind of machine no numbers are known
+    ValueError: for this kind of machine no numbers are known.
     """
     machine = machine or platform.machine()
     if machine not in ARCHITECTURES:

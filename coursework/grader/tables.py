@@ -17,10 +17,7 @@ def read_table(path):
     """Return the rows of a CSV file, each as long as the first, its header.
 
     Commas, semicolons or tabs are between cells; the text is UTF-8 or western Europe's.
-
-    Raises
-    ------
-    GraderError : it cannot be read, or holds nothing
+    GraderError: it cannot be read, or holds nothing.
     """
     try:
         content = path.read_bytes()

@@ -38,7 +38,6 @@ DEEPEST = 10_000  # calls within calls; with more, Python 3.13.0 can end where m
 REPLY_MIB = 32
 MOST_CELLS = 9999
 FILE_MIB = 64  # of one file that a hand-in writes, and of all together
-REAL_LIMIT = sys.setrecursionlimit
 
 
 def limit(memory_mib):
@@ -65,19 +64,21 @@ def leave_uncompiled(function=None, **options):
     return leave_uncompiled if function is None else function
 
 
-def tame_torch():
-    """Leave to torch no threads and no compilers."""
-    torch.set_num_threads = torch.set_num_interop_threads = lambda number: None
-    torch.compile = leave_uncompiled
+def tame():
+    """Put what is quiet or limited here into the place of what a hand-in asks for.
 
-
-def limit_recursion(deepest):
-    """Set the limit of calls within calls, up to DEEPEST: beyond it Python raises on every version.
-
-    Without it a recursion that has no end fills the memory, and where that ends Python 3.11 raises
-    an error, while 3.13.0 is ended by the system together with all that a hand-in has right.
+    Calls within calls are limited to DEEPEST, beyond which Python raises on every version. Without
+    that a recursion that has no end fills the memory, and where that ends Python 3.11 raises an
+    error, while 3.13.0 is ended by the system together with all that a hand-in has right.
     """
-    REAL_LIMIT(min(deepest, DEEPEST))
+    real_limit = sys.setrecursionlimit
+    sys.setrecursionlimit = lambda deepest: real_limit(min(deepest, DEEPEST))
+    sys.meta_path.insert(0, Silencer)
+    if "torch" in sys.argv:
+        torch.set_num_threads = torch.set_num_interop_threads = lambda number: None
+        torch.compile = leave_uncompiled
+    else:
+        Silencer.hidden = ("torch",)
 
 
 def refuse_calls(program):
@@ -119,18 +120,15 @@ class HandIn:
         os.chdir(tempfile.mkdtemp())
         self.shell = worker_shell.Shell.instance(functions=functions)
         self.space = self.shell.user_ns
+        why = "json"
         try:
-            self.notebook = json.loads(cells.as_text(content), parse_int=cells.as_integer)
+            self.notebook = cells.parsed(content)
+            why = "cells"
+            self.cells = cells.code_cells(self.notebook)
         except (ValueError, RecursionError):
-            self.begun = {"unreadable": "json"}
+            self.begun = {"unreadable": why}
             return
-        try:
-            own = cells.code_cells(self.notebook)
-        except ValueError:
-            self.begun = {"unreadable": "cells"}
-            return
-        self.cells = {cell.number: cell.source for cell in own}
-        many = len(own) > MOST_CELLS
+        many = len(self.cells) > MOST_CELLS
         self.begun = {"unreadable": "many"} if many else {"cells": list(self.cells)}
 
     def run(self, cell, seconds):
@@ -147,15 +145,14 @@ class HandIn:
         return {
             "remarks": [*remarks, *self.shell.redefined()][:20],
             "missing": missing,
-            "defined": defined(self.space)[:50] if missing else [],
+            "defined": self.defined()[:50] if missing else [],
             "cells": len(self.cells),
         }
 
-
-def defined(space):
-    """Return the names of the functions that a notebook has defined."""
-    functions = [n for n, value in space.items() if isinstance(value, types.FunctionType)]
-    return sorted(name for name in functions if worker_shell.is_own(space[name].__code__))
+    def defined(self):
+        """Return the names of the functions that the cells have defined."""
+        found = [n for n, value in self.space.items() if isinstance(value, types.FunctionType)]
+        return sorted(name for name in found if worker_shell.is_own(self.space[name].__code__))
 
 
 def call(function, arguments):
@@ -166,27 +163,21 @@ def call(function, arguments):
         if value is None:
             return b"n", b""
         warnings.simplefilter("ignore")
-        value, kind = as_array(value)
-        if kind != b"v":
-            return kind, b""
+        try:
+            array = value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
+            kind = array.dtype.kind
+        except (ValueError, TypeError, RuntimeError):
+            kind = "O"
+        if not isinstance(kind, str) or kind not in "biufc":
+            return b"s" if isinstance(value, tuple | list) else b"o", b""
+        if array.nbytes > REPLY_MIB * MIB:
+            return b"l", b""
         file = io.BytesIO()
-        np.lib.format.write_array(file, value, allow_pickle=False)
+        np.lib.format.write_array(file, array, allow_pickle=False)
         return b"v", file.getvalue()
     except BaseException as error:
         cell, line = worker_shell.place(error)
         return b"e", f"{type(error).__name__[:60]} {cell} {line}".encode(errors="replace")
-
-
-def as_array(value):
-    """Return a returned value as an array, and the kind of the reply."""
-    try:
-        array = value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
-        kind = array.dtype.kind
-    except (ValueError, TypeError, RuntimeError):
-        array, kind = None, "O"
-    if not isinstance(kind, str) or kind not in "biufc":
-        return array, b"s" if isinstance(value, tuple | list) else b"o"
-    return array, b"l" if array.nbytes > REPLY_MIB * MIB else b"v"
 
 
 def unpack(packed):
@@ -202,25 +193,15 @@ def unpack(packed):
     return arguments
 
 
-def tame():
-    """Put what is quiet or limited here into the place of what a hand-in asks for."""
-    sys.meta_path.insert(0, Silencer)
-    sys.setrecursionlimit = limit_recursion
-    if "torch" in sys.argv:
-        tame_torch()
-    else:
-        Silencer.hidden = ("torch",)
-
-
 def answer(hand_in, asked, content):
-    """Do what is asked of the cells; return the hand-in, the kind of the reply and its payload."""
+    """Do what is asked of the cells; return the hand-in, and what there is to say."""
     if "functions" in asked:
         hand_in = HandIn(content=content, **asked)
-        return hand_in, b"a", json.dumps(hand_in.begun).encode()
+        return hand_in, hand_in.begun
     if "cell" in asked:
         hand_in.run(**asked)
-        return hand_in, b"r", b""
-    return hand_in, b"a", json.dumps(hand_in.account()).encode()
+        return hand_in, {}
+    return hand_in, hand_in.account()
 
 
 def main():
@@ -244,8 +225,8 @@ def main():
             send(replies, token, *call(function, unpack(packed)))
         else:
             asked, _, content = packed.partition(b"\0")
-            hand_in, *reply = answer(hand_in, json.loads(asked), content)
-            send(replies, token, *reply)
+            hand_in, account = answer(hand_in, json.loads(asked), content)
+            send(replies, token, b"a", json.dumps(account).encode())
 
 
 if __name__ == "__main__":

@@ -4,38 +4,33 @@ Needs the standard library alone, since it runs in the sandbox.
 """
 
 import json
-from typing import NamedTuple
 
 
-class Cell(NamedTuple):
-    """A code cell: its number among them, its source, and when it was run, None for never."""
+def parsed(content):
+    """Return the parsed JSON of a file: UTF-8, UTF-16 or UTF-32, with a mark or without.
 
-    number: int
-    source: str
-    count: int | None = None
+    An integer that is longer than Python reads, or a notebook needs, is 0.
+    """
+    text = content.decode(json.detect_encoding(content), "replace")
+    return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 20 else 0)
 
 
 def code_cells(notebook):
-    """Return a notebook's code cells, given its parsed JSON, in the order in which they were run.
+    """Return {number: source} of a notebook's code cells in the order in which they were run.
 
     A cell without an execution count stays behind the one above it. Where two cells have the same
-    count, the kernel was started again between them, so all stay where they stand.
-
-    Raises
-    ------
-    ValueError : it has no list of cells
+    count, the kernel was started again between them, so all stay where they stand. ValueError: it
+    has no list of cells.
     """
-    found = [cell for cell in _all_cells(notebook) if isinstance(cell, dict)]
-    found = [cell for cell in found if cell.get("cell_type") == "code"]
-    cells = [Cell(i, _source(cell), _count(cell)) for i, cell in enumerate(found, start=1)]
-    counts = [cell.count for cell in cells if cell.count is not None]
-    if len(set(counts)) < len(counts):
-        return cells
-    turns, turn = [], -1
-    for cell in cells:
-        turn = turn if cell.count is None else cell.count
-        turns.append((turn, cell.number))
-    return [cells[number - 1] for _, number in sorted(turns)]
+    cells = [cell for cell in _all_cells(notebook) if isinstance(cell, dict)]
+    cells = [cell for cell in cells if cell.get("cell_type") == "code"]
+    counts = [cell.get("execution_count", cell.get("prompt_number")) for cell in cells]
+    counts = [count if type(count) is int else None for count in counts]
+    known, turns, turn = [count for count in counts if count is not None], [], -1
+    for number, count in enumerate(counts, start=1):
+        turn = turn if count is None else count
+        turns.append((turn if len({*known}) == len(known) else 0, number))
+    return {number: _source(cells[number - 1]) for _, number in sorted(turns)}
 
 
 def _all_cells(notebook):
@@ -52,21 +47,6 @@ def _source(cell):
     lines = source if isinstance(source, list) else [source]
     text = "".join(line for line in lines if isinstance(line, str))
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _count(cell):
-    count = cell.get("execution_count", cell.get("prompt_number"))
-    return count if type(count) is int else None
-
-
-def as_text(content):
-    """Return a file's text: UTF-8, UTF-16 or UTF-32, with a mark at its beginning or without."""
-    return content.decode(json.detect_encoding(content), "replace")
-
-
-def as_integer(digits):
-    """Return an integer of JSON, 0 for one that is longer than Python reads or a notebook needs."""
-    return int(digits) if len(digits) < 20 else 0
 
 
 def metadata(notebook, name):

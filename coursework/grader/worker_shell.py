@@ -90,7 +90,10 @@ class Shell(InteractiveShell):
         if error is None or not is_ours(error):
             return failed
         result.error_in_exec = None
-        self.remark(*missing_package(error) or ("raised", told(error)))
+        if issubclass(type(error), ModuleNotFoundError):
+            self.remark("package", said(ImportError.name, error, str).partition(".")[0])
+        else:
+            self.remark("raised", told(error))
         for line in dis.get_instructions(code_obj):
             if line.opname in ("STORE_NAME", "STORE_GLOBAL"):
                 self.user_ns.setdefault(line.argval, Silence())
@@ -114,11 +117,12 @@ class Shell(InteractiveShell):
 
     def redefined(self):
         """Return remarks on functions that are defined more than once, of which the last counts."""
-        return [
-            (last, "again", f"{name}; also in {cells_of(others, last)}")
-            for name, (*others, last) in self.definitions.items()
-            if others
-        ]
+        found = []
+        for name, (*others, last) in self.definitions.items():
+            cells = ", ".join(map(str, sorted({*others} - {last})))
+            where = f"code cell {cells}" if cells else "the same cell"
+            found += [(last, "again", f"{name}; also in {where}")] if others else []
+        return found
 
     def nothing(self, *words, **options):
         """Do nothing, as a magic or a command for which the sandbox has no use."""
@@ -181,27 +185,20 @@ def run_until_complete(coroutine):
     return loop.run_until_complete(coroutine)
 
 
-def cells_of(numbers, last):
-    """Return the words for the cells of these numbers, or for that of the last alone."""
-    others = sorted({*numbers} - {last})
-    return f"code cell {', '.join(map(str, others))}" if others else "the same cell"
-
-
 def does_nothing(statement):
-    """Whether a definition is a stub, such as that of the hand-out."""
+    """Whether a definition is a stub, such as that of the hand-out: it is not done yet."""
     if not isinstance(statement, ast.FunctionDef) or statement.decorator_list:
         return False
-    return all(is_nothing(line) for line in statement.body)
-
-
-def is_nothing(line):
-    """Whether a line of a function does no more than to say that it is not done yet."""
-    match line:
-        case ast.Pass() | ast.Expr(ast.Constant()) | ast.Return(None | ast.Constant(None)):
-            return True
-        case ast.Raise(ast.Name("NotImplementedError") | ast.Call(ast.Name("NotImplementedError"))):
-            return True
-    return False
+    for line in statement.body:
+        match line:
+            case ast.Pass() | ast.Expr(ast.Constant()) | ast.Return(None | ast.Constant(None)):
+                continue
+            case ast.Raise(ast.Name("NotImplementedError")):
+                continue
+            case ast.Raise(ast.Call(ast.Name("NotImplementedError"))):
+                continue
+        return False
+    return True
 
 
 def is_ours(error):
@@ -216,13 +213,6 @@ def is_ours(error):
     if issubclass(kind, RuntimeError):
         return file == threading.__file__
     return issubclass(kind, ImportError | OSError | EOFError | MemoryError)
-
-
-def missing_package(error):
-    """Return a remark on the package that an import did not find, () for another error."""
-    if issubclass(type(error), ModuleNotFoundError):
-        return "package", said(ImportError.name, error, str).partition(".")[0]
-    return ()
 
 
 def said(part, error, kind):

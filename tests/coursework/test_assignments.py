@@ -237,17 +237,6 @@ def test_withheld_functions_raise_and_others_work(tmp_path):
     assert "np.tri" not in source.partition("def causal_mask")[2].partition("def ")[0]
 
 
-def test_differences_of_the_whole_layer_would_take_1e12_flop_in_each_case():
-    arguments = [
-        t.case.arguments for t in set_exam("whole_layer", 1).tests if len(t.case.arguments) > 7
-    ]
-    assert arguments
-    for _, _, context, _, W_K, W_V, _, _ in arguments:
-        one_sequence = context.shape[-2] * context.shape[-1]  # all of a batch can be nudged at once
-        columns = sum(len(W) * W.shape[-1] for W in (W_K, W_V))
-        assert one_sequence * 2 * context.size * columns >= 1e12
-
-
 def coincidences(Q, K, V):
     """Return sizes of `heads` that are equal, or of which one is the product of two others.
 

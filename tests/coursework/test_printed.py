@@ -8,7 +8,6 @@ import inspect
 import math
 import re
 import tracemalloc
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -40,7 +39,6 @@ from tests.sampling import every
 ASSIGNMENTS = assignment.names()
 QUICK = {"seconds": 0.1, "share": 0.5}  # all cases, and all of the time, in `make test-all`
 MOST = 0.2  # of the points of a function, for what it has of the chapter's
-TOO_SLOW = 2  # times the limit, at the rates of `work`: a machine may be faster
 FAR = 20  # times less than the limit, at the same rates: a machine and a student are slower
 PATIENT = 60  # seconds: the limit for what must come back, under any load
 UNLIKELY = tuple(name.removesuffix(".py") for name in assignment.NOT_OFFERED)
@@ -173,77 +171,11 @@ def test_a_function_is_called_in_all_natural_ways(function, found):
     assert ways(function, ["Q", "K", "V", "scale", "mask"]) == found
 
 
-@dataclass(frozen=True)
-class Backward:
-    """What a graded gradient is the gradient of.
-
-    Parameters
-    ----------
-    place : of the argument that it is the gradient of
-    forward : the way forward, given (names of the notebook, arguments); complex numbers may pass
-    stacked : the arguments that stand in a batch of nudges, and their axes where there is none
-    apart : how many of the last axes a pass must nudge one by one, None for all: rows that know
-        nothing of each other are nudged together
-    """
-
-    place: int
-    forward: Callable
-    stacked: dict
-    apart: int | None = None
-
-
 def weights_of(Q, K, scale):
     """The way forward of `gradients`, through which complex numbers pass."""
     Q, K = (a / np.sqrt((a * a).sum(axis=-1, keepdims=True)) for a in (Q, K))
     exponentials = np.exp(scale[:, None, None] * Q @ np.swapaxes(K, -1, -2))
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
-
-
-GRADIENTS = {
-    "query_gradients": Backward(0, lambda space, a: weights_of(*a[:3]), {0: 3}, 1),
-    "gradient_of_context": Backward(2, lambda space, a: space["layer"](*a[1:]), {1: 2, 2: 2}),
-}
-
-
-def prices(given, backward, test):
-    """Return {shortcut: seconds, by the work in it} of one hidden case."""
-    arguments = test.case.arguments
-    variable = arguments[backward.place]
-
-    def seconds(changed):
-        given_now = [changed.get(i, a) for i, a in enumerate(arguments)]
-        return seconds_of(lambda *a: backward.forward(given.space, a), *given_now)
-
-    n = np.prod(variable.shape[-backward.apart :] if backward.apart else variable.shape)
-    a_pass = seconds({})
-    found = {"central differences": 2 * n * a_pass, "Richardson": 4 * n * a_pass}
-    found["complex step"] = n * seconds({backward.place: variable.astype(complex)})
-    if all(arguments[i].ndim == axes for i, axes in backward.stacked.items()):
-        stacks = {i: np.stack([arguments[i]] * 4) for i in backward.stacked}
-        found["stacked"] = 2 * n * seconds(stacks) / 4
-    return found
-
-
-def graded_gradients():
-    """Return (assignment, function) of every graded function that takes a gradient."""
-    takes = re.compile(r"d([A-Z]|weights|scores|heads|concat|context)")
-    pairs = [(name, f) for name in ASSIGNMENTS for f in subject(name).exam.functions]
-    return [(n, f) for n, f in pairs if any(map(takes.match, subject(n).names(f)))]
-
-
-def test_the_way_forward_of_every_graded_gradient_is_known():
-    assert {function for _, function in graded_gradients()} == set(GRADIENTS)
-
-
-@pytest.mark.parametrize("function", GRADIENTS)
-def test_no_case_of_a_gradient_can_be_paid_for_in_passes_forward(function):
-    [given] = [subject(name) for name, f in graded_gradients() if f == function]
-    for test in given.tests(function):
-        seconds, how = min((s, how) for how, s in prices(given, GRADIENTS[function], test).items())
-        assert seconds > TOO_SLOW * SECONDS, (
-            f"{function}, {test.case.label}: {how} takes {seconds:.1f} seconds, and should take "
-            f"{TOO_SLOW} times the limit of {SECONDS}: make the case larger"
-        )
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)

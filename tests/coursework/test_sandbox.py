@@ -283,99 +283,29 @@ def test_for_a_plain_user_what_is_beside_pythons_own_is_not_inside_nor_can_be_wr
     assert said_by([*outer, python, *probe]) == "[] value [0. 0. 0.]"
 
 
-WRITES = """
-import os
-import tempfile
-from glob import glob
-from pathlib import Path
-import numpy as np
-
-first = os.listdir()
-open("notes.txt", "x").close()
-
-def f():
-    np.savetxt("log.txt", np.ones(2))
-    np.save("x.npy", np.ones(3))
-    np.ones(4).tofile("/tmp/x.bin")
-    os.makedirs("out/in")
-    Path("out/x").write_text("x")
-    os.rename("out/x", "/content/drive/MyDrive/y")
-    assert os.path.getsize("/content/drive/MyDrive/y") == 1
-    assert np.loadtxt("log.txt").sum() == 2
-    assert np.load("x.npy", mmap_mode="r+").sum() == 3
-    assert np.fromfile("/content/x.bin").sum() == 4
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as file:
-        np.memmap(file, dtype=float, mode="w+", shape=5).flush()
-        np.memmap(folder + "/x", dtype=float, mode="w+", shape=5)[:] = 1
-    assert not os.path.exists(folder)
-    return np.array([len(first), len(glob("*.*")), len(os.listdir())])
-"""
+def stories():
+    """The cells of `cells.txt` as parameters: what is said of each, and its source."""
+    text = Path(__file__).with_name("cells.txt").read_text("utf-8")
+    for block in re.split(r"(?m)^=== ", text)[1:]:
+        head, _, source = block.partition("\n---\n")
+        name, *lines = head.splitlines()
+        yield pytest.param(lines, source.replace("FILE_MIB", str(sandbox.FILE_MIB)), id=name)
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_a_hand_in_begins_with_nothing(tmp_path):
-    for name in ("first", "second"):
-        assert asked(tmp_path / name, WRITES)[1].tolist() == [0, 3, 4]
-
-
-@pytest.mark.usefixtures("bubblewrap")
-def test_files_have_no_more_than_their_part_of_the_memory(tmp_path):
-    kind, mib = asked(
-        tmp_path,
-        """
-        import contextlib
-        import numpy as np
-
-        def f():
-            written = 0
-            for i in range(100):
-                with contextlib.suppress(OSError), open(f"/tmp/{i}", "wb", buffering=0) as file:
-                    written += file.write(bytes(2**20))
-            return np.array(written / 2**20)
-        """,
-    )
-    assert kind == "value"
-    assert sandbox.FILE_MIB / 2 < mib <= sandbox.FILE_MIB
-
-
-INSIDE = {  # a cell, what its function `f` returns
-    "a package that it can do without": (
-        """
-        import numpy as np
-
-        try:
-            import jax as other
-        except ImportError:
-            import scipy.special as other
-            from einops import rearrange
-
-        def f():
-            return rearrange(other.softmax(np.zeros((2, 4)), axis=-1), "a b -> b a")
-        """,
-        [[0.25, 0.25]] * 4,
-    ),
-    "bars of progress": (
-        """
-        import numpy as np
-        from icecream import ic
-        from tqdm import tqdm as bar
-        from tqdm.auto import trange
-
-        def f():
-            with bar(total=3) as total:
-                total.update(1)
-            return np.array([*bar(range(3), desc="heads"), *trange(1, 3), ic(7)])
-        """,
-        [0, 1, 2, 1, 2, 7],
-    ),
-}
-
-
-@pytest.mark.usefixtures("bubblewrap")
-@pytest.mark.parametrize(("source", "value"), INSIDE.values(), ids=INSIDE)
-def test_what_is_not_inside_is_stood_in_for(tmp_path, source, value):
-    kind, found = asked(tmp_path, source)
-    assert (kind, found.tolist()) == ("value", value)
+@pytest.mark.parametrize(("lines", "source"), [*stories()])
+def test_a_cell_keeps_what_it_has_defined_and_what_goes_wrong_is_remarked(tmp_path, lines, source):
+    short = "in half a second" in lines
+    remarks = [line.removeprefix("remark ") for line in lines if line.startswith("remark ")]
+    with opened(tmp_path) as inside:
+        inside.seconds = 0.5 if short else 60
+        handed_out = [source.strip()] * ("handed out" in lines)
+        account = inside.load(["f"], notebook(source), handed_out=handed_out)
+        kind, value = inside.call("f", ())
+    assert (kind, f"returns {value.tolist()}") == ("value", lines[0])
+    found = [f"{kind}: {words}" for _, kind, words in account["remarks"]]
+    assert [f[: len(r)] for f, r in zip(found, remarks, strict=True)] == remarks
+    assert not short or found[0].endswith(": OutOfTime: its time was used up")
 
 
 @pytest.mark.usefixtures("bubblewrap")
@@ -436,68 +366,6 @@ def test_what_waits_without_end_is_lost_by_the_clock_and_of_a_cell_the_number_is
         with pytest.raises(Lost, match=r"within 2\.5 seconds") as lost:
             inside.load(["f"], notebook(f"{SLEEPS}\nf()"))
     assert lost.value.cell == 1
-
-
-STUBS = ("pass", "...", "return", "'text'\n    return None", "raise NotImplementedError('f')")
-MAGIC = "%pip install tutorial-lib\n\ndef f():\n    return 3\n\n1 / 0"
-NAMED = """
-from jaxtyping import Float
-import numba.core as core
-import torch
-
-memory = core.Memory("cache")
-
-@memory.cache
-@core.njit(parallel=True)
-def f(x: Float[torch.Tensor, "T"] = None, *, n: core.int64 = 3) -> torch.Tensor:
-    return n
-"""
-ENDLESS = """
-def f():
-    return 3
-
-while True:
-    try:
-        f()
-    except Exception:
-        pass
-"""
-FOLDERS = """
-%mkdir -p data
-!mkdir more
-import os
-
-def f():
-    return 3 * (os.path.isdir("data") and os.path.isdir("more"))
-"""
-REMARKED = {  # a cell that defines f, what is remarked, handed out
-    "stubs below": (
-        "\n\n".join(f"def f():\n    {body}" for body in ("pass", "return 3", *STUBS)),
-        ["again: f; also in the same cell"],
-    ),
-    "packages that are named alone": (
-        NAMED,
-        ["package: jaxtyping", "package: numba", "package: torch"],
-    ),
-    "a magic and an error": (MAGIC, ["magic: ", "raised: line 6: ZeroDivisionError: division by"]),
-    "folders of the shell": (FOLDERS, ["magic: "]),
-    "handed out": (MAGIC, [], [MAGIC]),
-    "without end": (ENDLESS, ["raised: line"]),
-}
-
-
-@pytest.mark.usefixtures("bubblewrap")
-@pytest.mark.parametrize("row", REMARKED.values(), ids=REMARKED)
-def test_a_cell_that_goes_wrong_keeps_what_it_has_defined_and_that_is_remarked(tmp_path, row):
-    source, remarks, handed_out = (*row, ())[:3]
-    with opened(tmp_path) as inside:
-        inside.seconds = 0.5 if source is ENDLESS else 60
-        account = inside.load(["f"], notebook(source), handed_out=handed_out)
-        assert inside.call("f", ())[1] == 3
-    found = [f"{kind}: {words}" for _, kind, words in account["remarks"]]
-    assert [f[: len(r)] for f, r in zip(found, remarks, strict=True)] == remarks
-    if source is ENDLESS:
-        assert found[0].endswith(": OutOfTime: its time was used up")
 
 
 @pytest.mark.long

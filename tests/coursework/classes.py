@@ -27,15 +27,6 @@ def hand_in(folder, student, *, right=True, mark="", more=""):
     (folder / f"{student}.ipynb").write_bytes(as_bytes(notebook))
 
 
-def slow(seconds):
-    """Return what makes a hand-in slow when its cells are run; its function stays right."""
-    wrapped = f"    def {FUNCTION}(*arguments, right={FUNCTION}, pause=pause):\n"
-    return (
-        f"\n\nimport time\n\npause = time.sleep({seconds})\n"
-        f"if pause is None:\n{wrapped}        return right(*arguments)\n"
-    )
-
-
 def command(*arguments):
     """A command of the grader, as an instructor types it."""
     return [sys.executable, "-m", "coursework", *map(str, arguments)]

@@ -227,6 +227,9 @@ def test_a_mistake_that_cannot_be_handed_in_is_told():
 
 
 def test_withheld_functions_raise_and_others_work(tmp_path):
+    (tmp_path / "1").mkdir()
+    with pytest.raises(AssignmentError, match="no causal_masks to withhold"):
+        assignment.offer_library(tmp_path / "1", assignment.Assignment((), ("causal_masks",)))
     given = assignment.Assignment((), withheld=("causal_mask",))
     assignment.offer_library(tmp_path, given)
     for name in assignment.NOT_OFFERED:
@@ -301,8 +304,3 @@ def test_the_properties_of_the_text_are_the_hidden_cases_with_their_points(exam)
     for (said, points), case in zip(rows, cases, strict=bool(rows)):
         assert said.startswith(case.label)
         assert int(points) == case.points
-
-
-def test_a_name_that_is_not_in_the_library_cannot_be_withheld(tmp_path):
-    with pytest.raises(AssignmentError, match="no causal_masks to withhold"):
-        assignment.offer_library(tmp_path, assignment.Assignment((), withheld=("causal_masks",)))

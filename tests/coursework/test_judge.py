@@ -15,6 +15,7 @@ from coursework.grader.judge import (
     RAISED,
     RIGHT,
     SAID,
+    _shapes,
     bits,
     grade,
     judge,
@@ -311,33 +312,20 @@ def test_only_known_exceptions_are_named(name, said):
 
 def hostile(rng):
     """A reply that chooses kind, shape and digits to say as much as it can."""
-    shapes = [
-        *3 * [(2, 3)],
-        (3, 2),
-        (6,),
-        (),
-        *rng.integers(0, 4, (9, rng.integers(1, 5))).tolist(),
-    ]
-    value = rng.standard_normal(shapes[rng.integers(len(shapes))]) * 10.0 ** rng.integers(-12, 300)
-    if value.shape == EXPECTED.shape and rng.random() < 0.9:
-        change = rng.choice([-1, 1], EXPECTED.shape) * 10.0 ** rng.uniform(-9, 3)
-        ways = EXPECTED * (1 + change), EXPECTED[:, ::-1], EXPECTED[::-1, [1, 2, 0]]
-        kinds = (
-            EXPECTED + 9,
-            EXPECTED * 3,
-            *(EXPECTED * [[1 + i // 3], [1 + i % 3]] for i in (1, 3, 5)),
-        )
-        value = [*ways, *ways[:1] * 9, *kinds][rng.integers(17)]
-    long = np.zeros([1] * rng.integers(30))
-    values = value, value.astype(complex), 2 * EXPECTED, value * np.inf, long, value > 0
-    kinds = "nothing", "no array", "several", "too large", "missing", "not run"
     names = [*RAISED, "NotImplementedError", "SystemExit", f"Q_was_{rng.random()}"]
-    lost = rng.choice(LOST)
-    choices = [("value", v) for v in (*values, value, value) for _ in range(3)] + [
-        (kind, None) for kind in kinds
-    ]
-    choices += [("raised", str(rng.choice(names)))] * 5 + [("lost", str(lost))] * 2
-    return choices[rng.integers(len(choices))]
+    others = [("raised", str(rng.choice(names))), ("lost", str(rng.choice(LOST)))]
+    others += [(kind, None) for kind in SAID]
+    if rng.random() < 0.4:
+        return others[rng.integers(len(others)) * (rng.random() < 0.7)]
+    change = rng.choice([-1, 1], EXPECTED.shape) * 10.0 ** rng.uniform(-9, 3)
+    shapes = [*_shapes(EXPECTED.shape), tuple(rng.integers(0, 4, rng.integers(1, 5)))]
+    shape = shapes[rng.integers(len(shapes))]
+    other = rng.standard_normal(shape) * 10.0 ** rng.integers(-12, 300)
+    ways = [EXPECTED * (1 + change)] * 9 + [EXPECTED[:, ::-1], EXPECTED[::-1, [1, 2, 0]]]
+    ways += [EXPECTED + 9, EXPECTED * 3, EXPECTED + 0j, EXPECTED * np.inf, EXPECTED > 0]
+    ways += [EXPECTED * [[1 + i // 3], [1 + i % 3]] for i in (1, 3, 5)]
+    ways += [other, other, other, other > 0, np.zeros([1] * rng.integers(30))]
+    return "value", ways[rng.integers(len(ways))]
 
 
 @pytest.mark.parametrize("value", [np.longdouble("1e4000"), -1.7e308, 1.7e308 + 1.7e308j, -0.0])

@@ -24,7 +24,6 @@ from coursework.grader.sandbox import SECONDS, TORCH_SECONDS
 from tests.chapters.pages import NAMES, written
 from tests.chapters.twins import keepers
 from tests.coursework.printed import (
-    REPLY_MIB,
     earned,
     kept_small,
     of_assignment,
@@ -34,13 +33,11 @@ from tests.coursework.printed import (
     size,
     ways,
 )
-from tests.coursework.work import A_STEP, seconds_of
 from tests.sampling import every
 
 ASSIGNMENTS = assignment.names()
 QUICK = {"seconds": 0.1, "share": 0.5}  # all cases, and all of the time, in `make test-all`
 MOST = 0.2  # of the points of a function, for what it has of the chapter's
-FAR = 20  # times less than the limit, at the same rates: a machine and a student are slower
 PATIENT = 60  # seconds: the limit for what must come back, under any load
 UNLIKELY = tuple(name.removesuffix(".py") for name in assignment.NOT_OFFERED)
 
@@ -150,57 +147,6 @@ def test_a_copy_of_the_solution_would_be_found(name):
     found = {(what, f, got) for what, f, got in answers(name, copies, seconds=60)}
     for f in given.exam.functions:
         assert (f"a copy of {f}", f, sum(t.case.points for t in given.tests(f))) in found
-
-
-def in_other_words(a, b, c, *, mask=None):
-    """Stands in for a later chapter's function, which has an option and one argument less."""
-    return a + b
-
-
-@pytest.mark.parametrize(
-    ("function", "found"),
-    [
-        (in_other_words, [(3, {"mask": 4}), (3, {})]),
-        (lambda Q, mask=None: Q, [(1, {}), (2, {}), (0, {"Q": 0, "mask": 4})]),
-        (lambda V, Q: Q, [(2, {}), (0, {"V": 2, "Q": 0})]),
-        (lambda *arrays: arrays, [(k, {}) for k in range(1, 6)]),
-        (lambda a, b, c, d, e, f: a, []),
-        (lambda Q, *, rng: Q, []),
-    ],
-)
-def test_a_function_is_called_in_all_natural_ways(function, found):
-    assert ways(function, ["Q", "K", "V", "scale", "mask"]) == found
-
-
-@pytest.mark.parametrize("name", ASSIGNMENTS)
-@pytest.mark.long
-def test_a_right_function_is_far_from_every_limit(name):
-    given = subject(name)
-    for test in given.exam.tests if not given.exam.assignment.torch else ():
-        seconds = seconds_of(given.space[test.task.function], *test.case.arguments)
-        assert seconds < SECONDS / FAR, (
-            f"{test.case.label}: it takes {seconds:.2f} seconds, and may take {SECONDS / FAR:.2f}: "
-            "make the case smaller"
-        )
-        assert test.expected.nbytes <= REPLY_MIB * 2**20
-
-
-def warns_of_loops(name):
-    """Return whether an assignment's text speaks of loops."""
-    return any(re.search(r"\bloops?\b", cell.source) for cell in read_notebook(name).cells)
-
-
-@pytest.mark.parametrize("name", [n for n in ASSIGNMENTS if warns_of_loops(n)])
-def test_a_loop_over_pairs_loses_a_case_where_the_text_says_so(name):
-    most = max(subject(name).exam.tests, key=lambda test: math.prod(lengths(test)))
-    assert most.case.points >= 2
-    seconds = math.prod(lengths(most)) * A_STEP
-    assert seconds > SECONDS, f"it takes {seconds:.1f} of {SECONDS} seconds: make the case larger"
-
-
-def lengths(test):
-    """Return how many vectors the first two arrays of a hidden test hold for each head."""
-    return [array.shape[-2] for array in test.case.arguments[:2]]
 
 
 def shortcuts():

@@ -238,6 +238,7 @@ def test_who_is_held_has_no_points_until_there_is_an_answer_or_points_by_hand(tm
     assert row["notes"] == "Not graded: which one?"
     assert "1 held with a question: a" in said
     assert "heads: not graded yet" in text_of(tmp_path, "a")
+    assert "not run" not in text_of(tmp_path, "a"), "a test of what could not be read"
     (tmp_path / "corrections.csv").write_text("student,function,points,remark\na,,2,\n")
     [row] = report(tmp_path, record, held=True)
     assert row["points"] == 2
@@ -267,13 +268,6 @@ def test_who_came_late_is_in_the_table_where_anybody_did(tmp_path):
     assert "late" not in report(tmp_path, record)[0]
     report(tmp_path, record, record, each=[{"late": True}, {}])
     assert [row["late"] for row in table(tmp_path).values()] == ["late", ""]
-
-
-def test_of_a_hand_in_that_could_not_be_read_no_tests_are_told(tmp_path):
-    said = "not run: the hand-in had used up its time, or could not be read"
-    report(tmp_path, record_of(result_of(said), problem="Not graded: its JSON cannot be read."))
-    assert "its JSON cannot be read" in text_of(tmp_path, "a")
-    assert "not run" not in text_of(tmp_path, "a")
 
 
 def test_whom_to_look_at_and_who_has_the_same_file_is_told_by_name(tmp_path):

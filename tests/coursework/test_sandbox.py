@@ -94,31 +94,18 @@ def test_the_filter_allows_the_calls_of_its_list_by_the_numbers_of_the_kernel(ma
 
 
 @pytest.mark.parametrize("machine", seccomp.ARCHITECTURES)
-def test_the_filter_ends_what_calls_by_the_numbers_of_another_machine(machine):
-    program = seccomp.seccomp_filter(machine)
-    for architecture in (0x40000003, 0x40000028, 0xC000003E, 0xC00000B7):  # i386, arm, these two
-        expected = seccomp.ARCHITECTURES[machine] == architecture
-        assert (decided(program, architecture, CALLS["getpid"][0]) != seccomp.KILL) == expected
-        if not expected:
-            assert {decided(program, architecture, n) for n in range(500)} == {seccomp.KILL}
-
-
-@pytest.mark.parametrize("machine", seccomp.ARCHITECTURES)
-def test_the_filter_looks_at_the_argument_that_makes_a_call_harmful(machine):
+def test_the_filter_looks_at_arguments_that_make_a_call_harmful_and_at_the_machine(machine):
     column = list(seccomp.ARCHITECTURES).index(machine)
     program, own = seccomp.seccomp_filter(machine), seccomp.ARCHITECTURES[machine]
-    fcntl, ioctl, prlimit = (seccomp.PARTLY[n][0][column] for n in ("fcntl", "ioctl", "prlimit64"))
-    futex, wait, private = seccomp.PARTLY["futex"][0][column], 0, 128
-    assert decided(program, own, futex, 0, wait) == seccomp.REFUSE
-    assert decided(program, own, futex, 0, wait | private) == seccomp.ALLOW
-    lock, type_into_the_terminal, another_process = 6, 0x5412, 1
-    assert decided(program, own, fcntl, 0, lock) == seccomp.REFUSE
-    assert decided(program, own, fcntl, 0, 1030) == seccomp.ALLOW
-    assert decided(program, own, ioctl, 0, type_into_the_terminal) == seccomp.REFUSE
-    assert decided(program, own, ioctl, 0, type_into_the_terminal | 2**32) == seccomp.REFUSE
-    assert decided(program, own, ioctl, 0, 0x5401) == seccomp.ALLOW
-    assert decided(program, own, prlimit, another_process) == seccomp.REFUSE
-    assert decided(program, own, prlimit, 0, 7) == seccomp.ALLOW
+    harmful = [("futex", 0, 0), ("fcntl", 0, 6), ("prlimit64", 1)]  # a page of another's, a lock
+    harmful += [("ioctl", 0, 0x5412), ("ioctl", 0, 0x5412 | 2**32)]  # types into the terminal
+    useful = [("futex", 0, 128), ("fcntl", 0, 1030), ("ioctl", 0, 0x5401), ("prlimit64", 0, 7)]
+    for calls, expected in ((harmful, seccomp.REFUSE), (useful, seccomp.ALLOW)):
+        for name, *arguments in calls:
+            number = seccomp.PARTLY[name][0][column]
+            assert decided(program, own, number, *arguments) == expected
+    for other in {0x40000003, 0x40000028, 0xC000003E, 0xC00000B7} - {own}:  # i386, arm, these two
+        assert {decided(program, other, n) for n in range(500)} == {seccomp.KILL}
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -36,81 +36,51 @@ class AssignmentError(GraderError):
 
 @dataclass(frozen=True)
 class Case:
-    """One hidden call and what it is worth.
+    """One hidden call and what it is worth."""
 
-    Parameters
-    ----------
-    label : what sets the case apart, in words that give no value of it away
-    arguments : arrays and numbers, in the order of the function's parameters
-    points : for a right value
-    idea : whether it asks what is new in the assignment
-    """
-
-    label: str
-    arguments: tuple
-    points: int = 1
-    idea: bool = False
+    label: str  # what sets the case apart, in words that give no value of it away
+    arguments: tuple  # arrays and numbers, in the order of the function's parameters
+    points: int = 1  # for a right value
+    idea: bool = False  # whether it asks what is new in the assignment
 
 
 @dataclass(frozen=True)
 class Task:
-    """One function that students write.
+    """One function that students write."""
 
-    Parameters
-    ----------
-    function : its name
-    cases : makes the hidden cases from a random generator
-    mistakes : edits of the solution, which stand in `mistakes.txt`
-    rtol, atol : how close a value is right
-    chapter : what the chapter has already, as it would be handed in unchanged; takes the arguments
-    axes : nouns for the last axes of the result, such as ("head", "query", ""), of which reports
-        say which parts are right; "": say nothing of this axis
-    """
-
-    function: str
+    function: str  # its name
+    # makes the hidden cases from a random generator
     cases: Callable[[np.random.Generator], list[Case]]
-    mistakes: tuple[Mistake, ...] = ()
-    rtol: float = 1e-7
-    atol: float = 1e-10
+    mistakes: tuple[Mistake, ...] = ()  # edits of the solution, which stand in `mistakes.txt`
+    rtol: float = 1e-7  # how close a value is right
+    atol: float = 1e-10  # and with this
+    # what the chapter has already, as it would be handed in unchanged; takes the arguments
     chapter: Callable | None = None
+    # nouns for the last axes of the result, such as ("head", "query", ""), of which reports
+    # say which parts are right; "": say nothing of this axis
     axes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """The tasks of a notebook.
+    """The tasks of a notebook."""
 
-    Parameters
-    ----------
-    tasks : in the order of the notebook
-    withheld : functions of `tutorial_lib` that raise in the sandbox, since they would be the answer
-    torch : whether hand-ins may import torch; arguments then are tensors
-    """
-
-    tasks: tuple[Task, ...]
+    tasks: tuple[Task, ...]  # in the order of the notebook
+    # functions of `tutorial_lib` that raise in the sandbox, since they would be the answer
     withheld: tuple[str, ...] = ()
-    torch: bool = False
+    torch: bool = False  # whether hand-ins may import torch; arguments then are tensors
 
 
 @dataclass(frozen=True)
 class HiddenTest:
-    """A case with what only the grader knows.
+    """A case with what only the grader knows."""
 
-    Parameters
-    ----------
-    task : the task that it belongs to
-    case : the hidden call
-    expected : the right value
-    right : the task's right function
-    torch : whether it takes tensors
-    digest : tells it from one that could be judged in another way; its points count for nothing
-    """
-
-    task: Task
-    case: Case
-    expected: np.ndarray
-    right: Callable
-    torch: bool = False
+    task: Task  # the task that it belongs to
+    case: Case  # the hidden call
+    expected: np.ndarray  # the right value
+    right: Callable  # the task's right function
+    torch: bool = False  # whether it takes tensors
+    # tells it from one that could be judged in another way; its points count for nothing
     digest: str = ""
 
     @cached_property

@@ -39,16 +39,10 @@ JOBS = 2  # sandboxes at a time
 
 @dataclass(frozen=True)
 class Bench:
-    """An exam and the means to grade with.
+    """An exam and the means to grade with."""
 
-    Parameters
-    ----------
-    exam : Exam
-    open_sandbox : starts a fresh sandbox
-    """
-
-    exam: Exam
-    open_sandbox: Callable
+    exam: Exam  # Exam
+    open_sandbox: Callable  # starts a fresh sandbox
 
     def grade(self, content, tests=()):
         """Grade the bytes of a notebook; a machine that fails is tried again before it is told.

@@ -33,43 +33,25 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Handin:
-    """One file or folder of a class, and whose it is.
+    """One file or folder of a class, and whose it is."""
 
-    Parameters
-    ----------
-    source : path of the class's folder or zip file
-    name : its place there, "" for a student without a notebook
-    parts : of this place, in one form
-    when : a time in seconds, None in a zip file: many systems give one time to all
-    folder : whether it is a folder
-    inside : the notebook's place in a zip file of the student's, "" for none
-    student : name, as the class's folder or the roster has it
-    identifier : number of the roster, or else of the system, "" for none
-    own : its place as the student named it
-    attempt : of a system that keeps several, a text that sorts as they came
-    back : its report's name in a zip file that the system takes back, "" for none
-    late : whether the system says so
-    problem : why there is nothing to be read, "" where there is
-    held : whether it waits for an answer, which `problem` asks for
-    of, why : how many the student handed in, and of several, why this one counts
-    """
-
-    source: Path
-    name: str = ""
-    parts: tuple = ()
+    source: Path  # path of the class's folder or zip file
+    name: str = ""  # its place there, "" for a student without a notebook
+    parts: tuple = ()  # of this place, in one form
+    # a time in seconds, None in a zip file: many systems give one time to all
     when: float | None = None
-    folder: bool = False
-    inside: str = ""
-    student: str = ""
-    identifier: str = ""
-    own: str = ""
-    attempt: str = ""
-    back: str = ""
-    late: bool = False
-    problem: str = ""
-    held: bool = False
-    of: int = 1
-    why: str = ""
+    folder: bool = False  # whether it is a folder
+    inside: str = ""  # the notebook's place in a zip file of the student's, "" for none
+    student: str = ""  # name, as the class's folder or the roster has it
+    identifier: str = ""  # number of the roster, or else of the system, "" for none
+    own: str = ""  # its place as the student named it
+    attempt: str = ""  # of a system that keeps several, a text that sorts as they came
+    back: str = ""  # its report's name in a zip file that the system takes back, "" for none
+    late: bool = False  # whether the system says so
+    problem: str = ""  # why there is nothing to be read, "" where there is
+    held: bool = False  # whether it waits for an answer, which `problem` asks for
+    of: int = 1  # how many the student handed in
+    why: str = ""  # of several, why this one counts
 
     @property
     def path(self):
@@ -98,16 +80,24 @@ def content_of(source, name):
 
     `source` : path of a folder or of a zip file, or a zip file's own bytes
     """
-    is_folder = isinstance(source, Path) and source.is_dir()
-    content = _from_folder(source / name) if is_folder else _from_zip(source, name)
-    if len(content) > MOST_MB * 1_000_000:
+    most = MOST_MB * 1_000_000
+    if isinstance(source, Path) and source.is_dir():
+        content = _from_folder(source / name, most + 1)
+    else:
+        with _opened(source) as archive:
+            info = {_readable(info): info for info in archive.infolist()}[name]
+            if info.compress_type not in PACKED:
+                raise Unreadable("it is in a zip file of a rare kind: hand in the notebook itself")
+            with archive.open(info) as file:
+                content = file.read(most + 1)
+    if len(content) > most:
         raise Unreadable(
             f"the file is larger than {MOST_MB} MB: clear the outputs and hand in again"
         )
     return content
 
 
-def _from_folder(path):
+def _from_folder(path, most):
     try:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -117,16 +107,7 @@ def _from_folder(path):
     with os.fdopen(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise Unreadable("it is not a file")
-        return file.read(MOST_MB * 1_000_000 + 1)
-
-
-def _from_zip(source, name):
-    with _opened(source) as archive:
-        info = {_readable(info): info for info in archive.infolist()}[name]
-        if info.compress_type not in PACKED:
-            raise Unreadable("it is in a zip file of a rare kind: hand in the notebook itself")
-        with archive.open(info) as file:
-            return file.read(MOST_MB * 1_000_000 + 1)
+        return file.read(most)
 
 
 @contextlib.contextmanager

@@ -91,22 +91,16 @@ class Question(GraderError):
 
 @dataclass(frozen=True)
 class Reading:
-    """How a class is read.
+    """How a class is read."""
 
-    Parameters
-    ----------
-    layout : one of LAYOUTS, or a pattern of `pattern_of`; by default what the names say
-    notebook : texts; where nothing else tells which notebook counts, the one with one of them in
-        its name or folders does
-    enrol : names the students, list of Handin → list of Handin
-    title : name of the assignment, and so of its notebook
-    say : called with each sentence for the instructor: what was left aside, who is held
-    """
-
+    # one of LAYOUTS, or a pattern of `pattern_of`; by default what the names say
     layout: str | re.Pattern | None = None
+    # texts; where nothing else tells which notebook counts, the one with one of them in its
+    # name or folders does
     notebook: Sequence = ()
-    enrol: Callable = list
-    title: str = ""
+    enrol: Callable = list  # names the students, list of Handin → list of Handin
+    title: str = ""  # name of the assignment, and so of its notebook
+    # called with each sentence for the instructor: what was left aside, who is held
     say: Callable = lambda sentence: None
 
 
@@ -156,8 +150,13 @@ def find_handins(source, **options):
     counting = [_counting(by_student[student], reading) for student in sorted(by_student)]
     if held := [f"{h.student}: {h.problem.removeprefix(WHICH)}" for h in counting if h.held]:
         reading.say(ASKED["held"].format(len(held), listed(map(plain, held), 3)))
-    for sentence in _left_aside(entries, found, reading.layout):
-        reading.say(sentence)
+    names = {handin.name for handin in found}
+    left = [entry for entry in entries if not entry.folder and entry.name not in names]
+    books = [entry.name for entry in left if entry.ends(".ipynb")]
+    if books and isinstance(reading.layout, re.Pattern):
+        reading.say(f"Left aside, not as --who says ({len(books)}): {listed(books, 5)}")
+    if others := [entry.name for entry in left if not entry.ends(".ipynb")]:
+        reading.say(f"Left aside, not notebooks ({len(others)}): {listed(others, 5)}")
     return counting
 
 
@@ -172,22 +171,17 @@ def _recognised(entries, layout):
         inside = _system(inner, layout) if len(tops) == 1 else None
         own = isinstance(layout, re.Pattern) and inside  # the innermost that fits
         if len(tops) != 1 or not any(map(_holds, inner)) or (system and not own):
-            return entries, _required(entries, system, layout)
+            if system or layout in (None, "files", "folders"):
+                return entries, system or PLAIN
+            how = f"as {layout.title()} names it" if layout in LAYOUTS else "as --who says"
+            given = listed([entry.path for entry in entries if not entry.folder], 2)
+            raise GraderError(f"the class holds nothing that is named {how}, but {given}")
         direct = [e.parts[0] for e in inner if len(e.parts) == 1 and _holds(e)]
         if direct and layout == "folders":
             return entries, PLAIN
         if direct and layout is None and not inside:
             raise Question("folder", *map(plain, tops), listed(direct))
         entries = inner
-
-
-def _required(entries, system, layout):
-    """Return the pattern, which has to fit something where it was asked for."""
-    if not system and layout not in (None, "files", "folders"):
-        how = f"as {layout.title()} names it" if layout in LAYOUTS else "as --who says"
-        given = listed([entry.path for entry in entries if not entry.folder], 2)
-        raise GraderError(f"the class holds nothing that is named {how}, but {given}")
-    return system or PLAIN
 
 
 def _tops(entries):
@@ -209,19 +203,15 @@ def _system(entries, layout):
         fits = [match for match in map(pattern.fullmatch, tops) if match]
         if not fits or layout not in (None, name):
             continue
-        if layout is None and (len(fits) < len(tops) or not _is_sure(name, fits, entries)):
+        sure = pattern is not GRADESCOPE or any(entry.parts == (METADATA,) for entry in entries)
+        if pattern is CANVAS:  # which numbers each file, and several students
+            numbers = [match["number"] for match in fits if match["number"]]
+            several = len(fits) == 1 or len({match["id"] for match in fits}) > 1
+            sure = several and len(numbers) == len({*numbers})
+        if layout is None and (len(fits) < len(tops) or not sure):
             raise Question("system", name.title(), listed(match[0] for match in fits), name)
         return pattern
     return None
-
-
-def _is_sure(name, fits, entries):
-    """Whether all is as a system gives it out: Canvas numbers each file, and several students."""
-    if name == "canvas":
-        numbers = [match["number"] for match in fits if match["number"]]
-        several = len(fits) == 1 or len({match["id"] for match in fits}) > 1
-        return several and len(numbers) == len({*numbers})
-    return name == "moodle" or any(entry.parts == (METADATA,) for entry in entries)
 
 
 def _owned(entries, pattern, layout):
@@ -356,17 +346,6 @@ def _require_people(by_student, title):
         raise Question("people", listed(odd, 3))
 
 
-def _left_aside(entries, found, layout):
-    """Yield the files that were left aside."""
-    names = {handin.name for handin in found}
-    left = [entry for entry in entries if not entry.folder and entry.name not in names]
-    books = [entry.name for entry in left if entry.ends(".ipynb")]
-    if books and isinstance(layout, re.Pattern):
-        yield f"Left aside, not as --who says ({len(books)}): {listed(books, 5)}"
-    if others := [entry.name for entry in left if not entry.ends(".ipynb")]:
-        yield f"Left aside, not notebooks ({len(others)}): {listed(others, 5)}"
-
-
 def numbered(stem, beside):
     """Return what a second file is one of, and its number: 0 for the first.
 
@@ -402,19 +381,10 @@ def _is_named(handin, texts):
     return any(text.casefold() in handin.own.casefold() for text in texts)
 
 
-def _attempts(handins, title):
-    known = all(handin.attempt for handin in handins)
-    return [handin.attempt * known for handin in handins]
-
-
 def _likeness(handins, title):
     """Rank names by how far they are the assignment's: all of it, or else a part, or else any."""
     stems = [stem_of(last_part(handin.own)).casefold() for handin in handins]
     return [2 if numbered(stem, {title})[0] == title else int(title in stem) for stem in stems]
-
-
-def _heights(handins, title):
-    return [-handin.own.count("/") for handin in handins]
 
 
 def _numbers(handins, title):
@@ -432,9 +402,11 @@ def _times(handins, title):
 
 
 STAGES = {
-    "the one of the newest attempt": _attempts,
+    "the one of the newest attempt": lambda handins, title: [
+        handin.attempt * all(each.attempt for each in handins) for handin in handins
+    ],
     "the one with the assignment's name": _likeness,
-    "the one nearest to the top": _heights,
+    "the one nearest to the top": lambda handins, title: [-h.own.count("/") for h in handins],
     "the one with the highest number": _numbers,
     "the newest": _times,
 }

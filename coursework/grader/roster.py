@@ -32,18 +32,11 @@ OUTSIDE = "not in the roster"
 
 @dataclass(frozen=True)
 class Student:
-    """A line of a roster.
+    """A line of a roster."""
 
-    Parameters
-    ----------
-    name : as reports have it; namesakes have the id beside it
-    line : its number in the file, from 1
-    cells : of ids, logins and addresses, those that are not empty; the first is the id
-    """
-
-    name: str
-    line: int
-    cells: tuple
+    name: str  # as reports have it; namesakes have the id beside it
+    line: int  # its number in the file, from 1
+    cells: tuple  # of ids, logins and addresses, those that are not empty; the first is the id
 
     @property
     def identifier(self):
@@ -65,18 +58,11 @@ class Student:
 
 @dataclass(frozen=True)
 class Roster:
-    """The students of a class, and the file they stand in.
+    """The students of a class, and the file they stand in."""
 
-    Parameters
-    ----------
-    path : of the file
-    table : list of rows, the header first
-    students : list of Student
-    """
-
-    path: Path
-    table: list
-    students: list
+    path: Path  # of the file
+    table: list  # list of rows, the header first
+    students: list  # list of Student
 
     @property
     def header(self):
@@ -141,7 +127,12 @@ def enrol(roster, handins, *, keep_unknown=False):
     fits = _fits(roster, handins)
     unknown = {name: students for name, students in fits.items() if len(students) != 1}
     if unknown and not keep_unknown:
-        raise _who(roster, unknown)
+        nobody = [name for name, students in unknown.items() if not students]
+        why = [f"{len(nobody)} fit no line: {listed(nobody)}"] if nobody else []
+        for name in sorted({*unknown} - {*nobody})[:3]:
+            lines = ", ".join(str(student.line) for student in unknown[name])
+            why.append(f"{plain(name)} fits the lines {lines}")
+        raise Question("roster", roster.path, "; ".join(why))
     taken = {student.name for student in roster.students}
     named = []
     for handin in handins:
@@ -177,15 +168,6 @@ def _fits(roster, handins):
             exact[handin.student] = [s for s in own if number in s.numbers()]
     shared = 2 * sum(map(bool, exact.values())) > len(exact)
     return fits | {name: found for name, found in exact.items() if found or shared}
-
-
-def _who(roster, unknown):
-    nobody = [name for name, students in unknown.items() if not students]
-    said = [f"{len(nobody)} fit no line: {listed(nobody)}"] if nobody else []
-    for name in sorted({*unknown} - {*nobody})[:3]:
-        lines = ", ".join(str(student.line) for student in unknown[name])
-        said.append(f"{plain(name)} fits the lines {lines}")
-    return Question("roster", roster.path, "; ".join(said))
 
 
 def outside(rows):
@@ -225,19 +207,14 @@ def write_back(roster, rows, out, title="points"):
     if path.resolve() == roster.path.resolve():
         raise GraderError(f"{path} is the roster, and would be replaced: move it out of {out}")
     lines = [(s.line - 1, graded[s.identifier]) for s in roster.students]
-    filled = _for_moodle(roster, lines) if is_moodle else _for_canvas(roster, lines, title)
+    filled = [list(row) for row in roster.table]
+    for line, row in lines:
+        for column in MOODLE.keys() & {*header}:
+            filled[line][header.index(column)] = in_table(row[MOODLE[column]])
+    filled = filled if is_moodle else _for_canvas(roster, lines, title)
     csv.writer(text).writerows(filled)
     put(path, text.getvalue())
     return path
-
-
-def _for_moodle(roster, lines):
-    """Return a worksheet with its grades and comments filled in, all else as it was."""
-    filled = [list(row) for row in roster.table]
-    for line, row in lines:
-        for column in MOODLE.keys() & {*roster.header}:
-            filled[line][roster.header.index(column)] = in_table(row[MOODLE[column]])
-    return filled
 
 
 def _for_canvas(roster, lines, title):

@@ -290,9 +290,7 @@ def _sha256(told):
 def offer_library(folder, assignment):
     """Copy `tutorial_lib` for the sandbox: without checks and practice, the withheld emptied.
 
-    Parameters
-    ----------
-    folder : an existing folder
+    `folder` : an existing folder
     """
     source = Path(tutorial_lib.__file__).parent
     target = Path(folder) / "tutorial_lib"

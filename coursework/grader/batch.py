@@ -47,9 +47,7 @@ class Bench:
     def grade(self, content, tests=()):
         """Grade the bytes of a notebook; a machine that fails is tried again before it is told.
 
-        Parameters
-        ----------
-        tests : some of the exam's, by default all; each result has the digest of its own
+        `tests` : some of the exam's, by default all; each result has the digest of its own
         """
         exam = replace(self.exam, tests=tuple(tests) or self.exam.tests)
         for attempt in range(1, ATTEMPTS + 1):
@@ -112,6 +110,8 @@ def prove(bench):
 def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     """Grade the hand-in of every student in the tests of which it has no record yet.
 
+    Return the batch, as stored in `batch.json`.
+
     GraderError: nothing more is graded; records stay.
 
     Parameters
@@ -122,10 +122,6 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     told : called with the number of files done, and of all
     options : `source`, where the hand-ins lie; `jobs`, sandboxes at a time, by default JOBS; `say`,
         called with each sentence for the instructor; `trusted` and `seconds`, see `set_bench`
-
-    Returns
-    -------
-    batch : dict, as stored in `batch.json`
     """
     out, head, say = Path(out), head_of(exam, options), options.get("say", lambda sentence: None)
     old = require_same_batch(out, head)

@@ -59,7 +59,9 @@ def nearest(name, entries):
 
 
 def read_corrections(out, entries, functions, made=None):
-    """Return the corrections of a folder of results.
+    """Return the corrections of some results: {folder of a student: {function: Correction}}.
+
+    The function is "" for the whole.
 
     GraderError: with the number of each line that fits nothing.
 
@@ -69,10 +71,6 @@ def read_corrections(out, entries, functions, made=None):
     entries : of the batch
     functions : names
     made : who made each known mistake, {name: folders of students}; None where nobody knows yet
-
-    Returns
-    -------
-    corrections : {folder of a student: {function, or "" for the whole: Correction}}
     """
     found, faults, students = {}, [], called(entries)
     path = Path(out).resolve() / NAME

@@ -66,16 +66,14 @@ def _code(text):
 def write_feedback(out, reports):
     """Write the reports into `feedback.zip`, under the names that the system of the class knows.
 
+    Return who has no place in it, in a sentence, "" for nobody.
+
     Where no system gave the hand-ins out, each student has a folder with the report.
 
     Parameters
     ----------
     out : folder of the results
     reports : list of (entry, parts of the report)
-
-    Returns
-    -------
-    sentence : who has no place in it, "" for nobody
     """
     known = any(entry.get("back") for entry, _ in reports)
     left = [entry["student"] for entry, _ in reports if known and not entry.get("back")]

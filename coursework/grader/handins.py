@@ -129,10 +129,8 @@ def find_handins(source, **options):
     GraderError: no such folder, nothing in it, or no notebook is named as an option says. Question:
     whose a hand-in is can be read in two ways.
 
-    Parameters
-    ----------
-    source : path of a folder or of a zip file
-    options : as `Reading` has them
+    `source` : path of a folder or of a zip file
+    `options` : as `Reading` has them
     """
     source, reading = Path(source), Reading(**options)
     entries = entries_of(source)

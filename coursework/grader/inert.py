@@ -48,9 +48,7 @@ def folders(students):
     A name that a disk can hold is its own folder; another is what is left of it, and a mark. So is
     a name that looks like one with a mark, and two that a disk may take for one have long marks.
 
-    Parameters
-    ----------
-    students : pairs of the name as shown, and its `digest_of`
+    `students` : pairs of the name as shown, and its `digest_of`
     """
     short = [_folder(name, digest) for name, digest in students]
     alike = [unicodedata.normalize("NFKC", name).casefold() for name in short]

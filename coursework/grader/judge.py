@@ -71,7 +71,9 @@ MOST_AXES = 8
 
 
 def grade(exam, content, open_sandbox):
-    """Run the cells of a hand-in once, then call its functions.
+    """Run the cells of a hand-in once, then call its functions; return a record, a dict for JSON.
+
+    It has the `problem` of the whole, `remarks` on cells and `results` of each test.
 
     A call that ends or exhausts its sandbox loses its test, and the others are asked in a new one.
     If the machine fails, which is a SandboxError, nothing is known of the hand-in.
@@ -81,10 +83,6 @@ def grade(exam, content, open_sandbox):
     exam : Exam
     content : the bytes of its notebook
     open_sandbox : function that starts a fresh `Sandbox`
-
-    Returns
-    -------
-    record : dict for JSON: `problem` of the whole, `remarks` on cells, `results` of each test
     """
     caller = _Caller(exam, content, open_sandbox)
     try:
@@ -196,10 +194,8 @@ class _Caller:
 def read_account(raw, functions):
     """Take from a sandbox's account of a hand-in what has the right form, and nothing else.
 
-    Returns
-    -------
-    account : dict with `problem` (text or ""), `remarks` ((our words, the student's) pairs),
-        `missing`, `defined`, `cells` (how many there are)
+    That is a dict with `problem` (text or ""), `remarks` ((our words, the student's) pairs),
+    `missing`, `defined` and `cells` (how many there are).
     """
     raw = raw if isinstance(raw, dict) else {}
     lists = (raw.get(name) for name in ("remarks", "missing", "defined"))
@@ -239,9 +235,7 @@ def _results(exam, replies, account):
 def results(tests, replies):
     """Return the results of tests as a record has them.
 
-    Parameters
-    ----------
-    replies : (kind, value) of each test, as `judge` takes them
+    `replies` : (kind, value) of each test, as `judge` takes them
     """
     found = []
     for test, reply in zip(tests, replies, strict=True):

@@ -22,10 +22,8 @@ LONG = 12  # the longest one of which is told how far it is right
 def kind_of_difference(value, expected, axes=()):
     """Say what holds of a wrong value of the right shape; "" where no clause does.
 
-    Parameters
-    ----------
-    value, expected : arrays of one shape, finite
-    axes : nouns for the last axes of the two, such as ("head", "query", ""); "": do not tell of it
+    `value`, `expected` : arrays of one shape, finite
+    `axes` : nouns for the last axes of the two, such as ("head", "query", ""); "": none is told
     """
 
     def first(kinds):
@@ -50,10 +48,8 @@ def clauses(expected, axes=()):
 def _where(right, known, axes):
     """Say which part of a named axis is right; "" where that can be said of none.
 
-    Parameters
-    ----------
-    right : whether each number is
-    known : whether that says something: zeros are right too easily
+    `right` : whether each number is
+    `known` : whether that says something: zeros are right too easily
     """
     known = np.broadcast_to(known, right.shape)
     for axis, _, noun in _named(right.shape, axes):

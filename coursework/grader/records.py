@@ -144,12 +144,7 @@ def head_of(exam, options):
 
 
 def require_same_batch(out, head):
-    """Turn down a folder that holds results of something else than a corrected assignment.
-
-    Returns
-    -------
-    old : the batch that is there, {} where there is none
-    """
+    """Return the batch of a folder, {} for none; turn one down that is not the same, corrected."""
     old = read_batch(out)
     changed = [n for n in head if old and n not in CORRECTED and old.get(n) != head[n]]
     if changed:

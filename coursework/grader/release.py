@@ -64,11 +64,7 @@ def release(name, out):
     Below its title stands how it is graded, which is the same in all of them.
 
     The grader runs cells in the order of their counts, and tells on which Python they ran, so these
-    have to be the student's own.
-
-    Returns
-    -------
-    path : the notebook
+    have to be the student's own. Return the notebook's path.
     """
     notebook = without_solutions(read_notebook(name))
     for cell in notebook.cells:

@@ -25,7 +25,7 @@ def write_reports(batch, out, *, say=lambda sentence: None):
     `grades.csv`, `items.csv` and `reports/STUDENT/report.html`, which `feedback.zip` brings to
     students.
 
-    Nothing is written if there is a GraderError.
+    Nothing is written if there is a GraderError. Return the lines of `grades.csv`, as dicts.
 
     Parameters
     ----------
@@ -33,10 +33,6 @@ def write_reports(batch, out, *, say=lambda sentence: None):
         `grades.csv`, and who was `reported` with which record
     out : folder of the results, with `records/`
     say : called with each sentence for the instructor: whom to look at
-
-    Returns
-    -------
-    rows : list of dict, the lines of `grades.csv`
     """
     out, entries = Path(out), batch["handins"]
     tasks = {task.function: task for task in read_assignment(batch["assignment"]).tasks}

@@ -180,6 +180,8 @@ def outside(rows):
 def write_back(roster, rows, out, title="points"):
     """Write a roster of Canvas or Moodle with the points in it, for the system to take back.
 
+    Return the file's path, None where the roster is of neither.
+
     GraderError: a student of the roster is in no row; the roster itself would be replaced.
 
     Parameters
@@ -188,10 +190,6 @@ def write_back(roster, rows, out, title="points"):
     rows : list of dict, the lines of `grades.csv`; `identifier` says whose they are
     out : folder; the file is `canvas.csv` or `moodle.csv`
     title : the assignment; Canvas's column of it is the one with this name and a number
-
-    Returns
-    -------
-    path : of the file, None where the roster is of neither
     """
     header = roster.header
     is_moodle = {"identifier", "grade"} <= {*header}

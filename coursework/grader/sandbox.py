@@ -166,10 +166,8 @@ def installed(*names):
 def bubblewrap(library, places):
     """Return the command, up to the arguments of Python, that keeps it in.
 
-    Parameters
-    ----------
-    library : folder of the `tutorial_lib` that is shown inside
-    places : the packages that are shown inside, as `installed` returns them; others are hidden
+    `library` : folder of the `tutorial_lib` that is shown inside
+    `places` : the packages that are shown inside, as `installed` returns them; others are hidden
     """
     python = os.path.realpath(sys._base_executable)
     folders, packages = _libraries()
@@ -269,16 +267,14 @@ class Sandbox:
     def load(self, functions, content, *, handed_out=(), left_out=()):
         """Run the cells of a notebook, each once; Lost: it did not come back.
 
+        Return what the sandbox says of it, unchecked: see `judge.read_account`.
+
         Parameters
         ----------
         functions : the names of those that are graded
         content : the bytes of the notebook
         handed_out : the sources of cells that are not the student's own
         left_out : numbers of cells that are not run
-
-        Returns
-        -------
-        account : what the sandbox says of it, unchecked: see `judge.read_account`
         """
         asked = {"functions": list(functions), "handed_out": list(handed_out)}
         begun = self._ask(asked, self.seconds, content)
@@ -309,10 +305,8 @@ class Sandbox:
     def call(self, function, arguments):
         """Call a function with arrays and numbers; Lost: it did not come back.
 
-        Returns
-        -------
-        kind : "value", "nothing", "no array", "several", "too large", or "raised"
-        value : the array of "value", the name of the exception of "raised", or None
+        Return a pair: "value" and the array, "raised" and the name of the exception, or None behind
+        "nothing", "no array", "several" or "too large".
         """
         file = io.BytesIO()
         np.savez(file, *map(np.asarray, arguments))

@@ -43,9 +43,7 @@ class Compiler(CachingCompiler):
 class Shell(InteractiveShell):
     """IPython's shell, in which commands and errors show nothing.
 
-    Parameters
-    ----------
-    functions : names that are graded: a definition that does nothing never replaces one of them
+    `functions` : names that are graded: a definition that does nothing never replaces one of them
     """
 
     def __init__(self, functions=(), **options):

@@ -25,16 +25,11 @@ def quoted(text):
 
 def listed(names, most=10):
     """Return names in order for a message, and how many more; semicolons where one has a comma."""
-    told = [_cut(name) for name in sorted(names)]
+    told = [shown(name)[:80] for name in sorted(names)]
+    told = [name + "”" * (name.count("“") - name.count("”")) for name in told]  # where it was cut
     more = [f"and {len(told) - most} more"] * (len(told) > most)
     mark = "; " if any("," in name for name in told[:most]) else ", "
     return mark.join([*told[:most], *more])
-
-
-def _cut(name):
-    """Return 80 letters of a name; a quotation that was cut is closed again."""
-    cut = shown(name)[:80]
-    return cut + "”" * (cut.count("“") - cut.count("”"))
 
 
 def digest_of(student):
@@ -46,25 +41,15 @@ def folders(students):
     """Return a folder's name for each student of a class, the same in whatever order they come.
 
     A name that a disk can hold is its own folder; another is what is left of it, and a mark. So is
-    a name that looks like one with a mark, and two that a disk may take for one have long marks.
+    a name that looks like one with a mark, and one of two that a disk may take for one.
 
     `students` : pairs of the name as shown, and its `digest_of`
     """
-    short = [_folder(name, digest) for name, digest in students]
-    alike = [unicodedata.normalize("NFKC", name).casefold() for name in short]
-    return [
-        f"{_kept(name)}-{digest}" if alike.count(same) > 1 else folder
-        for (name, digest), folder, same in zip(students, short, alike, strict=True)
-    ]
-
-
-def _kept(name):
-    return "".join(c if c.isalnum() or c in "-_. @" else "_" for c in name)[:MOST_OF_A_NAME].strip(
-        ". "
-    )
-
-
-def _folder(name, digest):
-    kept = _kept(name)
-    own = kept == name and digest_of(name) == digest and not MARK.search(name)
-    return kept if own and kept else f"{kept}-{digest[:8]}"
+    kept = ["".join(c if c.isalnum() or c in "-_. @" else "_" for c in n) for n, _ in students]
+    kept = [name[:MOST_OF_A_NAME].strip(". ") for name in kept]
+    alike = [unicodedata.normalize("NFKC", name).casefold() for name in kept]
+    found = []
+    for (name, digest), own, same in zip(students, kept, alike, strict=True):
+        exact = own and own == name and digest_of(name) == digest and not MARK.search(name)
+        found.append(own if exact and alike.count(same) == 1 else f"{own}-{digest[:12]}")
+    return found

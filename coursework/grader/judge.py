@@ -119,11 +119,16 @@ class _Caller:
         return found + [unasked] * (len(self.exam.tests) - len(found))
 
     def record(self, replies):
-        """Return the record of what all hidden cases have come to."""
+        """Return the record of what all cases have come to, and of what functions there are."""
         if not self.words:
             unasked = results(self.exam.tests, [("lost", "not run")] * len(self.exam.tests))
             return {"problem": self.problem, "remarks": [], "results": unasked}
-        found = _results(self.exam, replies, self.words)
+        found = results(self.exam.tests, _located(self.exam, replies, self.words["cells"]))
+        untold = dict.fromkeys(self.exam.functions, self.words["defined"])
+        for result in [result for result in found if result["said"] == "missing"]:
+            names = [f"`{name}`" for name in untold.pop(result["function"], ())[:10]]
+            other = f"; found: {', '.join(names)}" if names else ""
+            result["said"] = f"there is no function `{result['function']}`{other}"
         left_out = [[LEFT_OUT.format(number, why), ""] for number, why in self.left_out.items()]
         return {"problem": "", "remarks": [*left_out, *self.words["remarks"]], "results": found}
 
@@ -218,18 +223,6 @@ def read_account(raw, functions):
 
 def _is_count(number):
     return type(number) is int and 0 < number <= MOST_CELLS
-
-
-def _results(exam, replies, account):
-    """Turn replies into results; say of a missing function what there is instead."""
-    found = results(exam.tests, _located(exam, replies, account["cells"]))
-    untold = dict.fromkeys(exam.functions, account["defined"])
-    for result in found:
-        if result["said"] == "missing":
-            names = [f"`{n}`" for n in untold.pop(result["function"], ())[:10]]
-            other = f"; found: {', '.join(names)}" if names else ""
-            result["said"] = f"there is no function `{result['function']}`{other}"
-    return found
 
 
 def results(tests, replies):

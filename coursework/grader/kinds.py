@@ -124,19 +124,15 @@ def _sums_to_1(expected):
 
 
 def _own_factors(value, expected):
-    if not _has_rows(expected):
+    if expected.ndim == 0 or expected.shape[-1] <= 1:
         return False
     weight = (expected * expected).sum(axis=-1, keepdims=True)
     factor = (value * expected).sum(axis=-1, keepdims=True) / np.where(weight == 0, 1, weight)
     return bool(factor.any()) and _close(value, factor * expected)
 
 
-def _has_rows(expected):
-    return expected.ndim > 0 and expected.shape[-1] > 1
-
-
 def _has_three_rows(expected):
-    return _has_rows(expected) and expected.size > 2 * expected.shape[-1]
+    return expected.ndim > 0 and expected.size > 2 * expected.shape[-1] > 2
 
 
 def _some_rows(value, expected):
@@ -186,7 +182,11 @@ NUMBERS = (  # what is said, of which right values it can be, and when it is so
         lambda value, e: _close(np.sort(value, axis=None), np.sort(e, axis=None)),
     ),
     ("some of its rows are right, and others are not", _has_three_rows, _some_rows),
-    ("each row is right but for a factor of its own", _has_rows, _own_factors),
+    (
+        "each row is right but for a factor of its own",
+        lambda expected: expected.ndim > 0 and expected.shape[-1] > 1,
+        _own_factors,
+    ),
     (
         "its rows do not sum to 1, as they should",
         _sums_to_1,

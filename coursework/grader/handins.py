@@ -7,7 +7,6 @@ there are no others. What can be read in two ways is a question of `ASKED`, neve
 """
 
 import contextlib
-import json
 import re
 import unicodedata
 from collections import Counter
@@ -314,20 +313,11 @@ def _submitters(entries):
         inside = re.search(r"(?m)^  :submitters:\n((?:  [- ] :(?:name|email|sid): .*\n?)*)", block)
         for person in re.split(r"(?m)^  - ", inside[1])[1:] if inside else []:
             own = dict(re.findall(r"(?m)^ *:(name|email|sid): (.*)", person))
-            own = {key: _scalar(value.strip()) for key, value in own.items()}
+            own = {key: text.strip().strip("'\"").replace("''", "'") for key, text in own.items()}
             identifier = own.get("sid") or own.get("email") or ""
             name = unicodedata.normalize("NFC", own.get("name") or identifier)
             people.setdefault(block.partition(":")[0], []).append((name, identifier))
     return people
-
-
-def _scalar(text):
-    """Return a text of YAML: plain, or in quotes, of which double ones are nearly JSON's."""
-    if text[:1] == text[-1:] == "'":
-        return text[1:-1].replace("''", "'")
-    with contextlib.suppress(ValueError):
-        return json.loads(text.replace(r"\x", r"\u00")) if text[:1] == '"' else text
-    return text
 
 
 def _require_people(by_student, title):

@@ -1,7 +1,7 @@
 """What a hand-in earns: each test alone, the value by its numbers, the words by what is known.
 
-Of a call is shown one clause of a short list, `outcomes`: text or digits of its own could carry
-hidden inputs out, and `bits` counts what the clauses can. What cells raise before the first call is
+Of a call is shown one clause of a short list: text or digits of its own could carry hidden inputs
+out, and `tests/capacity.py` counts what the clauses can. What cells raise before the first call is
 shown, as the student's words; what they raise later is not, since by then a clock or a cache could
 hold inputs.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from coursework.grader.assignment import handed_out
 from coursework.grader.inert import plain
-from coursework.grader.kinds import clauses, kind_of_difference
+from coursework.grader.kinds import kind_of_difference
 from coursework.grader.sandbox import ENDED, Lost
 
 RAISED = (  # what students' code does raise; of any other exception the name could be a message
@@ -307,25 +307,6 @@ def judge(test, kind, value):
 def _fits(test, is_same):
     pairs = zip(test.task.mistakes, test.wrong, strict=True)
     return tuple(mistake.name for mistake, wrong in pairs if is_same(wrong))
-
-
-def outcomes(test):
-    """Return all clauses that a report can hold for a test.
-
-    Of a clause with a limit in it, such as "within 5 seconds", only the beginning is given.
-    """
-    said = {RIGHT, COMPLEX, NUMBERS, NOT_FINITE, *SAID.values(), *LOST}
-    said |= {_raised(name) for name in (*RAISED, WITHHELD, "")}
-    said |= {*_digits(test.task, test.expected), *_shapes(test.expected.shape).values()}
-    said |= clauses(test.expected, test.task.axes)
-    return said | {_axes(n, test.expected.shape) for n in range(MOST_AXES + 2)}
-
-
-def bits(exam):
-    """Return how many bits the results of one hand-in can carry out of its sandbox, at most."""
-    places = len(exam.functions) * 2 * math.log2(LAST_PLACE + 1)  # of one error each
-    names = sum(math.log2(1 + len(task.mistakes)) for task in exam.assignment.tasks)
-    return places + names + sum(math.log2(len(outcomes(test))) for test in exam.tests)
 
 
 def _raised(value):

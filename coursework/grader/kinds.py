@@ -1,11 +1,12 @@
 """What kind of difference there is, in clauses that a report may tell.
 
-Each clause is one of a short list, and says nothing of how large a hidden number is: `judge` counts
-what the list can carry. What a clause says holds for every number that it speaks of.
+Each clause is one of a short list, and says nothing of how large a hidden number is; what the list
+can carry is counted in `tests/capacity.py`. What a clause says holds for every number of which it
+speaks.
 """
 
 import re
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 
@@ -36,15 +37,6 @@ def kind_of_difference(value, expected, axes=()):
     return first(NUMBERS[:ROWS]) or where or first(NUMBERS[ROWS:])
 
 
-def clauses(expected, axes=()):
-    """Return the clauses that can be said of a value of the shape and kind of `expected`."""
-    where = {w for _, n, noun in _named(expected.shape, axes) for w in _parts(noun, n)}
-    if expected.dtype.kind == "b":
-        said = {said for said, _ in BOOLEANS}
-        return said | {f"{s}; {w}" for s in said - {BOOLEANS[0][0]} for w in where}
-    return where | {said for said, can, _ in NUMBERS if can(expected)}
-
-
 def _where(right, known, axes):
     """Say which part of a named axis is right; "" where that can be said of none.
 
@@ -65,16 +57,6 @@ def _named(shape, axes):
     for axis, noun in enumerate(axes, start=len(shape) - len(axes)):
         if axis >= 0 and noun and 1 < shape[axis] <= LONG:
             yield axis, shape[axis], noun
-
-
-def _parts(noun, n):
-    """Return all that can be said of an axis of n parts."""
-    if n <= SHORT:
-        patterns = product([True, False], repeat=n)
-    else:
-        ends = [[True] * k + [False] * (n - k) for k in range(n)]
-        patterns = ends + [end[::-1] for end in ends]
-    return {_part(noun, list(pattern)) for pattern in patterns} - {""}
 
 
 def _part(noun, right):

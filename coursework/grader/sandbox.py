@@ -281,18 +281,14 @@ class Sandbox:
         left, cells = LOADING * self.seconds, begun.get("cells")
         for number in cells if isinstance(cells, list) else ():
             if type(number) is int and number not in left_out:
-                left -= self._run(number, left / 2)
+                before, seconds = self.used_s, left / 2
+                try:
+                    self._ask({"cell": number, "seconds": seconds}, seconds + self.seconds)
+                except Lost as lost:
+                    lost.cell = number
+                    raise
+                left -= min(self.used_s - before, 1.5 * seconds)  # most of what it was given
         return begun if "unreadable" in begun else self._ask({}, self.seconds)
-
-    def _run(self, number, seconds):
-        """Run a cell; return the seconds that it has taken, most of what it was given."""
-        before = self.used_s
-        try:
-            self._ask({"cell": number, "seconds": seconds}, seconds + self.seconds)
-        except Lost as lost:
-            lost.cell = number
-            raise
-        return min(self.used_s - before, 1.5 * seconds)
 
     def _ask(self, asked, seconds, content=b""):
         """Ask something of the cells; return the dict of the reply, {} where it is none."""

@@ -28,8 +28,8 @@ from itertools import takewhile, zip_longest
 import numpy as np
 
 import tutorial_lib
-from coursework.grader import judge
 from coursework.grader.assignment import set_exam
+from tests import capacity
 from tests.chapters import training_records
 from tests.chapters.pages import NAMES, code_cells, printed, written
 from tests.practice.rooms import ALL_MISTAKES
@@ -427,7 +427,7 @@ def points(assignment):
 
 def bits(assignment):
     """Return how many bits the results of one hand-in can carry out, rounded."""
-    return round(judge.bits(set_exam(assignment, seed=1)))
+    return round(capacity.bits(set_exam(assignment, seed=1)))
 
 
 def read(path):

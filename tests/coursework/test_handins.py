@@ -196,7 +196,7 @@ METADATA = """submission_11:
         - :name: Eve
 submission_12:
   :submitters:
-  - :name: "J\\u00fcrgen"
+  - :name: "Jürgen"
     :email: j@example.org
   - :name: Ben Roe
     :sid: 9

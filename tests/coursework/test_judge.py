@@ -16,10 +16,8 @@ from coursework.grader.judge import (
     RIGHT,
     SAID,
     _shapes,
-    bits,
     grade,
     judge,
-    outcomes,
     points,
     read_account,
     results,
@@ -27,6 +25,7 @@ from coursework.grader.judge import (
 )
 from coursework.grader.kinds import TOO_FALSE, TOO_TRUE, UPSIDE_DOWN
 from coursework.grader.sandbox import ENDED, Lost
+from tests.capacity import bits, outcomes
 
 EXPECTED = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 

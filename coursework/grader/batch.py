@@ -110,9 +110,7 @@ def prove(bench):
 def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     """Grade the hand-in of every student in the tests of which it has no record yet.
 
-    Return the batch, as stored in `batch.json`.
-
-    GraderError: nothing more is graded; records stay.
+    Return the batch, as stored in `batch.json`. GraderError: nothing more is graded; records stay.
 
     Parameters
     ----------

@@ -62,7 +62,6 @@ def read_corrections(out, entries, functions, made=None):
     """Return the corrections of some results: {folder of a student: {function: Correction}}.
 
     The function is "" for the whole.
-
     GraderError: with the number of each line that fits nothing.
 
     Parameters

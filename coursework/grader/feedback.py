@@ -67,7 +67,6 @@ def write_feedback(out, reports):
     """Write the reports into `feedback.zip`, under the names that the system of the class knows.
 
     Return who has no place in it, in a sentence, "" for nobody.
-
     Where no system gave the hand-ins out, each student has a folder with the report.
 
     Parameters

@@ -74,7 +74,6 @@ def grade(exam, content, open_sandbox):
     """Run the cells of a hand-in once, then call its functions; return a record, a dict for JSON.
 
     It has the `problem` of the whole, `remarks` on cells and `results` of each test.
-
     A call that ends or exhausts its sandbox loses its test, and the others are asked in a new one.
     If the machine fails, which is a SandboxError, nothing is known of the hand-in.
 

@@ -42,8 +42,7 @@ def student_version(chapter):
     """Return a chapter without its solutions; its link to Colab leads to `student/`."""
     notebook = without_solutions(nbformat.read(page(chapter).path, as_version=4))
     here, there = f"/blob/main/notebooks/{chapter}.ipynb", f"/blob/main/student/{chapter}.ipynb"
-    first = notebook.cells[0]
-    first.source = first.source.replace(here, there)
+    notebook.cells[0].source = notebook.cells[0].source.replace(here, there)
     return notebook
 
 
@@ -173,14 +172,14 @@ def _unearned(tests, rng):
     inputs = [lambda test, i=i: np.asarray(test.case.arguments[i]) for i in arguments]
     if chapter := tests[0].task.chapter:
         answers[CHAPTER] = lambda test: value_or_none(chapter, test.case, torch=test.torch)
-    found = {what: _points(tests, answer) for what, answer in answers.items()}
-    return found | {"an input": max(_points(tests, answer) for answer in inputs)}
 
+    def earned(answer):
+        values = [answer(test) for test in tests]
+        replies = [("raised", "") if value is None else ("value", value) for value in values]
+        return points({"results": results(tests, replies)})
 
-def _points(tests, answer):
-    values = [answer(test) for test in tests]
-    replies = [("raised", "") if value is None else ("value", value) for value in values]
-    return points({"results": results(tests, replies)})
+    found = {what: earned(answer) for what, answer in answers.items()}
+    return found | {"an input": max(map(earned, inputs))}
 
 
 def unseen(exam, task):

@@ -10,8 +10,9 @@ import io
 import re
 import unicodedata
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from coursework.grader import GraderError
 from coursework.grader.files import Handin
@@ -30,44 +31,23 @@ MOODLE = {"grade": "points", "feedback comments": "notes"}  # what they are in `
 OUTSIDE = "not in the roster"
 
 
-@dataclass(frozen=True)
-class Student:
+class Student(NamedTuple):
     """A line of a roster."""
 
     name: str  # as reports have it; namesakes have the id beside it
     line: int  # its number in the file, from 1
-    cells: tuple  # of ids, logins and addresses, those that are not empty; the first is the id
-
-    @property
-    def identifier(self):
-        """The id, "" for none."""
-        return self.cells[0] if self.cells else ""
-
-    def names(self):
-        """Return what a hand-in of the student can be called: Doe, Jane is Jane Doe and doejane."""
-        words = _words(self.name.removesuffix(f" ({self.identifier})"))
-        turned = {"".join(words[i:] + words[:i]) for i in range(len(words))}
-        logins = {cell.partition("@")[0] for cell in self.cells}
-        return (turned | {"".join(_words(cell)) for cell in (*self.cells, *logins)}) - {""}
-
-    def numbers(self):
-        """Return what a system can give as the student's number."""
-        found = [re.fullmatch(r"[^\d@]+(\d+)", cell) for cell in self.cells]
-        return {cell.casefold() for cell in self.cells} | {match[1] for match in found if match}
+    identifier: str  # the first cell of ids, logins and addresses that is not empty
+    names: set  # what a hand-in can be called: Doe, Jane is Jane Doe and doejane; ids and logins
+    numbers: set  # what a system can give as the student's number
 
 
-@dataclass(frozen=True)
-class Roster:
+class Roster(NamedTuple):
     """The students of a class, and the file they stand in."""
 
-    path: Path  # of the file
-    table: list  # list of rows, the header first
-    students: list  # list of Student
-
-    @property
-    def header(self):
-        """The names of the columns, in small letters."""
-        return [" ".join(cell.casefold().split()) for cell in self.table[0]]
+    path: Path
+    table: list  # of rows, the header first
+    header: list  # the names of the columns, in small letters
+    students: list  # of Student
 
 
 def read_roster(path):
@@ -75,20 +55,30 @@ def read_roster(path):
 
     GraderError: no columns of names and ids, nobody in it, or a student twice.
     """
-    roster = Roster(Path(path), read_table(Path(path)), [])
-    header = roster.header
+    table = read_table(Path(path))
+    header = [" ".join(cell.casefold().split()) for cell in table[0]]
     named, ids = ([header.index(c) for c in known if c in header] for known in (NAMES, IDS))
     if not (named and ids):
         raise GraderError(
-            f"{path} has the columns {listed(roster.table[0]) or 'none'}. A roster has a line of "
-            f"column names with one of {', '.join(NAMES)} and one of {', '.join(IDS)}"
+            f"{path} has the columns {listed(table[0]) or 'none'}. A roster has a line of column "
+            f"names with one of {', '.join(NAMES)} and one of {', '.join(IDS)}"
         )
-    for line, row in enumerate(roster.table[1:], 2):
+    students = []
+    for line, row in enumerate(table[1:], 2):
         name = plain(row[named[0]]).strip()
-        cells = tuple(cell for i in ids if (cell := plain(row[i]).strip()))
+        cells = [cell for i in ids if (cell := plain(row[i]).strip())]
         if (name or cells) and not (set(header) >= CANVAS and name.casefold() in NOBODY):
-            roster.students.append(Student(name or cells[0], line, cells))
-    return replace(roster, students=_distinct(path, roster.students))
+            students.append(_student(name or cells[0], line, cells))
+    return Roster(Path(path), table, header, _distinct(path, students))
+
+
+def _student(name, line, cells):
+    words, logins = _words(name), {cell.partition("@")[0] for cell in cells}
+    names = {"".join(words[i:] + words[:i]) for i in range(len(words))}
+    names |= {"".join(_words(cell)) for cell in (*cells, *logins)}
+    found = [re.fullmatch(r"[^\d@]+(\d+)", cell) for cell in cells]
+    numbers = {cell.casefold() for cell in cells} | {match[1] for match in found if match}
+    return Student(name, line, cells[0] if cells else "", names - {""}, numbers)
 
 
 def _words(text):
@@ -110,7 +100,7 @@ def _distinct(path, students):
             f"{path} has students without an id of their own: {lines}. Each needs one line, one id"
         )
     names = labels([(s.name, s.identifier) for s in students])
-    return [replace(s, name=names[s.name, s.identifier]) for s in students]
+    return [s._replace(name=names[s.name, s.identifier]) for s in students]
 
 
 def enrol(roster, handins, *, keep_unknown=False):
@@ -156,7 +146,7 @@ def _fits(roster, handins):
     """
     by_key = {}
     for student in roster.students:
-        for key in student.names():
+        for key in student.names:
             by_key.setdefault(key, []).append(student)
     fits, exact = {}, {}
     for handin in handins:
@@ -165,7 +155,7 @@ def _fits(roster, handins):
         own = fits[handin.student] = next((by_key[key] for key in keys if key in by_key), [])
         if handin.identifier:
             number = handin.identifier.casefold()
-            exact[handin.student] = [s for s in own if number in s.numbers()]
+            exact[handin.student] = [s for s in own if number in s.numbers]
     shared = 2 * sum(map(bool, exact.values())) > len(exact)
     return fits | {name: found for name, found in exact.items() if found or shared}
 
@@ -181,7 +171,6 @@ def write_back(roster, rows, out, title="points"):
     """Write a roster of Canvas or Moodle with the points in it, for the system to take back.
 
     Return the file's path, None where the roster is of neither.
-
     GraderError: a student of the roster is in no row; the roster itself would be replaced.
 
     Parameters

@@ -193,7 +193,7 @@ def bubblewrap(library, places):
     ]
 
 
-class Sandbox:
+class Sandbox(contextlib.AbstractContextManager):
     """One process that loads one hand-in and answers calls of its functions.
 
     SandboxError: it does not start.
@@ -220,17 +220,12 @@ class Sandbox:
         try:
             self._exchange(b"" if trusted else seccomp_filter(), START_S)
             self.worker, self.used_s = _last_child(self.process.pid), 0.0
-        except ValueError as error:
-            self.close()
-            raise SandboxError(f"{error}. {HOW_TO_GET}") from None
-        except Lost as lost:
+        except (ValueError, Lost) as error:
             self.process.kill()
-            said = self.process.stderr.read(2000).decode(errors="replace").strip()
+            why = self.process.stderr.read(2000).decode(errors="replace").strip() or error
             self.close()
-            why = said or str(lost)
-            raise SandboxError(
-                f"the sandbox does not start: {why}. {'' if trusted else HOW_TO_GET}".strip()
-            ) from None
+            how = "" if trusted else f" {HOW_TO_GET}"
+            raise SandboxError(f"the sandbox does not start: {why}.{how}") from None
 
     def _start(self, library, *, torch, trusted):
         memory_mib = 1024 * (TORCH_MEMORY_GIB if torch else MEMORY_GIB)
@@ -247,9 +242,6 @@ class Sandbox:
             worker = [*bubblewrap(library, places), f"{GRADER}/worker.py", paths, *options]
             worker += ["nobody"] * (os.geteuid() == 0)
         return subprocess.Popen([*FIRST_TO_DIE, *worker], **settings)
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *error):
         self.close()

@@ -76,29 +76,17 @@ def _parser():
     return parser
 
 
-PATTERN = _typed(handins.pattern_of, "a pattern: {}")
+PATTERN, LIMIT = _typed(handins.pattern_of, "a pattern: {}"), _number(float, 0.1, 3600)
 GRADE = {  # the arguments of `grade`
     "handins": (
         "a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student",
         {"type": Path, "metavar": "HANDINS"},
     ),
-    "--seed-file": (
-        "file with the seed; without it the command asks for the seed at the terminal",
-        {"type": Path},
-    ),
+    "--seed-file": ("file with the seed; else the command asks for it", {"type": Path}),
     "--jobs": ("hand-ins at a time", {"type": _number(int, 1, 9999), "default": batch.JOBS}),
-    "--seconds": (
-        f"limit of one test: {SECONDS}, with torch {TORCH_SECONDS}",
-        {"type": _number(float, 0.1, 3600)},
-    ),
-    "--roster": (
-        "a CSV file with names and ids: Canvas's gradebook, Moodle's worksheet or your own",
-        {"type": Path},
-    ),
-    "--keep-unknown": (
-        "grade hand-ins that the roster does not name, too",
-        {"action": "store_true"},
-    ),
+    "--seconds": (f"of a test: {SECONDS}, with torch {TORCH_SECONDS}", {"type": LIMIT}),
+    "--roster": ("CSV file with names and ids: Canvas's, Moodle's or your own", {"type": Path}),
+    "--keep-unknown": ("grade who is not in the roster, too", {"action": "store_true"}),
     "--layout": ("how students' names are given", {"choices": handins.LAYOUTS}),
     "--who": (
         "the same as a pattern of {name}, {id}, {attempt} and {file}, with * for anything",

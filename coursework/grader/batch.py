@@ -65,11 +65,9 @@ class Bench:
 def set_bench(exam, folder, *, trusted=False, seconds=None):
     """Make ready to grade.
 
-    Parameters
-    ----------
-    folder : an empty one that outlives the bench
-    trusted : see `Sandbox`
-    seconds : limit of one test; by default SECONDS, and TORCH_SECONDS with torch
+    `folder` : an empty one that outlives the bench
+    `trusted` : see `Sandbox`
+    `seconds` : limit of one test; by default SECONDS, and TORCH_SECONDS with torch
     """
     offer_library(folder, exam.assignment)
     torch = exam.assignment.torch
@@ -112,14 +110,12 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
 
     Return the batch, as stored in `batch.json`. GraderError: nothing more is graded; records stay.
 
-    Parameters
-    ----------
-    exam : Exam
-    handins : as `find_handins` returns them
-    out : folder of the results, made when it is missing
-    told : called with the number of files done, and of all
-    options : `source`, where the hand-ins lie; `jobs`, sandboxes at a time, by default JOBS; `say`,
-        called with each sentence for the instructor; `trusted` and `seconds`, see `set_bench`
+    `exam` : Exam
+    `handins` : as `find_handins` returns them
+    `out` : folder of the results, made when it is missing
+    `told` : called with the number of files done, and of all
+    `options` : `source`, where the hand-ins lie; `jobs`, sandboxes at a time, by default JOBS;
+        `say`, called with each sentence for the instructor; `trusted`, `seconds`: see `set_bench`
     """
     out, head, say = Path(out), head_of(exam, options), options.get("say", lambda sentence: None)
     old = require_same_batch(out, head)

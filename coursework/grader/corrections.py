@@ -64,12 +64,10 @@ def read_corrections(out, entries, functions, made=None):
     The function is "" for the whole.
     GraderError: with the number of each line that fits nothing.
 
-    Parameters
-    ----------
-    out : the folder
-    entries : of the batch
-    functions : names
-    made : who made each known mistake, {name: folders of students}; None where nobody knows yet
+    `out` : the folder
+    `entries` : of the batch
+    `functions` : names
+    `made` : who made each known mistake, {name: folders of students}; None where nobody knows yet
     """
     found, faults, students = {}, [], called(entries)
     path = Path(out).resolve() / NAME

@@ -69,10 +69,8 @@ def write_feedback(out, reports):
     Return who has no place in it, in a sentence, "" for nobody.
     Where no system gave the hand-ins out, each student has a folder with the report.
 
-    Parameters
-    ----------
-    out : folder of the results
-    reports : list of (entry, parts of the report)
+    `out` : folder of the results
+    `reports` : list of (entry, parts of the report)
     """
     known = any(entry.get("back") for entry, _ in reports)
     left = [entry["student"] for entry, _ in reports if known and not entry.get("back")]

@@ -77,11 +77,9 @@ def grade(exam, content, open_sandbox):
     A call that ends or exhausts its sandbox loses its test, and the others are asked in a new one.
     If the machine fails, which is a SandboxError, nothing is known of the hand-in.
 
-    Parameters
-    ----------
-    exam : Exam
-    content : the bytes of its notebook
-    open_sandbox : function that starts a fresh `Sandbox`
+    `exam` : Exam
+    `content` : the bytes of its notebook
+    `open_sandbox` : function that starts a fresh `Sandbox`
     """
     caller = _Caller(exam, content, open_sandbox)
     try:

@@ -27,12 +27,10 @@ def write_reports(batch, out, *, say=lambda sentence: None):
 
     Nothing is written if there is a GraderError. Return the lines of `grades.csv`, as dicts.
 
-    Parameters
-    ----------
-    batch : as `grade_batch` returns it; what the next run needs is added: the digest of
+    `batch` : as `grade_batch` returns it; what the next run needs is added: the digest of
         `grades.csv`, and who was `reported` with which record
-    out : folder of the results, with `records/`
-    say : called with each sentence for the instructor: whom to look at
+    `out` : folder of the results, with `records/`
+    `say` : called with each sentence for the instructor: whom to look at
     """
     out, entries = Path(out), batch["handins"]
     tasks = {task.function: task for task in read_assignment(batch["assignment"]).tasks}

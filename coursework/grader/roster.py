@@ -108,11 +108,9 @@ def enrol(roster, handins, *, keep_unknown=False):
 
     Question: a hand-in fits no line of the roster, or several.
 
-    Parameters
-    ----------
-    roster : Roster
-    handins : list of Handin
-    keep_unknown : leave those who fit no line, or several, under the names that they have
+    `roster` : Roster
+    `handins` : list of Handin
+    `keep_unknown` : leave those who fit no line, or several, under the names that they have
     """
     fits = _fits(roster, handins)
     unknown = {name: students for name, students in fits.items() if len(students) != 1}
@@ -173,12 +171,10 @@ def write_back(roster, rows, out, title="points"):
     Return the file's path, None where the roster is of neither.
     GraderError: a student of the roster is in no row; the roster itself would be replaced.
 
-    Parameters
-    ----------
-    roster : Roster
-    rows : list of dict, the lines of `grades.csv`; `identifier` says whose they are
-    out : folder; the file is `canvas.csv` or `moodle.csv`
-    title : the assignment; Canvas's column of it is the one with this name and a number
+    `roster` : Roster
+    `rows` : list of dict, the lines of `grades.csv`; `identifier` says whose they are
+    `out` : folder; the file is `canvas.csv` or `moodle.csv`
+    `title` : the assignment; Canvas's column of it is the one with this name and a number
     """
     header = roster.header
     is_moodle = {"identifier", "grade"} <= {*header}

@@ -198,12 +198,10 @@ class Sandbox(contextlib.AbstractContextManager):
 
     SandboxError: it does not start.
 
-    Parameters
-    ----------
-    library : folder of the `tutorial_lib` that the hand-in may import
-    torch : whether it may import torch; then arrays reach its functions as tensors
-    trusted : leave bubblewrap out; the limits and the process of its own stay
-    seconds : limit of each request
+    `library` : folder of the `tutorial_lib` that the hand-in may import
+    `torch` : whether it may import torch; then arrays reach its functions as tensors
+    `trusted` : leave bubblewrap out; the limits and the process of its own stay
+    `seconds` : limit of each request
     """
 
     def __init__(self, library, *, torch=False, trusted=False, seconds=SECONDS):
@@ -261,12 +259,10 @@ class Sandbox(contextlib.AbstractContextManager):
 
         Return what the sandbox says of it, unchecked: see `judge.read_account`.
 
-        Parameters
-        ----------
-        functions : the names of those that are graded
-        content : the bytes of the notebook
-        handed_out : the sources of cells that are not the student's own
-        left_out : numbers of cells that are not run
+        `functions` : the names of those that are graded
+        `content` : the bytes of the notebook
+        `handed_out` : the sources of cells that are not the student's own
+        `left_out` : numbers of cells that are not run
         """
         asked = {"functions": list(functions), "handed_out": list(handed_out)}
         begun = self._ask(asked, self.seconds, content)

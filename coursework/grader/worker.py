@@ -108,11 +108,9 @@ def send(channel, token, kind, payload=b""):
 class HandIn:
     """A notebook whose cells are run one by one, and its functions called.
 
-    Parameters
-    ----------
-    functions : names that are graded
-    handed_out : sources of cells that are not the student's own, of which nothing is remarked
-    content : the bytes of the notebook
+    `functions` : names that are graded
+    `handed_out` : sources of cells that are not the student's own, of which nothing is remarked
+    `content` : the bytes of the notebook
     """
 
     def __init__(self, functions, handed_out, content):

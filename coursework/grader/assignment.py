@@ -288,10 +288,7 @@ def _sha256(told):
 
 
 def offer_library(folder, assignment):
-    """Copy `tutorial_lib` for the sandbox: without checks and practice, the withheld emptied.
-
-    `folder` : an existing folder
-    """
+    """Copy `tutorial_lib` into a folder: without checks and practice, the withheld emptied."""
     source = Path(tutorial_lib.__file__).parent
     target = Path(folder) / "tutorial_lib"
     left_out = shutil.ignore_patterns("__pycache__", *NOT_OFFERED)

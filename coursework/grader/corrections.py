@@ -13,14 +13,12 @@ from typing import NamedTuple
 
 from coursework.grader import GraderError
 from coursework.grader.inert import shown
-from coursework.grader.records import put
 from coursework.grader.tables import in_table, read_table
 
 NAME = "corrections.csv"
 COLUMNS = ("student", "function", "points", "remark")
 EVERY = "every "
 NUMBER = re.compile(r"\d{1,6}([.,]\d{1,6})?", re.ASCII)
-MOST_TOLD = 10
 
 
 class Correction(NamedTuple):
@@ -28,13 +26,6 @@ class Correction(NamedTuple):
 
     points: float | None
     remark: str
-
-
-def make_corrections(out):
-    """Write a file of corrections with nothing but its columns where there is none."""
-    path = Path(out) / NAME
-    if not path.exists():
-        put(path, f"\ufeff{','.join(COLUMNS)}\r\n")
 
 
 def called(entries):
@@ -85,9 +76,7 @@ def read_corrections(out, entries, functions, made=None):
             own = found.setdefault(folder, {})
             own.setdefault(row["function"], Correction(points, row["remark"]))
     if faults:
-        more = [f"and {len(faults) - MOST_TOLD} more lines"] * (len(faults) > MOST_TOLD)
-        told = [*faults[:MOST_TOLD], *more, "Nothing was written: correct this first."]
-        raise GraderError("\n".join(told))
+        raise GraderError("\n".join([*faults, "Nothing was written: correct this first."]))
     return found
 
 

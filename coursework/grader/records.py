@@ -72,19 +72,18 @@ def alone_in(folder):
 
     GraderError: another grader is at work here.
     """
-    number = os.open(folder / "underway", os.O_RDWR | os.O_CREAT, FILE_MODE)
-    try:
-        with contextlib.suppress(OSError):  # a disk may know no locks
-            try:
-                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise GraderError(
-                    f"another grader is at work in {folder.parent}: wait for its end, or name "
-                    "another --out"
-                ) from None
+    with (folder / "underway").open("a") as file:
+        os.fchmod(file.fileno(), FILE_MODE)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise GraderError(
+                f"another grader is at work in {folder.parent}: wait for its end, or name another "
+                "--out"
+            ) from None
+        except OSError:
+            pass  # a disk that knows no locks
         yield
-    finally:
-        os.close(number)
 
 
 def read_batch(folder):
@@ -135,12 +134,10 @@ def head_of(exam, options):
     points = dict.fromkeys(exam.functions, 0)
     for test in exam.tests:
         points[test.task.function] += test.case.points
-    source = options.get("source") or ""
-    if source:
-        source = os.fsencode(Path(source).resolve()).decode("utf-8", "backslashreplace")
+    place = os.fsencode(Path(options["source"]).resolve()) if options.get("source") else b""
     head = {"assignment": exam.name, "seed": seal(exam), "digest": exam.digest, "points": points}
-    head |= {"source": source, "trusted": options.get("trusted", False)}
-    return head | {"seconds": options.get("seconds")}
+    head |= {"source": place.decode("utf-8", "backslashreplace")}
+    return head | {"trusted": options.get("trusted", False), "seconds": options.get("seconds")}
 
 
 def require_same_batch(out, head):
@@ -162,7 +159,12 @@ def entries_for(handins, old):
 
     Each entry has the name of its folder of reports.
     """
-    pairs = [(_entry(handin), handin) for handin in handins]
+    pairs = []
+    for handin in handins:
+        told = {name: getattr(handin, name) for name in TOLD if getattr(handin, name)}
+        told = {name: t if isinstance(t, bool) else shown(t) for name, t in told.items()}
+        entry = {"student": plain(handin.student), "file": plain(handin.place), "of": handin.of}
+        pairs.append((entry | told | {"mark": digest_of(handin.student)}, handin))
     pairs.sort(key=lambda pair: (pair[0]["student"], pair[0]["mark"]))
     before, now = {e["mark"] for e in old.get("handins", ())}, {e["mark"] for e, _ in pairs}
     if before and now and before.isdisjoint(now):
@@ -174,10 +176,3 @@ def entries_for(handins, old):
     for (entry, _), name in zip(pairs, names, strict=True):
         entry["id"] = name
     return pairs
-
-
-def _entry(handin):
-    entry = {"student": plain(handin.student), "file": plain(handin.place), "of": handin.of}
-    told = {name: getattr(handin, name) for name in TOLD if getattr(handin, name)}
-    entry |= {name: shown(text) if isinstance(text, str) else text for name, text in told.items()}
-    return entry | {"mark": digest_of(handin.student)}

@@ -25,7 +25,7 @@ from coursework.grader.records import make_folder
 from tools.chapters import page
 from tutorial_lib.practice.mistake import pieces_of, replaced
 
-SHARES = {"idea": 4, "chapter": 2, "nothing": 1}  # of ten points: at least, at most, at most
+LEAST, MOST, MOST_OF_CHAPTER = 4, 1, 2  # of ten points: for the idea, without it
 CHAPTER = "the chapter's own function"
 MOST_IDEAS = 2  # tests that ask what is new
 HOW = """Write your code where this notebook says so, in as many cells as you like, and hand in \
@@ -146,9 +146,9 @@ def measure(exam, task, told=print):
         f"{task.function}: {what} earns {n} of {of} points, more than a tenth or, of the chapter's "
         "own function, a fifth: ask the idea in more of the cases"
         for what, n in unearned.items()
-        if 10 * n > SHARES["chapter" if what == CHAPTER else "nothing"] * of
+        if 10 * n > (MOST_OF_CHAPTER if what == CHAPTER else MOST) * of
     ]
-    if ideas and (len(ideas) > MOST_IDEAS or 10 * sum(ideas) < SHARES["idea"] * of):
+    if ideas and (len(ideas) > MOST_IDEAS or 10 * sum(ideas) < LEAST * of):
         faults.append(
             f"{task.function}: the cases with idea=True are {len(ideas)} and worth {sum(ideas)} of "
             f"{of} points; make them one or two, worth four tenths or more"
@@ -183,26 +183,25 @@ def _unearned(tests, rng):
 
 
 def unseen(exam, task):
-    """Return the names of known mistakes with which the public cells print what is right."""
-    right = {name: solution_source(exam.name, [name]) for name in exam.functions}
-    own = right.pop(task.function)
-    expected = _printed(exam.name, right | {task.function: own})
-    wrong = {m.name: _edited_source(exam.name, task, m) for m in task.mistakes}
-    printed = {m: _printed(exam.name, right | {task.function: own}) for m, own in wrong.items()}
-    return [name for name, shown in printed.items() if shown == expected]
+    """Return the names of known mistakes with which the public cells print what is right.
 
-
-def _printed(name, sources):
-    """Return what the public cells print when functions' sources stand below their stubs.
-
-    The last source stands below every stub: no other may bring back a helper that it edits.
+    A function's source stands below its stub, and that of the task below every stub: no other may
+    bring back a helper that it edits.
     """
-    shown, names, last = io.StringIO(), {"__name__": "__main__"}, [*sources.values()][-1]
-    for source in handed_out(name):
-        below = [own for function, own in sources.items() if f"def {function}(" in source]
-        try:
-            with contextlib.redirect_stdout(shown), np.errstate(all="ignore"):
-                exec("\n".join([source, *below, last if below else ""]), names)
-        except Exception as error:
-            shown.write(f"{type(error).__name__}: {error}\n")
-    return shown.getvalue()
+    right = {name: solution_source(exam.name, [name]) for name in exam.functions}
+
+    def printed(own):
+        shown, names = io.StringIO(), {"__name__": "__main__"}
+        for source in handed_out(exam.name):
+            stubs = [name for name in right if f"def {name}(" in source]
+            below = [right[name] for name in stubs if name != task.function] + [own] * bool(stubs)
+            try:
+                with contextlib.redirect_stdout(shown), np.errstate(all="ignore"):
+                    exec("\n".join([source, *below]), names)
+            except Exception as error:
+                shown.write(f"{type(error).__name__}: {error}\n")
+        return shown.getvalue()
+
+    wrong = {m.name: _edited_source(exam.name, task, m) for m in task.mistakes}
+    expected = printed(right[task.function])
+    return [name for name, own in wrong.items() if printed(own) == expected]

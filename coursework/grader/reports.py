@@ -6,8 +6,8 @@ from operator import itemgetter
 from pathlib import Path
 
 from coursework.grader.assignment import read_assignment
+from coursework.grader.corrections import COLUMNS, read_corrections
 from coursework.grader.corrections import NAME as CORRECTIONS
-from coursework.grader.corrections import make_corrections, read_corrections
 from coursework.grader.feedback import page_of, write_feedback
 from coursework.grader.inert import listed, quoted
 from coursework.grader.judge import SAID, points
@@ -23,9 +23,7 @@ def write_reports(batch, out, *, say=lambda sentence: None):
     """Write what a batch comes to, with what its instructor has corrected.
 
     `grades.csv`, `items.csv` and `reports/STUDENT/report.html`, which `feedback.zip` brings to
-    students.
-
-    Nothing is written if there is a GraderError. Return the lines of `grades.csv`, as dicts.
+    students; nothing if there is a GraderError. Return the lines of `grades.csv`, as dicts.
 
     `batch` : as `grade_batch` returns it; what the next run needs is added: the digest of
         `grades.csv`, and who was `reported` with which record
@@ -43,7 +41,8 @@ def write_reports(batch, out, *, say=lambda sentence: None):
     corrections = read_corrections(out, entries, list(batch["points"]), made)
     reports = [_Report(batch, e, records[e["id"]], corrections, tasks) for e in entries]
     make_folder(out / "reports")
-    make_corrections(out)
+    if not (out / CORRECTIONS).exists():
+        put(out / CORRECTIONS, f"\ufeff{','.join(COLUMNS)}\r\n")
     for report in reports:
         make_folder(out / "reports" / report.entry["id"])
         put(out / "reports" / report.entry["id"] / "report.html", page_of(report.parts()))
@@ -116,10 +115,9 @@ class _Report:
         if self.record["problem"] or not _lost(self.record["results"]):
             return []
         remarks = [_joined(remark) for remark in self.record["remarks"]]
-        more = [f"and {len(remarks) - TOO_MANY} more remarks"] * (len(remarks) > TOO_MANY)
         whys = {name: _why(group, self.tasks[name]) for name, group in self.groups.items()}
         whys = [f"{name}: {why}" for name, why in whys.items() if why]
-        return [*remarks[:TOO_MANY], *more, *whys]
+        return [*remarks[:TOO_MANY], *whys]
 
     def row(self):
         """Return the line of `grades.csv`."""
@@ -187,13 +185,13 @@ def _line(result):
 
 def _whom_to_look_at(reports):
     """Yield sentences that name students whom no number can be wrong about, and who got none."""
-    groups, seen = dict.fromkeys(KINDS), set()
+    yield f"{sum(not report.record['problem'] for report in reports)} graded"
+    seen = set()
     for kind, is_one in KINDS.items():
         found = [r for r in reports if r.entry["id"] not in seen and is_one(r)]
         seen |= {r.entry["id"] for r in found}
-        groups[kind] = [r.entry["student"] for r in found]
-    yield f"{sum(not report.record['problem'] for report in reports)} graded"
-    yield from (f"{len(names)} {kind}: {listed(names)}" for kind, names in groups.items() if names)
+        if found:
+            yield f"{len(found)} {kind}: {listed(r.entry['student'] for r in found)}"
     if seen:
         yield "The reasons are in the notes of grades.csv"
 

@@ -129,10 +129,6 @@ class HandIn:
         many = len(self.cells) > MOST_CELLS
         self.begun = {"unreadable": "many"} if many else {"cells": list(self.cells)}
 
-    def run(self, cell, seconds):
-        """Run the cell of a number, for so many seconds of processor time at most."""
-        self.shell.run_numbered(cell, self.cells[cell], seconds)
-
     def account(self):
         """Return what there is to say of it once its cells were run."""
         missing = [name for name in self.functions if not callable(self.space.get(name))]
@@ -180,15 +176,10 @@ def call(function, arguments):
 
 def unpack(packed):
     """Return the arguments of a call: arrays, or tensors where torch is there, and numbers."""
-    arguments = []
     with np.load(io.BytesIO(packed), allow_pickle=False) as file:
-        for name in file.files:
-            array = file[name]
-            if array.ndim == 0:
-                arguments.append(array.item())
-            else:
-                arguments.append(torch.from_numpy(array) if "torch" in sys.argv else array)
-    return arguments
+        arrays = [file[name] for name in file.files]
+    given = torch.from_numpy if "torch" in sys.argv else np.asarray
+    return [array.item() if array.ndim == 0 else given(array) for array in arrays]
 
 
 def answer(hand_in, asked, content):
@@ -197,7 +188,8 @@ def answer(hand_in, asked, content):
         hand_in = HandIn(content=content, **asked)
         return hand_in, hand_in.begun
     if "cell" in asked:
-        hand_in.run(**asked)
+        number, seconds = asked["cell"], asked["seconds"]
+        hand_in.shell.run_numbered(number, hand_in.cells[number], seconds)
         return hand_in, {}
     return hand_in, hand_in.account()
 

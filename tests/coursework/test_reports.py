@@ -242,6 +242,7 @@ def test_who_is_held_has_no_points_until_there_is_an_answer_or_points_by_hand(tm
     (tmp_path / "corrections.csv").write_text("student,function,points,remark\na,,2,\n")
     [row] = report(tmp_path, record, held=True)
     assert row["points"] == 2
+    assert (tmp_path / "corrections.csv").read_text().endswith("\na,,2,\n"), "it is left alone"
 
 
 def test_points_by_hand_for_a_known_mistake_reach_everyone_who_made_it(tmp_path):

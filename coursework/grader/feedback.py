@@ -1,7 +1,6 @@
 """A report as a student gets it, and what brings it there.
 
-A report is a list of (kind, content) pairs. Kinds are "title", "heading", "text" and "table", which
-are ours; "note", an instructor's or ours; "code", a pair of our words and a student's.
+What is ours may set code between two backticks; what is a student's is code, whatever it holds.
 """
 
 import html
@@ -20,42 +19,30 @@ padding: .3rem .6rem; text-align: left } td:nth-child(2), th:nth-child(2) { whit
 SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "$\\`*_[]~:"}  # of mark-up, formulas and links
 
 
-def page_of(parts):
+def page_of(title, body):
     """Return a report as a page."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>{html.escape(parts[0][1])}</title>"
+        f"<title>{html.escape(title)}</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style></head><body>{_body(parts)}</body></html>\n"
+        f"<style>{STYLE}</style></head><body>{body}</body></html>\n"
     )
 
 
-def notebook_of(parts):
+def notebook_of(body):
     """Return a report as a notebook of one cell of text, which is HTML on one line."""
-    text = _body(parts).translate(SIGNS)
+    text = body.translate(SIGNS)
     cell = {"cell_type": "markdown", "id": "report", "metadata": {}, "source": text}
     return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
-def _body(parts):
-    return "".join(_element(*part) for part in parts)
+def told(ours, words=""):
+    """Return a paragraph of our words, or an instructor's, and of a student's."""
+    more = f": <code>{html.escape(shown(words))}</code>" if words else ""
+    return f"<p>{html.escape(shown(ours))}{more}</p>"
 
 
-def _element(kind, content):
-    if kind == "table":
-        rows = ("".join(f"<td>{_code(cell)}</td>" for cell in row) for row in content)
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        head = "<tr><th>test</th><th>points</th><th>what happened</th></tr>"
-        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
-    if kind == "code":
-        label, text = content
-        words = f": <code>{html.escape(shown(text))}</code>" if text else ""
-        return f"<p>{html.escape(label)}{words}</p>"
-    tag = {"title": "h1", "heading": "h2"}.get(kind, "p")
-    return f"<{tag}>{html.escape(shown(content)) if kind == 'note' else _code(content)}</{tag}>"
-
-
-def _code(text):
+def code(text):
     """Escape a line of ours, and set what stands between two backticks as code."""
     pieces = html.escape(text).split("`")
     if len(pieces) % 2 == 0:
@@ -70,16 +57,16 @@ def write_feedback(out, reports):
     Where no system gave the hand-ins out, each student has a folder with the report.
 
     `out` : folder of the results
-    `reports` : list of (entry, parts of the report)
+    `reports` : list of (entry, title of the report, its HTML)
     """
-    known = any(entry.get("back") for entry, _ in reports)
-    left = [entry["student"] for entry, _ in reports if known and not entry.get("back")]
+    known = any(entry.get("back") for entry, *_ in reports)
+    left = [entry["student"] for entry, *_ in reports if known and not entry.get("back")]
     packed = {}
-    for entry, parts in reports:
+    for entry, title, body in reports:
         name = entry.get("back", "" if known else f"{entry['id']}/report.html")
         kind = name.lower().rpartition(".")[2]  # Canvas shows it as what was handed in
         if name:
-            packed[name] = notebook_of(parts) if kind == "ipynb" else page_of(parts)
+            packed[name] = notebook_of(body) if kind == "ipynb" else page_of(title, body)
         if kind == "zip":
             packed[name] = _zip_of({"report.html": packed[name]})
     put(out / NAME, _zip_of(packed))

@@ -8,13 +8,14 @@ from pathlib import Path
 from coursework.grader.assignment import read_assignment
 from coursework.grader.corrections import COLUMNS, read_corrections
 from coursework.grader.corrections import NAME as CORRECTIONS
-from coursework.grader.feedback import page_of, write_feedback
+from coursework.grader.feedback import code, page_of, told, write_feedback
 from coursework.grader.inert import listed, quoted
 from coursework.grader.judge import SAID, points
 from coursework.grader.records import FILE_MODE, make_folder, put, put_json, record_of
 from coursework.grader.tables import text_of_table
 
 MARK = {True: "✓", False: "✗"}
+HEAD = "<tr><th>test</th><th>points</th><th>what happened</th></tr>"
 VOID = {"said": "this test does not count", "mistake": ""}
 TOO_MANY = 3  # remarks, and reasons of a function, in a line of `grades.csv`
 
@@ -45,8 +46,8 @@ def write_reports(batch, out, *, say=lambda sentence: None):
         put(out / CORRECTIONS, f"\ufeff{','.join(COLUMNS)}\r\n")
     for report in reports:
         make_folder(out / "reports" / report.entry["id"])
-        put(out / "reports" / report.entry["id"] / "report.html", page_of(report.parts()))
-    graded = [(report.entry, report.parts()) for report in reports if not report.held]
+        put(out / "reports" / report.entry["id"] / "report.html", page_of(*report.page()))
+    graded = [(report.entry, *report.page()) for report in reports if not report.held]
     changes = [*_since_last(batch, reports), write_feedback(out, graded)]
     rows = [report.row() for report in reports]
     _write_grades(batch, out, rows, say)
@@ -129,24 +130,25 @@ class _Report:
         notes = [*map(_joined, self.notes()), *self.reasons()]
         return row | {"file": self.entry["file"], "notes": "; ".join(n.rstrip(".") for n in notes)}
 
-    def parts(self):
-        """Return the report as `feedback` takes it, without tests of what could not be read."""
+    def page(self):
+        """Return the title of the report and its HTML, without tests of what could not be read."""
         earned = "not graded yet" if self.held else f"{self.total} of {self.out_of} points"
-        parts = [("title", f"{self.title}: {earned}"), ("code", ("Student", self.entry["student"]))]
-        parts.append(("code", ("File", self.entry["file"] or "none")))
-        parts += [("code", (o, words)) if words else ("note", o) for o, words in self.notes()]
-        parts += [("code", tuple(remark)) for remark in self.record["remarks"]]
+        title = f"{self.title}: {earned}"
+        body = [f"<h1>{code(title)}</h1>", told("Student", self.entry["student"])]
+        body.append(told("File", self.entry["file"] or "none"))
+        body += [told(*pair) for pair in (*self.notes(), *self.record["remarks"])]
         for function, results in self.groups.items() if not self.record["problem"] else ():
             hand = " (by hand)" if function in self.hand else ""
             earned = f"{self.points[function]} of {self.most[function]}{hand}"
-            parts.append(("heading", f"{function}: {earned}"))
+            body.append(f"<h2>{code(f'{function}: {earned}')}</h2>")
             if mistake := _named(results, self.tasks[function]):
                 more = f" This mistake alone leaves {self.graded[function]} points."
                 kept = any(result["kept"] for result in results)
                 says = f"{mistake.says[:1].upper()}{mistake.says[1:]}"
-                parts.append(("text", f"{says}. {mistake.mend}{more * kept}"))
-            parts.append(("table", [_line(result) for result in results]))
-        return parts
+                body.append(f"<p>{code(f'{says}. {mistake.mend}{more * kept}')}</p>")
+            rows = ["".join(f"<td>{code(cell)}</td>" for cell in _line(r)) for r in results]
+            body.append(f"<table>{HEAD}{''.join(f'<tr>{row}</tr>' for row in rows)}</table>")
+        return title, "".join(body)
 
 
 def _joined(pair):

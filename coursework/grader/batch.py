@@ -22,13 +22,14 @@ from coursework.grader.inert import listed
 from coursework.grader.judge import grade, points, scored
 from coursework.grader.records import (
     KEPT,
+    RECORD,
     Damaged,
     alone_in,
     entries_for,
     head_of,
     make_folder,
     put_json,
-    read_record,
+    read,
     require_same_batch,
 )
 from coursework.grader.sandbox import SECONDS, TORCH_SECONDS, Sandbox
@@ -161,18 +162,16 @@ class _Reader:
         """Write a record that has a result of each test, with the points of today."""
         path, tests = self.records / f"{entry['record']}.json", self.bench.exam.tests
         try:
-            record = known = read_record(path)
-        except FileNotFoundError:
-            record = known = {"results": ()}
-        except Damaged as error:
-            self.say(f"{error}: {entry['student']} is graded again")
-            record = known = {"results": ()}
-        results = {result.get("test"): result for result in known["results"]}
+            record = known = read(path, RECORD)
+        except Damaged:
+            self.say(f"{path} is empty or cut: {entry['student']} is graded again")
+            record = known = {}
+        results = {result.get("test"): result for result in known.get("results", ())}
         if missing := [test for test in tests if test.digest not in results]:
             record = self.bench.grade(handin.read(), missing)
             results |= {result["test"]: result for result in record["results"]}
         record = record | {"results": scored([results[test.digest] for test in tests], tests)}
-        if known["results"] and record != known:
+        if known and record != known:
             self.changed.add(path)
             self.lacking |= {test.digest for test in missing}
         put_json(path, record)

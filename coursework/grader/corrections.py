@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coursework.grader import GraderError
-from coursework.grader.inert import shown
-from coursework.grader.tables import in_table, read_table
+from coursework.grader.inert import in_table, read_table, shown
 
 NAME = "corrections.csv"
 COLUMNS = ("student", "function", "points", "remark")

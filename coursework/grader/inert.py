@@ -1,11 +1,22 @@
-"""Text of a student's that does nothing where it is shown: terminal, table, disk."""
+"""Text of a student's that does nothing where it is shown: terminal, table, disk.
 
+Tables are CSV files, as spreadsheets write and read them.
+"""
+
+import csv
 import hashlib
+import io
 import re
 import unicodedata
 
+from coursework.grader import GraderError
+
 MARK = re.compile(r"-[0-9a-f]{8,}$")
 MOST_OF_A_NAME, MOST_OF_WORDS = 60, 200
+SIGNS = (
+    "=+\\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"  # also as East Asia types them
+)
+FORMULA = re.compile(rf"(^|[,;|:\t\"'])(\s*)(?=[{SIGNS}])")
 
 
 def shown(text):
@@ -53,3 +64,42 @@ def folders(students):
         exact = own and own == name and digest_of(name) == digest and not MARK.search(name)
         found.append(own if exact and alike.count(same) == 1 else f"{own}-{digest[:12]}")
     return found
+
+
+def read_table(path):
+    """Return the rows of a CSV file, each as long as the first, its header.
+
+    Commas, semicolons or tabs are between cells; the text is UTF-8 or western Europe's.
+    GraderError: it cannot be read, or holds nothing.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise GraderError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        text = content.decode("utf-8-sig").lstrip("\r\n")
+    except UnicodeDecodeError:  # Excel's "CSV" in western Europe
+        text = content.decode("cp1252", "replace").lstrip("\r\n")
+    sign = max(",;\t", key=text.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=sign)
+    try:
+        rows = list(reader)
+    except csv.Error as error:
+        raise GraderError(f"{path}, line {reader.line_num}: {error}") from None
+    if not rows:
+        raise GraderError(f"{path} is empty: it begins with a line of column names")
+    return [[*row, *[""] * (len(rows[0]) - len(row))] for row in rows]
+
+
+def text_of_table(rows):
+    """Return dicts as the text of a CSV file, in which no text begins a formula."""
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, max(rows, key=len, default=[]), restval="")
+    writer.writeheader()
+    writer.writerows({name: in_table(value) for name, value in row.items()} for row in rows)
+    return f"\ufeff{file.getvalue()}"
+
+
+def in_table(value):
+    """Return a value for a cell of a CSV file; text begins no formula, whatever separates cells."""
+    return FORMULA.sub(r"\1\2'", shown(value)) if isinstance(value, str) else value

@@ -17,6 +17,7 @@ from coursework.grader.inert import digest_of, folders, plain, shown
 from coursework.grader.seeds import seal
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
+BATCH, RECORD = {"handins"}, {"problem", "remarks", "results"}  # what a file has to say
 FIELDS = {"function", "label", "points", "earned", "said", "fits", "mistake", "kept"}
 OTHER = {"source": "class {} there, {} now", "seed": "a different seed"}  # of a different batch
 TOLD = ("identifier", "back", "late", "why", "held")  # where there is something to tell
@@ -86,47 +87,28 @@ def alone_in(folder):
         yield
 
 
-def read_batch(folder):
-    """Return what `batch.json` of a folder of results says, {} where there is none.
+def read(path, needed):
+    """Return the dict of a file of results, {} where there is none; Damaged: it lacks something.
 
-    Damaged: it is empty or cut.
+    `needed` : what it has to say, BATCH or RECORD
     """
-    path = Path(folder) / "batch.json"
     if not path.exists():
         return {}
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError):
-        raise Damaged(
-            f"{path} is empty or cut. The records are in files of their own: move this file away, "
-            "then repeat the command"
-        ) from None
-
-
-def read_record(path):
-    """Return a record.
-
-    FileNotFoundError: there is none. Damaged: it is empty or cut.
-    """
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        whole = isinstance(record["problem"], str) and isinstance(record["remarks"], list)
-        if whole and all(set(result) >= FIELDS for result in record["results"]):
-            return record
-    raise Damaged(f"{path} is empty or cut")
+    with contextlib.suppress(ValueError, TypeError, AttributeError):
+        found = dict(json.loads(path.read_text(encoding="utf-8")))
+        if needed <= found.keys() and all(r.keys() >= FIELDS for r in found.get("results", ())):
+            return found
+    raise Damaged(f"{path} is empty or cut: move this file away, then repeat the command")
 
 
 def record_of(folder, entry):
     """Return the record of a student, from a folder of results; Damaged: it is cut or gone."""
     if "record" not in entry:
         return {"problem": entry["problem"], "remarks": [], "results": []}
-    try:
-        return read_record(Path(folder) / "records" / f"{entry['record']}.json")
-    except (Damaged, FileNotFoundError) as error:
-        raise Damaged(
-            f"{error}. It is the record of {entry['student']}: repeat the command that made "
-            f"{folder}"
-        ) from None
+    path = Path(folder) / "records" / f"{entry['record']}.json"
+    if record := read(path, RECORD):
+        return record
+    raise Damaged(f"{path} is gone, the record of {entry['student']}: repeat the command")
 
 
 def head_of(exam, options):
@@ -142,7 +124,7 @@ def head_of(exam, options):
 
 def require_same_batch(out, head):
     """Return the batch of a folder, {} for none; turn one down that is not the same, corrected."""
-    old = read_batch(out)
+    old = read(Path(out) / "batch.json", BATCH)
     changed = [n for n in head if old and n not in CORRECTED and old.get(n) != head[n]]
     if changed:
         there = {name: OTHER.get(name, f"{name} {{}} there, {{}} now") for name in changed}

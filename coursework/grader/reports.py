@@ -9,10 +9,9 @@ from coursework.grader.assignment import read_assignment
 from coursework.grader.corrections import COLUMNS, read_corrections
 from coursework.grader.corrections import NAME as CORRECTIONS
 from coursework.grader.feedback import code, page_of, told, write_feedback
-from coursework.grader.inert import listed, quoted
+from coursework.grader.inert import listed, quoted, text_of_table
 from coursework.grader.judge import SAID, points
 from coursework.grader.records import FILE_MODE, make_folder, put, put_json, record_of
-from coursework.grader.tables import text_of_table
 
 MARK = {True: "✓", False: "✗"}
 HEAD = "<tr><th>test</th><th>points</th><th>what happened</th></tr>"

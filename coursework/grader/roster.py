@@ -17,9 +17,8 @@ from typing import NamedTuple
 from coursework.grader import GraderError
 from coursework.grader.files import Handin
 from coursework.grader.handins import Question, labels
-from coursework.grader.inert import listed, plain
+from coursework.grader.inert import in_table, listed, plain, read_table
 from coursework.grader.records import put
-from coursework.grader.tables import in_table, read_table
 
 NAMES = ("student", "name", "full name")
 IDS = ("id", "identifier", "sis user id", "sis login id")  # logins

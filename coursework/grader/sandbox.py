@@ -103,12 +103,9 @@ class SandboxError(GraderError):
 
 
 class Lost(Exception):
-    """A hand-in ended its sandbox, or had it ended; the message says how, for the report.
+    """A hand-in ended its sandbox, or had it ended; the message says how, for the report."""
 
-    `cell` : number of the cell that did, 0 where it was none
-    """
-
-    cell = 0
+    cell = 0  # number of the cell that did, 0 where it was none
 
 
 def _parents(*paths):

@@ -103,12 +103,9 @@ class PassOn(Silence):
 
 
 class Silencer:
-    """Finds the modules that are silent here, any module below them, and those that are written.
+    """Finds the modules that are silent here, any module below them, and those that are written."""
 
-    hidden : packages that are not to be found, wherever this machine has them
-    """
-
-    hidden = ()
+    hidden = ()  # packages that are not to be found, wherever this machine has them
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from coursework.__main__ import main
-from coursework.grader.records import Damaged, alone_in, put, read_batch, read_record, record_of
+from coursework.grader.records import BATCH, RECORD, Damaged, alone_in, put, read, record_of
 from tests.coursework.classes import (
     NAME,
     counting,
@@ -13,15 +13,14 @@ from tests.coursework.classes import (
 )
 
 
-@pytest.mark.parametrize("left", ["", "{", "[1]", '{"problem": ""}', "null"])
+@pytest.mark.parametrize("left", ["", "{", "[1]", '{"problem": ""}', "null", '{"results": [1]}'])
 def test_a_file_without_all_of_its_parts_is_damaged(left, tmp_path):
-    assert read_batch(tmp_path) == {}
-    (tmp_path / "batch.json").write_text(left)
-    with pytest.raises(Damaged, match=r"batch\.json is empty or cut"):
-        read_record(tmp_path / "batch.json")
-    if "problem" not in left:
-        with pytest.raises(Damaged, match=r"empty or cut.*move this file away"):
-            read_batch(tmp_path)
+    path = tmp_path / "batch.json"
+    assert read(path, BATCH) == {}
+    path.write_text(left)
+    for needed in (BATCH, RECORD):
+        with pytest.raises(Damaged, match=r"batch\.json is empty or cut: move this file away"):
+            read(path, needed)
 
 
 @pytest.mark.usefixtures("bubblewrap")
@@ -30,10 +29,10 @@ def test_an_empty_or_cut_record_is_named_and_graded_again(folder, out, seed, cap
     given = ["grade", NAME, str(folder), *seed(1), "--out", str(out)]
     assert main(given) == 0
     before = files(out)
-    [entry] = [e for e in read_batch(out)["handins"] if e["student"] == "cem"]
+    [entry] = [e for e in read(out / "batch.json", BATCH)["handins"] if e["student"] == "cem"]
     path = out / "records" / f"{entry['record']}.json"
     path.write_bytes(b"")
-    with pytest.raises(Damaged, match=r"It is the record of cem: repeat the command"):
+    with pytest.raises(Damaged, match=f"{path} is empty or cut"):
         record_of(out, entry)
     again = counting(monkeypatch)
     assert main(given) == 0

@@ -11,9 +11,8 @@ import nbformat
 import pytest
 
 from coursework.grader import reports
-from coursework.grader.inert import digest_of, folders, listed, plain, shown
+from coursework.grader.inert import digest_of, folders, in_table, listed, plain, shown
 from coursework.grader.records import KEPT
-from coursework.grader.tables import in_table
 from tests.coursework.classes import FUNCTION, NAME, TASK, Seen, table, text_of
 
 HOSTILE = "<script>x</script> [a](b) | *c* `d` & \\"

@@ -9,7 +9,7 @@ Read in this order:
 - what a class hands in: `files`, `handins`, `roster`;
 - what a folder of results holds: `seeds`, `records`, `corrections`;
 - a folder of hand-ins is graded: `batch`;
-- what a student and an instructor read: `feedback`, `reports`;
+- what a student and an instructor read: `reports`;
 - what students get: `release`.
 """
 

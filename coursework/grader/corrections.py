@@ -14,7 +14,7 @@ from typing import NamedTuple
 from coursework.grader import GraderError
 from coursework.grader.inert import in_table, read_table, shown
 
-NAME = "corrections.csv"
+CORRECTIONS = "corrections.csv"
 COLUMNS = ("student", "function", "points", "remark")
 EVERY = "every "
 NUMBER = re.compile(r"\d{1,6}([.,]\d{1,6})?", re.ASCII)
@@ -60,7 +60,7 @@ def read_corrections(out, entries, functions, made=None):
     `made` : who made each known mistake, {name: folders of students}; None where nobody knows yet
     """
     found, faults, students = {}, [], called(entries)
-    path = Path(out).resolve() / NAME
+    path = Path(out).resolve() / CORRECTIONS
     rows = _rows(path) if path.exists() else []
     every = {row["student"]: set() for _, row in rows if row["student"].startswith(EVERY)}
     known = every if made is None else {EVERY + name: own for name, own in made.items()}

@@ -132,9 +132,7 @@ def entries_of(source):
         try:
             found = [Handin(source, name, *of) for name, of in in_zip(source).items()]
         except Unreadable as error:
-            raise GraderError(
-                f"{source} is neither a folder nor a whole zip file: {error}"
-            ) from None
+            raise GraderError(f"{source} is no folder and no whole zip file: {error}") from None
     return [entry for entry in found if visible(entry.parts)]
 
 

@@ -1,8 +1,7 @@
 """What kind of difference there is, in clauses that a report may tell.
 
 Each clause is one of a short list, and says nothing of how large a hidden number is; what the list
-can carry is counted in `tests/capacity.py`. What a clause says holds for every number of which it
-speaks.
+can carry is counted in `tests/capacity.py`. A clause holds for every number of which it speaks.
 """
 
 import re

@@ -1,19 +1,28 @@
-"""What an instructor and a student read of a batch."""
+"""What an instructor and a student read of a batch, and what brings it there.
+
+In a report what is ours may set code between two backticks; what is a student's is code itself.
+"""
 
 import hashlib
+import html
+import io
+import json
+import zipfile
 from collections import Counter
-from operator import itemgetter
 from pathlib import Path
 
 from coursework.grader.assignment import read_assignment
-from coursework.grader.corrections import COLUMNS, read_corrections
-from coursework.grader.corrections import NAME as CORRECTIONS
-from coursework.grader.feedback import code, page_of, told, write_feedback
-from coursework.grader.inert import listed, quoted, text_of_table
+from coursework.grader.corrections import COLUMNS, CORRECTIONS, read_corrections
+from coursework.grader.inert import listed, quoted, shown, text_of_table
 from coursework.grader.judge import SAID, points
 from coursework.grader.records import FILE_MODE, make_folder, put, put_json, record_of
 
-MARK = {True: "✓", False: "✗"}
+FEEDBACK = "feedback.zip"
+STYLE = """body { margin: 2rem auto; max-width: 46rem; padding: 0 1rem; font: 1rem/1.5 sans-serif }
+table { border-collapse: collapse; width: 100% } td, th { border-bottom: 1px solid #8888;
+padding: .3rem .6rem; text-align: left } td:nth-child(2), th:nth-child(2) { white-space: nowrap }
+:root { color-scheme: light dark } code { overflow-wrap: anywhere }"""
+SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "$\\`*_[]~:"}  # of mark-up, formulas and links
 HEAD = "<tr><th>test</th><th>points</th><th>what happened</th></tr>"
 VOID = {"said": "this test does not count", "mistake": ""}
 TOO_MANY = 3  # remarks, and reasons of a function, in a line of `grades.csv`
@@ -51,18 +60,9 @@ def write_reports(batch, out, *, say=lambda sentence: None):
     rows = [report.row() for report in reports]
     _write_grades(batch, out, rows, say)
     put(out / "items.csv", text_of_table(_items([*records.values()])))
-    for line in filter(None, [*_whom_to_look_at(reports), *_identical(entries), *changes]):
+    for line in filter(None, [*_whom_to_look_at(reports), *changes]):
         say(line)
     return rows
-
-
-def _identical(entries):
-    """Yield who has handed in the same file as others."""
-    same = {}
-    for entry in entries:
-        same.setdefault(entry.get("record"), []).append(entry["student"])
-    for names in (names for key, names in same.items() if key and len(names) > 1):
-        yield f"The same file, to the byte: {listed(names)}"
 
 
 class _Report:
@@ -179,13 +179,13 @@ def _named(results, task):
 
 
 def _line(result):
-    sign = MARK[result["earned"] == result["points"]] if result["points"] else "–"
+    sign = ("✓" if result["earned"] == result["points"] else "✗") if result["points"] else "–"
     points = f"{result['earned']} of {result['points']}"
     return f"{sign} {result['label']}", points, result["said"]
 
 
 def _whom_to_look_at(reports):
-    """Yield sentences that name students whom no number can be wrong about, and who got none."""
+    """Yield whom no number can be wrong about, who got none, and who has the file of another."""
     yield f"{sum(not report.record['problem'] for report in reports)} graded"
     seen = set()
     for kind, is_one in KINDS.items():
@@ -195,6 +195,11 @@ def _whom_to_look_at(reports):
             yield f"{len(found)} {kind}: {listed(r.entry['student'] for r in found)}"
     if seen:
         yield "The reasons are in the notes of grades.csv"
+    same = {}
+    for report in [report for report in reports if report.entry.get("record")]:
+        same.setdefault(report.entry["record"], []).append(report.entry["student"])
+    for names in (names for names in same.values() if len(names) > 1):
+        yield f"The same file, to the byte: {listed(names)}"
 
 
 KINDS = {
@@ -250,7 +255,7 @@ def _items(records):
     """Return a row for each test that counts: how many solved it, which mistakes were made."""
     found = {}
     for record in records:
-        for r in filter(itemgetter("points"), record["results"]):
+        for r in (result for result in record["results"] if result["points"]):
             found.setdefault((r["function"], r["label"]), []).append(r)
     rows = []
     for (function, label), results in found.items():
@@ -259,3 +264,67 @@ def _items(records):
         row |= {"solved": sum(r["earned"] == r["points"] for r in results), "of": len(records)}
         rows.append(row | {"mistakes": "; ".join(f"{name} {n}" for name, n in made)})
     return rows
+
+
+def page_of(title, body):
+    """Return a report as a page."""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>{html.escape(title)}</title>"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{STYLE}</style></head><body>{body}</body></html>\n"
+    )
+
+
+def notebook_of(body):
+    """Return a report as a notebook of one cell of text, which is HTML on one line."""
+    text = body.translate(SIGNS)
+    cell = {"cell_type": "markdown", "id": "report", "metadata": {}, "source": text}
+    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def told(ours, words=""):
+    """Return a paragraph of our words, or an instructor's, and of a student's."""
+    more = f": <code>{html.escape(shown(words))}</code>" if words else ""
+    return f"<p>{html.escape(shown(ours))}{more}</p>"
+
+
+def code(text):
+    """Escape a line of ours, and set what stands between two backticks as code."""
+    pieces = html.escape(text).split("`")
+    if len(pieces) % 2 == 0:
+        return "`".join(pieces)
+    return "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces))
+
+
+def write_feedback(out, reports):
+    """Write the reports into `feedback.zip`, under the names that the system of the class knows.
+
+    Return who has no place in it, in a sentence, "" for nobody.
+    Where no system gave the hand-ins out, each student has a folder with the report.
+
+    `out` : folder of the results
+    `reports` : list of (entry, title of the report, its HTML)
+    """
+    known = any(entry.get("back") for entry, *_ in reports)
+    left = [entry["student"] for entry, *_ in reports if known and not entry.get("back")]
+    packed = {}
+    for entry, title, body in reports:
+        name = entry.get("back", "" if known else f"{entry['id']}/report.html")
+        kind = name.lower().rpartition(".")[2]  # Canvas shows it as what was handed in
+        if name:
+            packed[name] = notebook_of(body) if kind == "ipynb" else page_of(title, body)
+        if kind == "zip":
+            packed[name] = _zip_of({"report.html": packed[name]})
+    put(out / FEEDBACK, _zip_of(packed))
+    said = f"{FEEDBACK} has no report for {len(left)}, whose hand-in has no name in it"
+    return f"{said}: {listed(left)}. Their reports are in reports/" if left else ""
+
+
+def _zip_of(files):
+    """Return a zip file of some files, the same bytes whenever it is written."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return packed.getvalue()

@@ -1,4 +1,1 @@
-"""For instructors: make a chapter into an assignment, and grade a folder of hand-ins.
-
-`python -m coursework --help` starts it.
-"""
+"""For instructors: assignments, and the grader of a class: `python -m coursework --help`."""

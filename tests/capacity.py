@@ -32,6 +32,8 @@ def clauses(expected, axes=()):
     if expected.dtype.kind == "b":
         said = {said for said, _ in kinds.BOOLEANS}
         return said | {f"{s}; {w}" for s in said - {kinds.BOOLEANS[0][0]} for w in where}
+    nouns = [noun for *_, noun in kinds._named(expected.shape[:-1], axes[:-1])]
+    where |= {kinds.NONE.format(noun) for noun in nouns[-1:]}
     return where | {said for said, _ in kinds.NUMBERS}
 
 

@@ -15,6 +15,7 @@ TOO_TRUE = f"it shows too much: some entries that should be False are True{ONLY}
 UPSIDE_DOWN = "some entries that should be True are False, and some the other way round"
 RTOL = 1e-6
 NOISE = 1e-12
+NONE = "no {} is right"  # no row of the last axis is, to one digit
 SHORT = 4  # the longest axis of which any part may be told: each adds what a report can carry
 LONG = 12  # the longest one of which is told how far it is right
 
@@ -33,7 +34,10 @@ def kind_of_difference(value, expected, axes=()):
         said, where = first(BOOLEANS), _where(value == expected, True, axes)
         return f"{said}; {where}" if where else said
     where = _where(*_right(value, expected), axes)
-    return first(NUMBERS[:ROWS]) or where or first(NUMBERS[ROWS:])
+    nouns = [noun for *_, noun in _named(expected.shape[:-1], axes[:-1])]
+    none = nouns and not np.isclose(value, expected, rtol=0.1).all(axis=-1).any()
+    said = NONE.format(nouns[-1]) if none else ""  # and so none of the axes above
+    return first(NUMBERS[:ROWS]) or where or first(NUMBERS[ROWS:]) or said
 
 
 def _where(right, known, axes):

@@ -190,7 +190,7 @@ def answer(hand_in, asked, content):
     if "cell" in asked:
         number, seconds = asked["cell"], asked["seconds"]
         hand_in.shell.run_numbered(number, hand_in.cells[number], seconds)
-        return hand_in, {}
+        return hand_in, b""  # which needs nothing that a cell could have changed
     return hand_in, hand_in.account()
 
 
@@ -216,7 +216,7 @@ def main():
         else:
             asked, _, content = packed.partition(b"\0")
             hand_in, account = answer(hand_in, json.loads(asked), content)
-            send(replies, token, b"a", json.dumps(account).encode())
+            send(replies, token, b"a", account and json.dumps(account).encode())
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ def reply(value, expected=EXPECTED):
 
 
 TIMES = "each number is the right one times one and the same factor"
-FIRST = "it differs in the first of 7 digits"
+FIRST, NONE = "it differs in the first of 7 digits", "no row is right"
 SOME = "some of its rows are right, and others are not"
 OWN = "each row is right but for a factor of its own"
 SHAPE = "its shape is {}; expected (2, 3)"
@@ -207,7 +207,8 @@ WORDS = [  # a value, what is said of it, and what is right where it is not EXPE
     (np.zeros((2, 7)), SHAPE.format(OTHER.format(2))),
     (np.zeros([1] * 20), SHAPE.format("a different one, of more than 8 axes")),
     (np.zeros((0, 1610131033)), SHAPE.format(OTHER.format(2))),
-    (EXPECTED + np.array([0, 40.123, 0]), FIRST),
+    (EXPECTED + np.array([0, 40.123, 0]), NONE),
+    (EXPECTED * [[1.05, 1.04, 1.05], [3, 4, 3]], FIRST),
     (EXPECTED * [1.04123, 1, 1], "it differs in the second of 7 digits"),
     (EXPECTED + 0.002, "it differs in the fourth of 7 digits"),
     (EXPECTED * 1.000003, SINGLE),
@@ -225,9 +226,9 @@ WORDS = [  # a value, what is said of it, and what is right where it is not EXPE
     (EXPECTED * [[1], [3]], "row 0 is right, row 1 is not"),
     (EXPECTED * [[3], [1]], "row 1 is right, row 0 is not"),
     (EXPECTED * [[2], [3]], OWN),
-    (SMALL * [[2, 1, 1], [2, 1, 1]], FIRST, SMALL),
-    (SMALL * [[2, 2, 2], [5, 3, 3]], FIRST, SMALL),
-    (SMALL * [[3, 3, 3], [4, 3, 3]], FIRST, SMALL),
+    (SMALL * [[2, 1, 1], [2, 1, 1]], NONE, SMALL),
+    (SMALL * [[2, 2, 2], [5, 3, 3]], NONE, SMALL),
+    (SMALL * [[3, 3, 3], [4, 3, 3]], NONE, SMALL),
     (EXPECTED * [[0, 0, 0], [9, 1, 1]], FIRST, EXPECTED * [[0], [1]]),
     (EXPECTED * [[9e-14, 1e-14, 1e-14], [3, 3, 3]], TIMES, EXPECTED * [[1e-14], [1]]),
     (EXPECTED.T * [[2], [1], [3]], "row 1 is right, rows 0 and 2 are not", EXPECTED.T),
@@ -322,6 +323,7 @@ def hostile(rng):
     shape = shapes[rng.integers(len(shapes))]
     other = rng.standard_normal(shape) * 10.0 ** rng.integers(-12, 300)
     ways = [EXPECTED * (1 + change)] * 9 + [EXPECTED[:, ::-1], EXPECTED[::-1, [1, 2, 0]]]
+    ways += [EXPECTED * [[1.05, 1.04, 1.05], [3, 4, 3]]]
     ways += [EXPECTED + 9, EXPECTED * 3, EXPECTED + 0j, EXPECTED * np.inf, EXPECTED > 0]
     ways += [EXPECTED * [[1 + i // 3], [1 + i % 3]] for i in (1, 3, 5)]
     ways += [other, other, other, other > 0, np.zeros([1] * rng.integers(30))]

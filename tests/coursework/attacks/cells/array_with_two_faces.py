@@ -1,7 +1,7 @@
 """Returns zeros in a class of its own, which shows right values to whoever asks politely.
 
 Earns: 0
-Says: it differs in the first of
+Says: no query is right
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Writes its own points into whatever is sent.
 
 Earns: 0
-Says: it differs in the
+Says: no query is right
 """
 
 import json

@@ -1,7 +1,7 @@
 """Makes every comparison of NumPy say yes.
 
 Earns: 0
-Says: it differs in the
+Says: no query is right
 """
 
 import numpy as np

@@ -168,7 +168,7 @@ def _progress(start):
 def _tell(graded, out, named):
     told = []
     rows = reports.write_reports(graded, out, say=told.append)
-    paths = [out / name for name in ("grades.csv", "items.csv", "feedback.zip")]
+    paths = [out / name for name in ("grades.csv", "items.csv", "feedback.zip", "email.csv")]
     if named:
         paths.append(roster.write_back(named, rows, out, graded["assignment"]))
         told.append(roster.outside(rows))

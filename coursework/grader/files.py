@@ -38,12 +38,12 @@ class Handin:
     source: Path  # path of the class's folder or zip file
     name: str = ""  # its place there, "" for a student without a notebook
     parts: tuple = ()  # of this place, in one form
-    # a time in seconds, None in a zip file: many systems give one time to all
-    when: float | None = None
+    when: float | None = None  # in seconds, None in a zip file: many systems give one time to all
     folder: bool = False  # whether it is a folder
     inside: str = ""  # the notebook's place in a zip file of the student's, "" for none
     student: str = ""  # name, as the class's folder or the roster has it
     identifier: str = ""  # number of the roster, or else of the system, "" for none
+    address: str = ""  # for an e-mail, as the roster has it
     own: str = ""  # its place as the student named it
     attempt: str = ""  # of a system that keeps several, a text that sorts as they came
     back: str = ""  # its report's name in a zip file that the system takes back, "" for none

@@ -20,7 +20,7 @@ FOLDER_MODE, FILE_MODE = 0o700, 0o600
 BATCH, RECORD = {"handins"}, {"problem", "remarks", "results"}  # what a file has to say
 FIELDS = {"function", "label", "points", "earned", "said", "fits", "mistake", "kept"}
 OTHER = {"source": "class {} there, {} now", "seed": "a different seed"}  # of a different batch
-TOLD = ("identifier", "back", "late", "why", "held")  # where there is something to tell
+TOLD = ("identifier", "address", "back", "late", "why", "held")  # where there is something to tell
 CORRECTED = ("digest", "points")  # what a corrected assignment changes
 KEPT = {"grades": "", "reported": {}}  # what reports leave for the next run
 

@@ -31,8 +31,9 @@ TOO_MANY = 3  # remarks, and reasons of a function, in a line of `grades.csv`
 def write_reports(batch, out, *, say=lambda sentence: None):
     """Write what a batch comes to, with what its instructor has corrected.
 
-    `grades.csv`, `items.csv` and `reports/STUDENT/report.html`, which `feedback.zip` brings to
-    students; nothing if there is a GraderError. Return the lines of `grades.csv`, as dicts.
+    `grades.csv`, `items.csv` and `reports/STUDENT/report.html`, which `feedback.zip` and
+    `email.csv` bring to students; nothing if there is a GraderError. Return the lines of
+    `grades.csv`, as dicts.
 
     `batch` : as `grade_batch` returns it; what the next run needs is added: the digest of
         `grades.csv`, and who was `reported` with which record
@@ -60,6 +61,7 @@ def write_reports(batch, out, *, say=lambda sentence: None):
     rows = [report.row() for report in reports]
     _write_grades(batch, out, rows, say)
     put(out / "items.csv", text_of_table(_items([*records.values()])))
+    put(out / "email.csv", text_of_table([r.email() for r in reports if not r.held]))
     for line in filter(None, [*_whom_to_look_at(reports), *changes]):
         say(line)
     return rows
@@ -128,6 +130,12 @@ class _Report:
             row |= dict.fromkeys(("points", *self.points), "")
         notes = [*map(_joined, self.notes()), *self.reasons()]
         return row | {"file": self.entry["file"], "notes": "; ".join(n.rstrip(".") for n in notes)}
+
+    def email(self):
+        """Return the line of `email.csv`: whom to send which report, and the points in it."""
+        line = {name: self.entry.get(name, "") for name in ("student", "address")}
+        report = f"reports/{self.entry['id']}/report.html"
+        return line | {"points": self.total, "of": self.out_of, "report": report}
 
     def page(self):
         """Return the title of the report and its HTML, without tests of what could not be read."""

@@ -38,6 +38,7 @@ class Student(NamedTuple):
     identifier: str  # the first cell of ids, logins and addresses that is not empty
     names: set  # what a hand-in can be called: Doe, Jane is Jane Doe and doejane; ids and logins
     numbers: set  # what a system can give as the student's number
+    address: str  # the first cell with an @, "" for none
 
 
 class Roster(NamedTuple):
@@ -77,7 +78,8 @@ def _student(name, line, cells):
     names |= {"".join(_words(cell)) for cell in (*cells, *logins)}
     found = [re.fullmatch(r"[^\d@]+(\d+)", cell) for cell in cells]
     numbers = {cell.casefold() for cell in cells} | {match[1] for match in found if match}
-    return Student(name, line, cells[0] if cells else "", names - {""}, numbers)
+    address = next((cell for cell in cells if "@" in cell), "")
+    return Student(name, line, cells[0] if cells else "", names - {""}, numbers, address)
 
 
 def _words(text):
@@ -124,15 +126,19 @@ def enrol(roster, handins, *, keep_unknown=False):
     named = []
     for handin in handins:
         if handin.student not in unknown:
-            [student] = fits[handin.student]
-            named.append(replace(handin, student=student.name, identifier=student.identifier))
+            named.append(_whose(handin, *fits[handin.student]))
         else:
             more = f" ({OUTSIDE})" * (handin.student in taken)
             named.append(replace(handin, student=handin.student + more, identifier=""))
     came = {handin.student for handin in named}
     absent = [student for student in roster.students if student.name not in came]
     nothing = Handin(roster.path, problem="nothing was handed in")
-    return named + [replace(nothing, student=s.name, identifier=s.identifier) for s in absent]
+    return named + [_whose(nothing, student) for student in absent]
+
+
+def _whose(handin, student):
+    own = {"student": student.name, "identifier": student.identifier, "address": student.address}
+    return replace(handin, **own)
 
 
 def _fits(roster, handins):

@@ -224,10 +224,15 @@ def test_feedback_has_the_names_of_the_export_and_files_that_open(tmp_path):
     assert (tmp_path / "feedback.zip").read_bytes() == before
 
 
-def test_without_a_system_each_student_has_a_folder(tmp_path):
-    each = [{}, {"id": "b-1"}, {"held": True}]
+def test_without_a_system_each_student_has_a_folder_and_a_line_for_an_email(tmp_path):
+    each = [{"address": "a@uni.example"}, {"id": "b-1"}, {"held": True}]
     report(tmp_path, *[record_of(result_of("right", 3))] * 3, each=each)
     assert list(packed(tmp_path)) == ["a/report.html", "b-1/report.html"]
+    with (tmp_path / "email.csv").open(encoding="utf-8-sig", newline="") as file:
+        a, b = csv.DictReader(file)
+    assert (a["student"], a["address"]) == ("a", "a@uni.example")
+    assert (b["address"], b["points"], b["of"]) == ("", "3", "3")
+    assert all((tmp_path / line["report"]).exists() for line in (a, b))
 
 
 def test_who_is_held_has_no_points_until_there_is_an_answer_or_points_by_hand(tmp_path):

@@ -12,6 +12,7 @@ from coursework.__main__ import main
 from coursework.grader import GraderError
 from coursework.grader.assignment import read_notebook
 from coursework.grader.batch import as_bytes
+from coursework.grader.files import Handin
 from coursework.grader.handins import find_handins
 from coursework.grader.roster import enrol, outside, read_roster, write_back
 from tests.coursework.classes import table, text_of
@@ -114,6 +115,12 @@ def test_moodle_takes_back_its_worksheet_with_grades_and_comments(tmp_path, text
     assert [line["Grade"] for line in lines] == ["0.5", "1.5", "2.5"]
     assert [line["Feedback comments"] for line in lines] == ["", "'=cmd|calc", notes[2]]
     assert len(lines[0]) == len(text.partition("\n")[0].split(","))
+
+
+def test_a_hand_in_has_the_address_of_the_roster(tmp_path):
+    held = roster(tmp_path, "name,id,email\nAnna,1,anna@uni.example\nBen,2,\n")
+    named = enrol(held, [Handin(tmp_path, student="Anna")])
+    assert [handin.address for handin in named] == ["anna@uni.example", ""]
 
 
 def test_of_two_columns_of_one_name_canvas_makes_a_new_one(tmp_path):

@@ -50,4 +50,5 @@ VARIANTS = [
     ("embed_padded", "in place on its own copy", padded_in_place),
     ("sinusoidal_positions", "loop", sinusoids_by_loop),
     ("positions_from_wavelengths", "complex rotations", wavelengths_by_rotations),
+    ("is_equivariant", "np.bool_", lambda f, X, o: np.allclose(f(X[o]) - f(X)[o], 0) & np.True_),
 ]

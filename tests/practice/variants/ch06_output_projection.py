@@ -98,6 +98,7 @@ VARIANTS = [
         ("my_layer", label, lambda X, params, mask, layer=layer: layer(X, params, mask=mask))
         for label, layer in (("einsum", layer_by_einsum), ("by sentence", layer_by_sequence))
     ),
+    ("layer_parameters", "float", lambda d, H, k, kv: 2.0 * d * k * (H + kv)),
 ]
 
 

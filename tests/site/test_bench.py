@@ -40,7 +40,7 @@ READ = """(bench) => {
     slider: bench.querySelector("[type=range]").value,
     pressed: bench.querySelector("[aria-pressed]").ariaPressed,
     two: all(".tl-two b", (number) => number.textContent),
-    state: bench.querySelector(".tl-numbers > p").textContent,
+    state: bench.querySelector(".tl-numbers p").textContent,
     dot: bench.querySelector("circle")?.getAttribute("transform")
       .match(/-?[\\d.]+(e-\\d+)?/g).map(Number),
   };

@@ -4,7 +4,7 @@ from hashlib import sha256
 from html import escape
 
 from tutorial_lib.describe import escaped_name
-from tutorial_lib.elements.markup import Element, wrap
+from tutorial_lib.elements.markup import Element, fold, fold_numbers, wrap
 
 NO_MATH = "tex2jax_ignore mathjax_ignore"  # a token may be a dollar sign
 TARGET = "target"
@@ -30,9 +30,9 @@ def figure(kind, title, body, looks):
     too_many = _TOO_MANY.format(len(looks.rows), len(looks.queries))
     few = 0 < len(lines) < len(looks.rows) * len(looks.queries)
     which = "The strongest keys" + ", where a word decides the next" * few
-    summary = f"<summary>{which}: {size}</summary>"
-    shown = f"{summary}\n{table if lines else too_many}"
-    numbers = f'<details class="tl-numbers {NO_MATH}">{shown}</details>'
+    summary = f"{which}: {size}"
+    shown = f'<div class="{NO_MATH}">{table}</div>'
+    numbers = fold_numbers(shown, summary=summary) if lines else fold(summary, too_many)
     said = [f"; {TARGET}: ".join(said) for _, _, *said in strongest]
     rows = zip(strongest, said, strict=True)
     text = [f"{title} {size}", *(f"head {h}, {query}: {keys}" for (h, query, *_), keys in rows)]

@@ -65,13 +65,23 @@ def band(how):
     )
 
 
-def fold_numbers(*parts, summary="The numbers as a table", how=""):
-    """Fold away the tables of an exhibit, and how its numbers are reckoned."""
-    if how:
-        summary = f"More, and {summary[0].lower()}{summary[1:]}"
-        parts = (*parts, f'<div class="tl-legend">{how}</div>')
+def fold(summary, *parts):
+    """Fold away what a reader may open."""
     opened = f'<details class="tl-numbers"><summary>{summary}</summary>'
     return "\n".join([opened, *parts, "</details>"])
+
+
+def fold_numbers(*tables, summary="The numbers as a table", how=""):
+    """Fold away the tables of an exhibit, and how its numbers are reckoned.
+
+    On a narrow screen tables scroll in a box of their own, which keys reach.
+    """
+    scrolls = 'style="overflow-x:auto" tabindex="0" role="group" aria-label="Numbers"'
+    numbers = "\n".join([f"<div {scrolls}>", *tables, "</div>"])
+    if not how:
+        return fold(summary, numbers)
+    more = f"More, and {summary[0].lower()}{summary[1:]}"
+    return fold(more, numbers, f'<div class="tl-legend">{how}</div>')
 
 
 def answer_box(reasons, solution="", again=""):

@@ -18,6 +18,7 @@ from tutorial_lib.elements.markup import (
     ask,
     band,
     button_row,
+    fold,
     fold_numbers,
     wrap,
 )
@@ -102,7 +103,7 @@ def ask_model(model, words, sentence, *, question, split=None):
         _switches(answer.heads) + _controls(words),
         answer.tables(),
         f'<p class="tl-legend">{_legend(words, answer.heads[-1])}</p>',
-        fold_numbers(f"<p>{_MORE.format(word=_noun(words))}</p>", summary="More"),
+        fold("More", f"<p>{_MORE.format(word=_noun(words))}</p>"),
         "</div>",
         f'<script data-model="{name}">\n(globalThis.tlModels ??= {{}})'
         f"[{json.dumps(name)}] = {weights};\n</script>",

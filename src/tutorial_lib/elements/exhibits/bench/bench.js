@@ -166,7 +166,7 @@ class Bench extends Exhibit {
       if (this.slope) names[2].textContent = `slope by ${this.words[by]}`;
     });
     if (this.dot) this.plot();
-    const [two, state] = all(this.element, ".tl-two, .tl-numbers > p");
+    const [two, state] = all(this.element, ".tl-two, .tl-numbers p");
     all(two, "b").forEach((number, i) => (number.textContent = toFour(sums[i])));
     state.textContent = `q · k is divided by ${sixDigits(divide)}: ${two.textContent}.`;
   }

@@ -147,7 +147,7 @@ class Clock extends Exhibit {
     });
     const told = withMinus(`Query at ${m}, key at ${n}, distance ${m - n}`);
     const state = `${told}: the score is ${fourPlaces(score)}.`;
-    this.element.querySelector(".tl-numbers > p").textContent = state;
+    this.element.querySelector(".tl-numbers p").textContent = state;
   }
 
   // Change the state as a reader did, and say what became of the score.

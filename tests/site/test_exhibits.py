@@ -6,18 +6,23 @@ with what is said where a link leads to them, and what is expected of each part 
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from urllib.parse import parse_qsl, quote_plus
+from urllib.parse import parse_qsl, quote_plus, urlencode
 
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.test_strip import PRODUCT
+from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
 from tests.site.browsing import INKS, LOOKS, OPEN_ALL, PHONE, RECALL, said
+from tests.site.showing import assert_shows, differences, seen
 from tools.chapters import FOLDER, pages
 from tutorial_lib.elements import exhibits
+from tutorial_lib.elements.exhibits.clock.element import draw_clock
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import WORDS
 from tutorial_lib.records import checkpoint
@@ -38,11 +43,20 @@ class Row:
     uncut: str = ".tl-numbers > div"  # what must not scroll or be cut on a narrow screen
     scaled: str = ""  # bars whose scale is that of all states so far
     tinted: str = ""  # cells whose ink must stand out from their tint
+    draw: Callable = None  # draws it in a state, by the parts of a link
+    state: Callable = None  # makes a state by a generator
 
     @property
     def first(self):
         """The first of the states."""
         return next(iter(self.states))
+
+
+def clock_state(rng):
+    """Positions near and far, any pair, a frequency of its own."""
+    m, n = (int(10 ** rng.uniform(0, 5)) for _ in range(2))
+    i, pair = (int(i) for i in rng.integers(4, size=2))
+    return {"m": m, "n": n, "pair": pair, f"frequency.{i}": round(rng.uniform(0, 4), 3)}
 
 
 WHOLE = "a whole number from 0 to 100,000"
@@ -69,6 +83,8 @@ ROWS = {
         beyond=("m=-1", "n=100001", "m=2.5", "pair=4", "frequency.1=11"),
         reset="The clock is as it was.",
         targets={".tl-pair": (44, 44)},
+        draw=draw_clock,
+        state=clock_state,
     ),
     "sum": Row(
         "heads_sum()",
@@ -376,30 +392,6 @@ ROWS = {
 }
 UNSETTABLE = ("toString", "T", "3")
 NONSENSE = (None, 7, {}, ["m=1"], "toString=1")
-# All that a reader sees or hears: a line for each node. What is spoken and the link are no state.
-SEEN = r"""(root, { awake, scaled }) => JSON.stringify([...root.querySelectorAll("*")]
-  .filter((e) => !e.closest(`[aria-live], script, style, template, .tl-said, .tl-how, a,
-    svg[aria-hidden]`))
-  .filter((e) => !scaled || !e.matches(scaled))
-  .filter((e) => awake || !e.closest(`button, input, select, label, [hidden],
-    .tl-meter, [role=grid]:has(> [role=row])`))
-  .map((e) => {
-    const own = [...e.childNodes].filter((n) => n.nodeType == 3).map((n) => n.data).join(" ")
-      .replace(/\s+/g, " ").trim();
-    const added = awake ? /^(tabindex|id|data-(given|met))$|describedby/
-      : /^(tabindex|id|class|role|hidden|visibility|data-(given|lm.*)|aria-.*)$/;
-    const marked = awake || !e.closest(".tl-grids");
-    const given = [...e.attributes].filter(({ name }) => marked && !added.test(name))
-      .map(({ name, value }) => `${name}=${value}`).sort();
-    return [e.localName, own, awake ? e.value ?? "" : "", ...given].join("|");
-  }))"""
-# What says nothing: what is not so, the end of a style, a tint of nothing, and on the map what the
-# change before this one moved.
-NOTHING = re.compile(
-    r"(?<=[:;]) | ?; ?(?=\||$)|\|(style=(--n: ?0%|display: ?none)?;?|aria-selected=false"
-    r"|data-moved=|data-fate=)(?=\||$)"
-)
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?(?=[%\s|,)A-Za-z]|$)")
 CONTROLS = ":is(button, input, select)"
 STOPS = f":is({CONTROLS}, summary, a[href]):visible, [tabindex='0']:visible"
 # What has the keyboard is marked; and the controls that never had it, but for the other radios.
@@ -463,11 +455,9 @@ def kind_of(row):
     return re.search(r"<tl-(\w+)", html_of(row.call))[1]
 
 
-def seen(row, exhibit, *, awake=True):
-    """All that is shown, numbers of drawings to two decimals."""
-    lines = json.loads(exhibit.evaluate(SEEN, {"awake": awake, "scaled": row.scaled}))
-    lines = [NOTHING.sub("", line) for line in lines]
-    return [NUMBER.sub(lambda n: f"{float(n[0]) + 0:.2f}", line) for line in lines]
+def shown(row, exhibit):
+    """All that is shown of a state."""
+    return seen(exhibit, scaled=row.scaled)
 
 
 def follow(exhibit, *addresses):
@@ -513,33 +503,46 @@ def test_every_exhibit_has_a_row():
 def test_a_state_is_put_back_in_silence_and_its_link_brings_it_again(row, exhibit):
     exhibit.page.evaluate(TELL)
     views, link = {}, exhibit.get_by_role("link", name="Link to th")
-    first = seen(row, exhibit)
+    first = shown(row, exhibit)
     for state in row.states:
         assert exhibit.evaluate(RECALL, state) is True
         own = [(kind_of(row), "0"), *parse_qsl(state)]
         assert parse_qsl(link.get_attribute("href")[1:]) == own
-        views[state] = seen(row, exhibit)
+        views[state] = shown(row, exhibit)
     assert exhibit.evaluate(RECALL, "") is True
-    assert seen(row, exhibit) == first
+    assert shown(row, exhibit) == first
     assert exhibit.locator("[aria-live]").text_content() == ""
     assert exhibit.page.evaluate(TOLD) == []
-    assert len({"\n".join(view) for view in [first, *views.values()]}) == len(views) + 1
+    assert len({json.dumps(view) for view in [first, *views.values()]}) == len(views) + 1
     for state, words in row.states.items():
         assert words in follow(exhibit, f"{kind_of(row)}=0&{state}")[0]
         assert exhibit.evaluate(RECALL, "") is True
-        assert seen(row, exhibit) == views[state], "a link goes before what the page kept"
+        assert shown(row, exhibit) == views[state], "a link goes before what the page kept"
+
+
+DRAWN = {name: row for name, row in ROWS.items() if row.draw}
+
+
+@pytest.mark.parametrize("count", [8, *long(60)])
+@pytest.mark.parametrize("row", DRAWN.values(), ids=DRAWN)
+def test_the_script_draws_every_state_as_python_does(row, exhibit, count):
+    rng = np.random.default_rng(23)
+    for _ in range(count):
+        state = row.state(rng)
+        assert exhibit.evaluate(RECALL, urlencode(state)) is True
+        assert_shows(exhibit, row.draw(**state))
 
 
 def test_what_cannot_be_is_refused_in_words_and_changes_nothing(row, exhibit):
     exhibit.evaluate(RECALL, row.first)
-    view, link = seen(row, exhibit), exhibit.get_by_role("link", name="Link to th")
+    view, link = shown(row, exhibit), exhibit.get_by_role("link", name="Link to th")
     address, strange = link.get_attribute("href"), strange_links(row)
     spoken = follow(exhibit, *strange)
     assert spoken == [f"The link does not fit: {w} Nothing has changed." for w in strange.values()]
     states = [text.partition("&")[2] for text in strange if "&" in text]
     for nonsense in (*NONSENSE, *states):
         assert exhibit.evaluate(RECALL, nonsense) is False, nonsense
-    assert (seen(row, exhibit), link.get_attribute("href")) == (view, address)
+    assert (shown(row, exhibit), link.get_attribute("href")) == (view, address)
     assert said(exhibit) == spoken[-1]
 
 
@@ -565,18 +568,19 @@ def test_each_press_tells_the_page_the_state_that_the_link_names(row, exhibit):
 
 @pytest.mark.parametrize("row", [row for row in ROWS.values() if row.reset], ids=str)
 def test_all_is_reset_at_once(row, exhibit):
-    first = seen(row, exhibit)
+    first = shown(row, exhibit)
     exhibit.evaluate(RECALL, row.first)
     exhibit.get_by_role("button", name="Reset").click()
     assert said(exhibit).startswith(row.reset)
-    assert seen(row, exhibit) == first
+    assert shown(row, exhibit) == first
 
 
 def test_the_form_without_a_script_shows_the_same_and_its_tables_scroll_alone(row, show, exhibit):
     page = show(html_of(row.call), java_script_enabled=False, width=320)
     static = page.locator(f"tl-{kind_of(row)}")
     assert static.locator(f"{CONTROLS}:visible").count() == 0
-    assert seen(row, static, awake=False) == seen(row, exhibit, awake=False)
+    found = (seen(one, awake=False, scaled=row.scaled) for one in (exhibit, static))
+    assert differences(*found) == []
     page.evaluate(OPEN_ALL)
     tables = static.locator("details table")
     assert tables.count() == 0 or tables.first.is_visible()

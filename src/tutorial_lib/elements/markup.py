@@ -46,9 +46,12 @@ def wrap(kind, name, label, body):
     )
 
 
-def button_row(labels):
+def button_row(labels, pressed=()):
     """Draw the buttons that a script serves; without one they stay hidden."""
-    buttons = "".join(f'<button type="button" {KEYS}>{label}</button>' for label in labels)
+    marks = {label: ' aria-pressed="true"' * (label in pressed) for label in labels}
+    buttons = "".join(
+        f'<button type="button" {KEYS}{mark}>{label}</button>' for label, mark in marks.items()
+    )
     return f'<div class="tl-row" {HIDDEN}>{buttons}</div>'
 
 

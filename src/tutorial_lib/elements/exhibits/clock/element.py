@@ -1,6 +1,7 @@
 """RoPE as two hands of a clock: pairs of a query and a key, rotated by their positions."""
 
 import json
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
@@ -14,8 +15,8 @@ from tutorial_lib.variants.positions import rope_frequencies, rotate
 _QUERY = np.array([1, 0, 1, 0, 1, 0, 0, 1.0])
 _KEY = np.array([1, 0, 0.8, 0.6, 1, 0, 0.6, 0.8])
 _FREQUENCIES = np.round(rope_frequencies(len(_QUERY)), 12)  # the same bytes on every machine
-_POSITIONS = 9, 4  # of the query, of the key
 _NEAR, _DISTANCES = 40, range(13)  # the last position of a slider; the distances of the table
+_BOTH = "Move both together"
 _QUESTION = "At which distance up to 40 is the score largest? And what if both move on?"
 _HOW_TO = (
     "Drag a hand or a slider, or write a number, also one beyond the slider; a frequency may be "
@@ -28,60 +29,90 @@ _LEGEND = (
 )
 
 
+@dataclass(frozen=True)
+class _Clock:
+    """The query at position m, the key at position n, and the pair that is chosen.
+
+    Parameters
+    ----------
+    frequencies : one for each pair, in radians
+    together : whether a press moves both
+    """
+
+    m: int = 9
+    n: int = 4
+    pair: int = 0
+    frequencies: tuple = tuple(_FREQUENCIES.tolist())
+    together: bool = False
+
+    def hands(self):
+        """Return the pairs of the query and of the key: (2, pairs, 2)."""
+        return np.concatenate(list(self._rotated(self.m, self.n))).reshape(2, -1, 2)
+
+    def products(self):
+        return self.hands().prod(axis=0).sum(axis=-1)
+
+    def score(self, m, n):
+        return attention_scores(*self._rotated(m, n)).item()
+
+    def name(self, i):
+        return f"pair {i}, frequency {self.frequencies[i]:.6g}"
+
+    def told(self):
+        """Say where both are, and the score."""
+        distance = f"{self.m - self.n}".replace("-", "−")
+        score = _four(self.score(self.m, self.n))
+        return f"query at {self.m}, key at {self.n}, distance {distance}: the score is {score}."
+
+    def _rotated(self, *positions):
+        frequencies = np.array(self.frequencies)
+        for vector, position in zip((_QUERY, _KEY), positions, strict=True):
+            yield rotate(vector[None], np.array([position]), frequencies)
+
+
 def rotation_clock():
     """Show a query and a key as hands that are rotated by their positions, pair by pair.
 
     The reader moves the positions and changes the frequencies; the score is the sum over the pairs.
     """
+    return draw_clock()
+
+
+def draw_clock(**state):
+    """Draw the clock in a state, whose parts are called as a link calls them."""
+    frequencies = [state.pop(f"frequency.{i}", by) for i, by in enumerate(_Clock.frequencies)]
+    clock, first = _Clock(**state, frequencies=tuple(frequencies)), _Clock()
     given = {
-        "Q": _pairs(_QUERY),
-        "K": _pairs(_KEY),
-        "frequencies": _FREQUENCIES.tolist(),
-        "positions": _POSITIONS,
+        "Q": _QUERY.reshape(-1, 2).tolist(),
+        "K": _KEY.reshape(-1, 2).tolist(),
+        "frequencies": first.frequencies,
+        "positions": [first.m, first.n],
     }
     attribute = escape(json.dumps(given, separators=(",", ":")))
-    pairs = "".join(_pair(i) for i in range(len(_FREQUENCIES)))
+    pairs = "".join(_pair(clock, i) for i in range(len(frequencies)))
     body = [
         ask(_QUESTION),
         band(_HOW_TO),
         f'<div class="tl-clocks" data-given="{attribute}">',
-        f'<div class="tl-face">{_face(0, letters=True)}</div>',
-        f'<div><div class="tl-pairs">{pairs}</div>\n{_total()}\n{_controls()}</div>',
+        f'<div class="tl-face">{_face(clock, clock.pair, letters=True)}</div>',
+        f'<div><div class="tl-pairs">{pairs}</div>\n{_total(clock)}\n{_controls(clock)}</div>',
         "</div>",
-        button_row(["Move both together", "Reset"]),
+        button_row([_BOTH, "Reset"], pressed=[_BOTH] * clock.together),
         f'<p class="tl-legend">{_LEGEND}</p>',
-        _numbers(),
+        _numbers(clock),
     ]
-    text = "\n".join(f"   {', '.join(row)}" for row in _rows())
-    return Element(wrap("clock", "tl-clock", "Clock", body), f"Clock: {_state()}\n{text}")
+    text = "\n".join(f"   {', '.join(row)}" for row in _rows(clock))
+    return Element(wrap("clock", "tl-clock", "Clock", body), f"Clock: {clock.told()}\n{text}")
 
 
-def _hands(m, n):
-    """Return the query at position m and the key at position n."""
-    return (rotate(a[None], np.array([t]), _FREQUENCIES) for a, t in ((_QUERY, m), (_KEY, n)))
-
-
-def _score(m, n):
-    return attention_scores(*_hands(m, n)).item()
-
-
-def _pairs(vector):
-    return vector.reshape(-1, 2).tolist()
-
-
-def _products():
-    query, key = _hands(*_POSITIONS)
-    return (query * key).reshape(-1, 2).sum(axis=-1)
-
-
-def _face(i, *, letters=False):
+def _face(clock, i, *, letters=False):
     """Draw the hands of a pair: the first entry up, the second to the right."""
-    query, key = (np.array(_pairs(hands)[i]) for hands in _hands(*_POSITIONS))
+    query, key = clock.hands()[:, i]
     cast = (query @ key) * query
     ends = {"drop": (key, cast), "cast": (0 * cast, cast), "k": (0 * key, key), "q": (0, query)}
     lines = "".join(_line(part, *at) for part, at in ends.items())
     texts = [_letter("q", 114 * query), _letter("k", 131 * key)] * letters
-    said = 'role="img" aria-label="The hands of pair 0"' if letters else 'aria-hidden="true"'
+    said = f'role="img" aria-label="The hands of pair {i}"' if letters else 'aria-hidden="true"'
     box = "-140 -140 280 280" if letters else "-112 -112 224 224"
     dial = '<circle r="100"/><path d="M0-100v9"/>'
     return f'<svg viewBox="{box}" {said}>{dial}{lines}{"".join(texts)}</svg>'
@@ -109,29 +140,29 @@ def _four(number):
     return f"{round(number, 4) + 0:.4f}".replace("-", "−")
 
 
-def _pair(i):
-    product, frequency = _four(_products()[i]), f"{_FREQUENCIES[i]:.6g}"
+def _pair(clock, i):
+    product, frequency = _four(clock.products()[i]), f"{clock.frequencies[i]:.6g}"
     words = f"pair {i}<br>θ <span>{frequency}</span><br><b>{product}</b>"
-    return f'<div class="tl-pair">{_face(i)}<p>{words}</p></div>'
+    return f'<div class="tl-pair">{_face(clock, i)}<p>{words}</p></div>'
 
 
-def _total():
-    total, score = _products().sum(), _score(*_POSITIONS)
+def _total(clock):
+    total, score = clock.products().sum(), clock.score(clock.m, clock.n)
     words = f"sum {_four(total)}, ÷ √{len(_QUERY)}: score <b>{_four(score)}</b>"
     bar = f'<rect x="{_plain(25 * min(total, 0))}" width="{_plain(25 * abs(total))}" height="8"/>'
     svg = f'<svg viewBox="-101 -2 202 12" aria-hidden="true">{bar}<path d="M0-2v12"/></svg>'
     return f'<div class="tl-total"><p>{words}</p>{svg}</div>'
 
 
-def _controls():
+def _controls(clock):
     """Draw a slider and a field for each position, and a field for the frequency of a pair."""
     rows = []
-    for what, position in zip(("query", "key"), _POSITIONS, strict=True):
+    for what, position in (("query", clock.m), ("key", clock.n)):
         label = f"position of the {what}"
         slider = f'<input type="range" aria-label="{label}" max="{_NEAR}" value="{position}">'
         rows.append(f"<span>{what} at</span>{slider}{_field(f'{label}, as a number', position)}")
-    field = _field("frequency of the pair", 1)
-    rows.append(f"<span>frequency of pair 0, in radians</span>{field}")
+    field = _field("frequency of the pair", f"{clock.frequencies[clock.pair]:.6g}")
+    rows.append(f"<span>frequency of pair {clock.pair}, in radians</span>{field}")
     lines = "".join(f'<div class="tl-move">{row}</div>' for row in rows)
     return f'<div class="tl-lists" {HIDDEN}>{lines}</div>'
 
@@ -141,26 +172,16 @@ def _field(label, value):
     return f'<input type="text" {plain} aria-label="{label}" value="{value}">'
 
 
-def _rows():
+def _rows(clock):
     """List of every pair its name, its hands and their product."""
-    hands = [
-        ["({}, {})".format(*map(_four, hand)) for hand in _pairs(one)]
-        for one in _hands(*_POSITIONS)
-    ]
-    products = map(_four, _products())
-    names = (f"pair {i}, frequency {frequency:.6g}" for i, frequency in enumerate(_FREQUENCIES))
-    return list(zip(names, *hands, products, strict=True))
+    hands = [["({}, {})".format(*map(_four, hand)) for hand in one] for one in clock.hands()]
+    names = map(clock.name, range(len(clock.frequencies)))
+    return list(zip(names, *hands, map(_four, clock.products()), strict=True))
 
 
-def _state():
-    m, n = _POSITIONS
-    score = _four(_score(m, n))
-    return f"query at {m}, key at {n}, distance {m - n}: the score is {score}."
-
-
-def _numbers():
-    scores = [(str(distance), _four(_score(distance, 0))) for distance in _DISTANCES]
+def _numbers(clock):
+    scores = [(str(distance), _four(clock.score(distance, 0))) for distance in _DISTANCES]
     names = ("pair", "query", "key", "product")
-    tables = [table(names, _rows()), table(("distance", "score"), scores)]
-    state = f"<p>{_state().capitalize()}</p>"
+    tables = [table(names, _rows(clock)), table(("distance", "score"), scores)]
+    state = f"<p>{clock.told().capitalize()}</p>"
     return fold_numbers(state, *tables)

@@ -23,6 +23,7 @@ from tests.site.showing import assert_shows, differences, seen
 from tools.chapters import FOLDER, pages
 from tutorial_lib.elements import exhibits
 from tutorial_lib.elements.exhibits.clock.element import draw_clock
+from tutorial_lib.elements.exhibits.sum.element import draw_sum
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import WORDS
 from tutorial_lib.records import checkpoint
@@ -52,6 +53,16 @@ class Row:
         return next(iter(self.states))
 
 
+def one_of_each(parts):
+    """Make states of which each part is one of some, or left out where that is None."""
+
+    def state(rng):
+        chosen = {key: some[rng.integers(len(some))] for key, some in parts.items()}
+        return {key: value for key, value in chosen.items() if value is not None}
+
+    return state
+
+
 def clock_state(rng):
     """Positions near and far, any pair, a frequency of its own."""
     m, n = (int(10 ** rng.uniform(0, 5)) for _ in range(2))
@@ -59,6 +70,13 @@ def clock_state(rng):
     return {"m": m, "n": n, "pair": pair, f"frequency.{i}": round(rng.uniform(0, 4), 3)}
 
 
+SUM = {
+    "word": ("dogs", "that", "bark"),
+    "off": (None, "0", "1", "01"),
+    "swap": ("no", "with", "without"),
+    "row": range(8),
+    "times": (-1, -0.5, 0, 0.5, 1, 1.5, 2),
+}
 WHOLE = "a whole number from 0 to 100,000"
 RADIANS = "a number from 0 to 10, such as 0.1 or π/2"
 PRODUCTS = "a number from −1000 to 1000, such as 0.5 or 2 ln 2"
@@ -104,6 +122,8 @@ ROWS = {
         beyond=("word=cats", "off=2", "row=8", "times=3", "times="),
         reset="The sum is as it was.",
         targets={".tl-heap, .tl-meets div > span": (0, 44)},
+        draw=draw_sum,
+        state=one_of_each(SUM),
         uncut="th, td, .tl-numbers > div, .tl-meets span",
     ),
     "plane": Row(

@@ -92,10 +92,12 @@ def example_arrays():
 
 
 def entry(name, value):
-    """Write a number as a fraction, and one of the mask as its sign."""
+    """Write a number as a fraction, if that is short, and one of the mask as its sign."""
     if name == "mask":
         return "✓" if value else "·"
-    return str(Fraction(value).limit_denominator(1000)).replace("-", "−")
+    near = Fraction(value).limit_denominator(1000)
+    short = abs(near - value) <= 1e-13 * max(1, abs(value)) and len(str(near)) < 9
+    return (str(near) if short else f"{value:.4f}").replace("-", "−")
 
 
 def _plain(numbers):

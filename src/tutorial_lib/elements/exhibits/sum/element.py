@@ -1,5 +1,7 @@
 """Y as a sum: what each head writes into the features of a word, stacked up and down from zero."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tutorial_lib.elements.exhibits.arrays import entry, example_arrays
@@ -14,11 +16,12 @@ from tutorial_lib.elements.markup import (
     fold_numbers,
     wrap,
 )
+from tutorial_lib.heads import concat_heads
 
-_WORD = 2  # the word that stands there first
 _END = 3  # of the axis, up and down
 _QUESTION = "In which features do the heads pull against each other? Choose one to read its sum."
-_BUTTONS = ["Silence head 0", "Silence head 1", "Swap heads and rows", "Swap only heads", "Reset"]
+_SILENCE = {"0": "Silence head 0", "1": "Silence head 1"}
+_SWAP = {"with": "Swap heads and rows", "without": "Swap only heads"}
 _HOW_TO = (
     "Choose a bar to read its sum, another word, or an entry of concat to scale the row of `W_O` "
     "that it is multiplied by."
@@ -29,35 +32,71 @@ _LEGEND = (
 )
 
 
+@dataclass(frozen=True)
+class _Sum:
+    """A word, and what the reader has done to the heads.
+
+    Parameters
+    ----------
+    off : the numbers of silent heads
+    swap : "no", "with" their rows of W_O, or "without"
+    row, times : the row of W_O that is scaled, and its factor
+    """
+
+    word: str = "bark"
+    off: str = ""
+    swap: str = "no"
+    row: int = 0
+    times: float = 1
+
+    def order(self):
+        """Return the head in each place of concat, and the head whose rows of W_O stand there."""
+        return [0, 1] if self.swap == "no" else [1, 0], [1, 0] if self.swap == "with" else [0, 1]
+
+    def run(self, arrays):
+        """Return concat, W_O, and what each head writes, its rows times its rows of W_O.
+
+        (T, d_model), (d_model, d_model) and (H, T, d_model)
+        """
+        heads, [W_O] = (np.array(arrays.matrices[name]) for name in ("heads", "W_O"))
+        H, _, d_v = heads.shape
+        W_O[self.row] *= self.times
+        heads *= np.array([str(h) not in self.off for h in range(H)])[:, None, None]
+        order, owners = self.order()
+        blocks = W_O.reshape(H, d_v, -1)[owners]
+        return concat_heads(heads[order]), W_O, (heads[order] @ blocks)[np.argsort(order)]
+
+
 def heads_sum():
     """Show Y of a word of the running example as a sum over heads, which the reader takes apart.
 
     Introduced in chapter 06. Heads can be silenced and swapped, a row of W_O scaled.
     """
-    arrays = example_arrays()
-    parts = _parts(arrays)
-    drawn = f"<figure>{_features(arrays, parts[:, _WORD])}</figure>"
+    return draw_sum()
+
+
+def draw_sum(**state):
+    """Draw the sum in a state, whose parts are called as a link calls them."""
+    arrays, chosen = example_arrays(), _Sum(**state)
+    t = arrays.tokens.index(chosen.word)
+    concat, W_O, parts = chosen.run(arrays)
+    before = np.array(arrays.matrices["Y"][0][t])
+    scaled = f"row {chosen.row}", W_O[chosen.row]
+    drawn = f"<figure>{_features(parts[:, t], before, scaled)}</figure>"
+    pressed = [_SILENCE[h] for h in chosen.off] + [_SWAP.get(chosen.swap)]
     body = [
         ask(_QUESTION),
         band(_HOW_TO),
-        button_row(arrays.tokens),
-        f'<div class="tl-adds" {arrays.given()}>{_concat(arrays)}\n{_slider()}\n{drawn}</div>',
-        button_row(_BUTTONS),
+        button_row(arrays.tokens, [chosen.word]),
+        f'<div class="tl-adds" {arrays.given()}>{_concat(concat[t], *chosen.order())}\n'
+        f"{_slider(chosen)}\n{drawn}</div>",
+        button_row([*_SILENCE.values(), *_SWAP.values(), "Reset"], pressed),
         f'<p class="tl-legend">{_LEGEND}</p>',
         _numbers(arrays, parts),
     ]
-    text = "\n".join(
-        f"   {name}: {', '.join(map(_text, row))}" for name, row in _rows(parts[:, _WORD])
-    )
-    title = f"Y of {arrays.tokens[_WORD]} as a sum"
+    text = "\n".join(f"   {name}: {', '.join(map(_text, row))}" for name, row in _rows(parts[:, t]))
+    title = f"Y of {chosen.word} as a sum"
     return Element(wrap("sum", "tl-sum", "Y as a sum over heads", body), f"{title}\n{text}")
-
-
-def _parts(arrays):
-    """Return what each head writes: its rows of heads times its rows of W_O, (H, T, d_model)."""
-    heads, W_O = (np.array(arrays.matrices[name]) for name in ("heads", "W_O"))
-    H, _, d_v = heads.shape
-    return heads @ W_O[0].reshape(H, d_v, -1)
 
 
 def _rows(parts):
@@ -74,35 +113,37 @@ def _cell(number):
     return f"<td>{_text(number).replace('/', '<wbr>/')}</td>"
 
 
-def _concat(arrays):
+def _concat(numbers, order, owners):
     """Draw each number of concat over the row of W_O that it is multiplied by."""
-    numbers = arrays.matrices["concat"][0][_WORD]
-    d_v = len(arrays.matrices["heads"][0][0])
-    cells = "".join(
-        f'<span><b data-head="{i // d_v}">{_text(number).replace("/", "<wbr>/")}</b>'
-        f'<i data-head="{i // d_v}">{i}</i></span>'
-        for i, number in enumerate(numbers)
-    )
+    d_v = len(numbers) // len(order)
+    cells = []
+    for i, number in enumerate(numbers):
+        slot, place = divmod(i, d_v)
+        row = d_v * owners[slot] + place
+        cells.append(
+            f'<span><b data-head="{order[slot]}">{_text(number).replace("/", "<wbr>/")}</b>'
+            f'<i data-head="{owners[slot]}">{row}</i></span>'
+        )
     names = "<span><b>concat</b><i>row</i></span>"
-    return f'<div class="tl-meets">{names}<div>{cells}</div></div>'
+    return f'<div class="tl-meets">{names}<div>{"".join(cells)}</div></div>'
 
 
-def _slider():
-    field = f'<input type="range" min="-1" max="2" step="0.5" value="1" {KEYS}>'
+def _slider(chosen):
+    field = f'<input type="range" min="-1" max="2" step="0.5" value="{chosen.times:g}" {KEYS}>'
     return (
-        f'<div class="tl-lists" {HIDDEN}><label class="tl-times">'
-        f"<span>row 0 of W<sub>O</sub></span>{field}<b>× 1</b></label></div>"
+        f'<div class="tl-lists" {HIDDEN}><label class="tl-times"><span>row {chosen.row} of '
+        f"W<sub>O</sub></span>{field}<b>× {_text(chosen.times)}</b></label></div>"
     )
 
 
-def _features(arrays, parts):
-    """Draw the bars of each feature, and under them their numbers."""
-    bars = "".join(f"<td>{_bars(column)}</td>" for column in parts.T)
+def _features(parts, before, scaled):
+    """Draw the bars of each feature, under them their numbers and those of the scaled row."""
+    bars = "".join(f"<td>{bars}</td>" for bars in map(_bars, parts.T, before))
     marks = "".join(
         f'<i style="top:{_place(n)}">{_text(n)}</i>' for n in range(_END - 1, -_END, -1)
     )
     lines = [f'<tr><td><div class="tl-marks" aria-hidden="true">{marks}</div></td>{bars}</tr>']
-    rows = [*_rows(parts), ("row 0", np.array(arrays.matrices["W_O"][0][0]))]
+    rows = [*_rows(parts), scaled]
     for h, (name, numbers) in enumerate(rows):
         head = f' data-head="{h}"' * (h < len(parts))
         lines.append(f'<tr><th scope="row"{head}>{name}</th>{"".join(map(_cell, numbers))}</tr>')
@@ -110,7 +151,7 @@ def _features(arrays, parts):
     return TABLE.format(names, "\n".join(lines))
 
 
-def _bars(column):
+def _bars(column, was):
     """Stack what the heads write into a feature, each from where the one before it ends."""
     ends, bars = {True: 0.0, False: 0.0}, []
     for h, number in enumerate(column):
@@ -118,8 +159,8 @@ def _bars(column):
         ends[number > 0] = start + number
         size = f"{_place(max(start, start + number))};height:{_percent(abs(number))}"
         bars.append(f'<i data-head="{h}" style="top:{size}"></i>')
-    line = f'style="top:{_place(column.sum())}"'
-    drawn = f"{''.join(bars)}<s {line}></s><b {line}></b>"
+    lines = [f'style="top:{_place(total)}"' for total in (was, column.sum())]
+    drawn = "{}<s {}></s><b {}></b>".format("".join(bars), *lines)
     return f'<div class="tl-heap" aria-hidden="true">{drawn}</div>'
 
 

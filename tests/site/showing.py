@@ -27,7 +27,7 @@ SEEN = r"""(root, { html, awake, scaled }) => {
 # What says nothing: what is not so, the end of a style, a tint of nothing, and on the map what the
 # change before this one moved.
 NOTHING = re.compile(
-    r"(?<=[:;]) | ?; ?$|^(style=(--n: ?0%|display: ?none)?;?|aria-selected=false|class=|data-moved="
+    r"(?<=[:;]) | ?; ?$|^(style=(--n: ?0%)?;?|aria-selected=false|class=|data-moved="
     r"|data-fate=)$"
 )
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?(?=[%\s|,;)A-Za-z]|$)")

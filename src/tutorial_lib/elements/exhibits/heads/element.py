@@ -68,7 +68,7 @@ def head_maps(layer=16, head=0):
         band(_HOW_TO),
         f'<div class="tl-atlas {NO_MATH}" style="{sizes}"><div class="tl-detail">',
         _buttons(found["groups"]) + button_row(["Reset"]),
-        f'<p class="tl-group" {HIDDEN}>{_NO_GROUP}</p>',
+        f'<div class="tl-lists" {HIDDEN}><p class="tl-group">{_NO_GROUP}</p></div>',
         _large(large, names, f"Layer {layer}, head {head}"),
         f'<p class="tl-legend">{_LEGEND}</p></div>\n{_board(percent, layers)}</div>',
         _group_table(found["groups"]),

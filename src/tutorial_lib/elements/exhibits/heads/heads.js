@@ -26,7 +26,6 @@ class Heads extends Exhibit {
     this.title = this.table.querySelector("b");
     this.about = element.querySelector(".tl-group");
     this.none = this.about.textContent;
-    this.about.removeAttribute("style");
     const rows = all(element, ".tl-numbers tbody tr");
     this.groups = new Map(rows.map(({ cells: [name, about, heads] }) => [
       name.textContent,

@@ -22,7 +22,8 @@ from tutorial_lib.example import running_example
 from tutorial_lib.multihead import project_heads
 
 _COLUMNS = ([0, 1], [0, 2])  # of four, those of the keys of head 0 and of head 1
-_QUERIES = ((0, 1), (110, 2))  # angle in degrees and length, of each head, as they begin
+# As it begins: how many heads, whose query is drawn, and of each its angle in degrees and length.
+_FIRST = {"heads": 1, "head": 0, "angle": 0, "length": 1, "angle.1": 110, "length.1": 2}
 _LONGEST = 4
 _FIELDS = (("angle", "angle of the query, in degrees", "°"), ("length", "length of the query", ""))
 _UNIT, _SIDE = 25, 120  # pixels of a length of 1 in the plane, and of the triangle's square
@@ -62,20 +63,27 @@ def query_plane(*, weights=True):
     output follow. A second head can be switched on. Without `weights` there is one head and
     nothing but the dot products, for a reader who does not know the softmax yet.
     """
-    heads = _heads()[: 2 if weights else 1]
+    return draw_plane(weights=weights)
+
+
+def draw_plane(*, weights=True, **state):
+    """Draw the plane in a state, whose parts are called as a link calls them."""
+    state = _FIRST | state
+    heads = _heads(state)[: 2 if weights else 1]
     rows = [row if weights else row[:3] for row in heads[0]["rows"]]
     says = _says(heads[0], weights)
     shown = "".join(map(_asker, heads)) if weights else _products(heads[0])
     mixed = f"\n{_triangle(heads)}" if weights else ""
-    more = ' data-heads="1"' * weights
+    more = f' data-heads="{state["heads"]}"' * weights
+    second = "Second head"
     body = [
         ask(_QUESTION if weights else _ASKED_OF_PRODUCTS),
         band(_HOW_TO if weights else _DRAG),
         f'<div class="tl-sheet" {_given(len(heads))}>',
-        f"<div>{_arrows(heads[0])}\n{_fields()}</div>",
+        f"<div>{_arrows(heads[state['head']])}\n{_fields(heads[state['head']])}</div>",
         f'<div><div class="tl-askers"{more}>{shown}</div>{mixed}</div>',
         "</div>",
-        button_row(["Second head", "Reset"] if weights else ["Reset"]),
+        button_row([second, "Reset"] if weights else ["Reset"], [second] * (state["heads"] - 1)),
         _numbers(heads, weights),
     ]
     text = "\n".join(f"   {word}: {', '.join(rest)}" for word, *rest in rows)
@@ -97,18 +105,16 @@ def _example():
 def _given(count):
     words, keys, values = _example()
     arrays = {"keys": [one.tolist() for one in keys[:count]], "values": values.tolist()}
-    (angle, length), (angle_1, length_1) = _QUERIES
-    first = {"heads": 1, "head": 0, "angle": angle, "length": length}
-    first |= {"angle.1": angle_1, "length.1": length_1}
-    given = json.dumps({"words": words, **arrays, "first": first}, separators=(",", ":"))
+    given = json.dumps({"words": words, **arrays, "first": _FIRST}, separators=(",", ":"))
     return f'data-given="{escape(given)}"'
 
 
-def _heads():
+def _heads(state):
     """List of each head all that is drawn and written of it."""
     words, keys, values = _example()
     found = []
-    for h, (angle, length) in enumerate(_QUERIES):
+    for h, part in enumerate(("", ".1")):
+        angle, length = state[f"angle{part}"], state[f"length{part}"]
         way = np.array([cos(radians(angle)), sin(radians(angle))])
         query = length * way
         scores = attention_scores(query[None], keys[h])  # (1, S)
@@ -121,13 +127,14 @@ def _heads():
         ]
         drawn = {"query": query, "way": way, "keys": keys[h], "values": values, "words": words}
         found.append(drawn | {"h": h, "rows": rows, "weights": weights[0], "output": output})
-        found[-1] |= {"angle": angle, "length": length}
+        found[-1] |= {"angle": angle, "length": length, "off": h >= state["heads"]}
     return found
 
 
 def _says(head, weights):
     """Say in a line where the query of a head is, and its output."""
-    where = f"angle {head['angle']}°, length {head['length']}, query {_point(head['query'])}"
+    angle, length = (f"{head[name]:.10g}".replace("-", "−") for name in ("angle", "length"))
+    where = f"angle {angle}°, length {length}, query {_point(head['query'])}"
     output = f", output {_point(head['output'])}" if weights else ""
     return f"Head {head['h']}: {where}{output}."
 
@@ -171,12 +178,13 @@ def _arrows(head):
     keys = "".join(map(_key, head["words"], head["keys"], [way] * len(head["keys"])))
     x, y = _in_plane(query)
     arrow = _line((0, 0), (x, y), 'data-part="q" ')
-    tip = f'transform="translate({_at(x, y)}) rotate({-head["angle"]})"'
+    hidden = f" {HIDDEN}" * (head["length"] == 0)
+    tip = f'transform="translate({_at(x, y)}) rotate({-head["angle"]:.10g})"{hidden}'
     name = f'transform="translate({_at(x - 11 * way[1], y - 11 * way[0])})"'
     rim = '<path d="M-100 0h200M0-100v200"/><circle r="100"/>'
-    said = f'role="img" aria-label="The query of head {head["h"]} and its keys"'
+    said = f'data-head="{head["h"]}" role="img" aria-label="A query and its keys"'
     return (
-        f'<div class="tl-arrows"><svg viewBox="-112 -112 224 224" data-head="0" {said}>{rim}{line}'
+        f'<div class="tl-arrows"><svg viewBox="-112 -112 224 224" {said}>{rim}{line}'
         f'{keys}{arrow}<path data-part="tip" d="M1 0l-10-5v10z" {tip}/>'
         f'<text data-part="name" {name}>q</text></svg></div>'
     )
@@ -195,18 +203,18 @@ def _key(word, key, way):
     return f'<g data-side="{np.sign(key[0]) or 1:g}">{lines}{circles}{text}</g>'
 
 
-def _fields():
+def _fields(head):
     cells = [
         f'<label>{name}<input type="text" autocomplete="off" spellcheck="false" {KEYS} '
-        f'aria-label="{label}" value="{value}">{unit}</label>'
-        for (name, label, unit), value in zip(_FIELDS, _QUERIES[0], strict=True)
+        f'aria-label="{label}" value="{head[name]:.10g}">{unit}</label>'
+        for name, label, unit in _FIELDS
     ]
     return f'<div class="tl-lists tl-polar" {HIDDEN}><div>{"".join(cells)}</div></div>'
 
 
 def _off(head):
     """Hide what belongs to the second head until it is switched on."""
-    return f" {HIDDEN}" * head["h"]
+    return f" {HIDDEN}" * head["off"]
 
 
 def _asker(head):
@@ -240,7 +248,8 @@ def _triangle(heads):
         f"{word} {_whole(value)}</text>"
         for word, value in zip(words, values, strict=True)
     )
-    said = f"Triangle of the values. Output of head 0 {_point(heads[0]['output'])}"
+    outputs = [f"head {head['h']} {_point(head['output'])}" for head in heads if not head["off"]]
+    said = f"Triangle of the values. Output of {', of '.join(outputs)}"
     box = 'viewBox="-14 -26 148 170" role="img"'
     marks = "".join(map(_mark, heads))
     return (

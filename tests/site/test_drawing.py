@@ -1,7 +1,5 @@
 """The mask to draw on in Chromium: pairs and receptive field are the library's, by any means."""
 
-import json
-import re
 from itertools import pairwise
 
 import numpy as np
@@ -11,102 +9,23 @@ from tests.elements.test_drawing import PATTERNS
 from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
 from tests.site.browsing import INKS, PHONE, RECALL, cell, middle, said, swipe
-from tutorial_lib import causal_mask
+from tests.site.showing import assert_shows
 from tutorial_lib.elements.exhibits import mask_drawing
+from tutorial_lib.elements.exhibits.drawing.element import draw_drawing
+from tutorial_lib.elements.exhibits.pairs import packed
 from tutorial_lib.variants.patterns import receptive_field
 
 T, LAYERS = 16, 6
-BEFORE = causal_mask(T)
 FIRST = {"mask": PATTERNS["window"], "causal": True, "layers": 1}
-# What is shown: of each pair its digit and its marks, and all the numbers beside the grid; as one
-# text, which comes faster than its parts.
-READ = """(drawing) => {
-  const rows = (table) => [...table.tBodies[0].rows].map((row) => [...row.cells]);
-  const texts = (table) => rows(table).map((row) => row.map((cell) => cell.textContent));
-  const [grid, layers, lines] = drawing.querySelectorAll("table");
-  const cells = rows(grid).map((row) => row.slice(1));
-  const of = (read) => cells.map((row) => row.map(read));
-  const pressed = (button) => button.ariaPressed == "true" ? [button.textContent] : [];
-  return JSON.stringify({
-    came: of((cell) => Number(cell.textContent)),
-    open: of((cell) => "on" in cell.dataset),
-    out: of((cell) => "out" in cell.dataset),
-    late: of((cell) => Number(cell.dataset.late ?? 0)),
-    sum: drawing.querySelector(".tl-share").textContent,
-    alarm: drawing.querySelector(".tl-alarm").textContent,
-    layers: texts(layers),
-    lines: texts(lines),
-    depth: drawing.querySelector("[type=range]").value,
-    pressed: [...drawing.querySelectorAll("button")].flatMap(pressed),
-  });
-}"""
 NAMES = dict(
     zip(PATTERNS, ["Window of 4", "Strided", "Longformer", "BigBird", "Full, causal"], strict=True)
 )
 
 
-def packed(mask):
-    """Write a mask as 64 digits of base 16, four for each row."""
-    return "".join(f"{int(''.join('01'[one] for one in row), 2):04x}" for row in mask * 1)
-
-
-def state_of(mask, causal, layers):
-    """The state of an address, written from its description and not by the script."""
-    return f"mask={packed(mask)}&causal={'yes' if causal else 'no'}&layers={layers}"
-
-
-def random_states(count):
-    """Masks of few and of many pairs, causal and not, some with rows that see nothing."""
-    rng = np.random.default_rng(17)
-    found = []
-    for i in range(count):
-        mask = rng.random((T, T)) < rng.choice([0.01, 0.05, 0.1, 0.3, 0.9])
-        mask[rng.random(T) < 0.1] = False
-        found.append({"mask": mask, "causal": i % 2 == 0, "layers": int(rng.integers(1, 7))})
-    return found
-
-
-def spans(row):
-    """The positions of a row, those side by side as a range."""
-    runs = re.finditer("1+", "".join("01"[one] for one in row * 1))
-    ends = [(run.start(), run.end() - 1) for run in runs]
-    return ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in ends) or "nothing"
-
-
 def agrees(drawing, mask, causal, layers):
-    """Compare all that is shown with the library."""
-    shown = json.loads(drawing.evaluate(READ))
-    seen = mask & BEFORE if causal else mask
-    after = [receptive_field(seen, n) for n in range(1, layers + 1)]
-    came = np.select(after, range(1, layers + 1), 0)
-    np.testing.assert_array_equal(shown["came"], came)
-    np.testing.assert_array_equal(shown["open"], seen)
-    np.testing.assert_array_equal(shown["out"], ~BEFORE & causal)
-    np.testing.assert_array_equal(shown["late"], np.where(seen, 0, came))
-    possible = BEFORE.sum() if causal else T * T
-    percent = int(1000 * seen.sum() / possible + 0.5) / 10  # half a tenth goes up
-    assert (
-        shown["sum"]
-        == f"{seen.sum()} of {possible} pairs may be looked at: {percent:.1f}\N{NO-BREAK SPACE}%."
-    )
-    assert shown["alarm"] == alarm(seen)
-    unknown = [["–", "–"]] * (LAYERS - layers)
-    numbers = [[f"{field[-1].sum()} of {T}", f"{field.sum()} of {possible}"] for field in after]
-    assert [row[1:] for row in shown["layers"]] == [*numbers, *unknown]
-    lines = [[spans(seen[t]), f"{spans(after[-1][t])} ({after[-1][t].sum()})"] for t in range(T)]
-    assert [row[1:] for row in shown["lines"]] == lines
-    assert shown["depth"] == str(layers)
-    drawn = [name for key, name in NAMES.items() if np.array_equal(PATTERNS[key], seen)]
-    assert shown["pressed"] == drawn + ["Causal"] * causal
-
-
-def alarm(seen):
-    """What is said of rows that see nothing and of pairs in the future."""
-    blind, future = ~seen.any(axis=1), (seen & ~BEFORE).sum()
-    sight = f"Rows {spans(blind)} see nothing." if blind.sum() > 1 else ""
-    sight = sight or (f"Row {spans(blind)} sees nothing." if blind.any() else "")
-    looks = "1 pair looks" if future == 1 else f"{future or 'No'} pairs look"
-    return f"{sight or 'Every row sees something.'} {looks} at the future."
+    """Compare all that is shown with Python's."""
+    state = {"mask": packed(mask), "causal": "yes" if causal else "no", "layers": layers}
+    assert_shows(drawing, draw_drawing(**state))
 
 
 def switched(mask, *pairs):
@@ -121,14 +40,6 @@ def switched(mask, *pairs):
 def drawing(show):
     """The mask on a page of its own."""
     return show(mask_drawing().html).locator("tl-drawing")
-
-
-@pytest.mark.parametrize("count", [12, *long(60)])
-def test_every_digit_and_number_is_the_librarys_in_random_states(drawing, count):
-    for state in random_states(count):
-        assert drawing.evaluate(RECALL, state_of(**state)) is True
-        agrees(drawing, **state)
-    assert said(drawing) == ""
 
 
 def test_patterns_are_the_librarys_and_decide_whether_the_future_is_open(drawing):

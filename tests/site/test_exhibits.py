@@ -23,6 +23,8 @@ from tests.site.showing import assert_shows, differences, seen
 from tools.chapters import FOLDER, pages
 from tutorial_lib.elements import exhibits
 from tutorial_lib.elements.exhibits.clock.element import draw_clock
+from tutorial_lib.elements.exhibits.drawing.element import draw_drawing
+from tutorial_lib.elements.exhibits.pairs import packed
 from tutorial_lib.elements.exhibits.plane.element import draw_plane
 from tutorial_lib.elements.exhibits.sum.element import draw_sum
 from tutorial_lib.models.copying import TinyModel
@@ -93,6 +95,14 @@ def plane_state(rng):
 def products_state(rng):
     """The query of the first head."""
     return {part: number for part, number in plane_state(rng).items() if part in PRODUCTS_OF}
+
+
+def drawing_state(rng):
+    """A mask of few or of many pairs, some of its rows blind."""
+    mask = rng.random((16, 16)) < rng.choice([0.01, 0.05, 0.1, 0.3, 0.9])
+    mask[rng.random(16) < 0.1] = False
+    causal = ("yes", "no")[rng.integers(2)]
+    return {"mask": packed(mask), "causal": causal, "layers": int(rng.integers(1, 7))}
 
 
 PRODUCTS_OF = ("angle", "length")
@@ -345,6 +355,8 @@ ROWS = {
         beyond=("mask=12", f"mask={'g' * 64}", "layers=7", "layers=0", "causal=1"),
         wrong={f"from=all&mask={'0' * 64}": "it has both from and mask; expected one of the two."},
         reset="The grid is as it was.",
+        draw=draw_drawing,
+        state=drawing_state,
     ),
     "bytes": Row(
         "byte_calculator()",

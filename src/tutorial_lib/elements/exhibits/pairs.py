@@ -1,5 +1,7 @@
 """A grid of pairs, query down and key across, as it stands before its script takes it over."""
 
+import numpy as np
+
 
 def pair_grid(cells, *, names=None, caption="query ↓ &nbsp; key →", kind=""):
     """Draw a row for each query, a cell for each key.
@@ -31,3 +33,10 @@ def packed(mask):
     """Write a mask as a link does: each row as digits of base 16, the first key foremost."""
     digits = -(-mask.shape[1] // 4)
     return "".join(f"{int(''.join(map(str, row)), 2):0{digits}x}" for row in mask.astype(int))
+
+
+def unpacked(text, keys):
+    """Read a mask that a link has written, of so many keys."""
+    digits = -(-keys // 4)
+    rows = [text[i : i + digits] for i in range(0, len(text), digits)]
+    return np.array([[digit == "1" for digit in f"{int(row, 16):0{keys}b}"] for row in rows])

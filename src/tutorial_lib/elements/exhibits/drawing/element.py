@@ -1,12 +1,14 @@
 """Draw a mask and read its receptive field: the pairs it leaves, and what layers connect."""
 
 import json
+import re
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.elements.exhibits.pairs import packed, pair_grid
+from tutorial_lib.elements.exhibits.pairs import packed, pair_grid, unpacked
 from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import (
     HIDDEN,
@@ -27,7 +29,8 @@ from tutorial_lib.variants.patterns import (
 )
 
 _TOKENS, _LAYERS = 16, 6
-_BEGINS, _DEPTH = "window", 1
+_BEFORE = causal_mask(_TOKENS)
+_BEGINS, _CAUSAL = "window", "Causal"
 _NAMES = {  # of each pattern, by its word in a link: its name, and what it is
     "window": (
         "Window of 4",
@@ -63,33 +66,72 @@ _LEGEND = (
 )
 
 
+@dataclass(frozen=True)
+class _Drawing:
+    """A mask, and after how many layers it is read.
+
+    Parameters
+    ----------
+    seen : (T, T), True = may look, without the future where that is kept out
+    """
+
+    seen: np.ndarray
+    causal: bool
+    layers: int
+
+    def field(self, layers=None):
+        return receptive_field(self.seen, layers or self.layers)
+
+    def arrivals(self):
+        """Return after which layer a row depends on a token, 0 where none connects them: (T, T)."""
+        fields = [self.field(n) for n in range(1, self.layers + 1)]
+        return np.select(fields, range(1, self.layers + 1), 0)
+
+    def counted(self, pairs):
+        """Count pairs, of how many there could be."""
+        return f"{pairs.sum()} of {_BEFORE.sum() if self.causal else _TOKENS**2}"
+
+    def depends(self, n_layers):
+        """Count the tokens on which the last row depends, and the pairs that are connected."""
+        field = self.field(n_layers)
+        return f"{field[-1].sum()} of {_TOKENS}", self.counted(field)
+
+
 def mask_drawing():
     """Show a mask on 16 tokens to draw on, and on which tokens each row depends after some layers.
 
     Introduced in chapter 17. It begins from one of four published patterns, or from all pairs.
     """
+    return draw_drawing()
+
+
+def draw_drawing(*, mask=None, causal="yes", layers=1):
+    """Draw the mask in a state, whose parts are called and written as a link does."""
     patterns = _patterns()
+    mask = patterns[_BEGINS][1] if mask is None else unpacked(mask, _TOKENS)
+    seen = mask & _BEFORE if causal == "yes" else mask
+    drawing = _Drawing(seen, causal == "yes", layers)
     given = {
         "patterns": [[key, packed(mask), says] for key, (_, mask, says) in patterns.items()],
         "from": _BEGINS,
     }
-    mask = patterns[_BEGINS][1]
+    named = [name for name, pattern, _ in patterns.values() if (pattern == seen).all()]
     body = [
         ask(_QUESTION),
         band(_HOW_TO),
-        button_row([name for name, *_ in patterns.values()]),
+        button_row([name for name, *_ in patterns.values()], named),
         f'<div class="tl-draw" data-given="{escape(json.dumps(given, separators=(",", ":")))}">',
-        pair_grid(_cells(mask)),
-        f"<div>{_slider()}\n{_sums(mask)}\n{_layers(mask)}</div></div>",
-        button_row(["Causal", "Reset"]),
+        pair_grid(_cells(drawing)),
+        f"<div>{_slider(layers)}\n{_sums(drawing)}\n{_layers(drawing)}</div></div>",
+        button_row([_CAUSAL, "Reset"], [_CAUSAL] * drawing.causal),
         f'<p class="tl-legend">{_LEGEND}</p>',
-        _numbers(mask),
+        _numbers(drawing),
     ]
-    text = "\n".join(f"   {_says_receptive_field(mask, n)}" for n in range(1, _LAYERS + 1))
-    name = patterns[_BEGINS][0].lower()
+    text = "\n".join(f"   {_says_receptive_field(drawing, n)}" for n in range(1, _LAYERS + 1))
+    title = ", ".join([f"Mask on {_TOKENS} tokens", *(name.lower() for name in named)])
     return Element(
         wrap("drawing", "tl-drawing", "Draw a mask", body),
-        f"Mask on {_TOKENS} tokens, {name}: {_counted(mask)} pairs\n{text}",
+        f"{title}: {drawing.counted(seen)} pairs\n{text}",
     )
 
 
@@ -103,71 +145,76 @@ def _patterns():
         "strided": window_mask(T, T, 4) | strided_mask(T, 4),
         "longformer": wide | wide.T | global_mask(T, [0]),
         "bigbird": near | near.T | global_mask(T, [0, 1]) | sampled,
-        "all": causal_mask(T),
+        "all": _BEFORE,
     }
     return {key: (_NAMES[key][0], mask, _NAMES[key][1]) for key, mask in masks.items()}
 
 
-def _cells(mask):
-    field = receptive_field(mask, _DEPTH)
-    return [[_cell(mask[t, s], field[t, s], s > t) for s in range(_TOKENS)] for t in range(_TOKENS)]
+def _cells(drawing):
+    late, out = drawing.arrivals(), ~_BEFORE & drawing.causal
+    rows = zip(drawing.seen, late, out, strict=True)
+    return [[_cell(*pair) for pair in zip(*row, strict=True)] for row in rows]
 
 
-def _cell(open_, in_field, out):
+def _cell(open_, late, out):
+    """Write of a pair after which layer its row depends on its token, if any connects them."""
     if open_:
-        return "data-on", "<b>1</b>"
-    return "data-out" if out else "", "1" if in_field else ""
+        return "data-on", f"<b>{late}</b>"
+    if late:
+        return f'data-late="{late}"', f"{late}"
+    return "data-out" if out else "", ""
 
 
-def _counted(mask):
-    """Count pairs of a causal mask, of how many there could be."""
-    return f"{np.count_nonzero(mask)} of {np.count_nonzero(causal_mask(_TOKENS))}"
-
-
-def _sums(mask):
-    percent = 100 * np.count_nonzero(mask) / np.count_nonzero(causal_mask(_TOKENS))
-    open_ = f"{_counted(mask)} pairs may be looked at: {percent:.1f}\N{NO-BREAK SPACE}%."
-    words = "Every row sees something. No pairs look at the future."
+def _sums(drawing):
+    counted = drawing.counted(drawing.seen)
+    count, possible = map(int, counted.split(" of "))
+    percent = int(1000 * count / possible + 0.5) / 10  # half a tenth goes up
+    open_ = f"{counted} pairs may be looked at: {percent:.1f}\N{NO-BREAK SPACE}%."
+    blind, future = ~drawing.seen.any(axis=1), (drawing.seen & ~_BEFORE).sum()
+    rows = f"Rows {_spans(blind)} see" if blind.sum() > 1 else f"Row {_spans(blind)} sees"
+    sight = f"{rows} nothing." if blind.any() else "Every row sees something."
+    looks = "1 pair looks" if future == 1 else f"{future or 'No'} pairs look"
+    words = f"{sight} {looks} at the future."
     return f'<p class="tl-share">{open_}</p><p class="tl-alarm">{words}</p>'
 
 
-def _slider():
+def _many_layers(count):
+    return f"{count} layer" + "s" * (count > 1)
+
+
+def _slider(layers):
     control = (
-        f'<input type="range" aria-label="layers" min="1" max="{_LAYERS}" value="{_DEPTH}" {KEYS}>'
+        f'<input type="range" aria-label="layers" min="1" max="{_LAYERS}" value="{layers}" {KEYS}>'
     )
-    return f'<div class="tl-lists tl-depth" {HIDDEN}><span>1 layer</span>{control}</div>'
+    name = f"<span>{_many_layers(layers)}</span>"
+    return f'<div class="tl-lists tl-depth" {HIDDEN}>{name}{control}</div>'
 
 
-def _depends(mask, n_layers):
-    """Count the tokens on which the last row depends, and the pairs that are connected."""
-    field = receptive_field(mask, n_layers)
-    return f"{np.count_nonzero(field[-1])} of {_TOKENS}", _counted(field)
+def _says_receptive_field(drawing, n_layers):
+    count = drawing.depends(n_layers)[0]
+    return f"after {_many_layers(n_layers)} row {_TOKENS - 1} depends on {count} tokens"
 
 
-def _says_receptive_field(mask, n_layers):
-    layers = f"{n_layers} layer" + "s" * (n_layers > 1)
-    return f"after {layers} row {_TOKENS - 1} depends on {_depends(mask, n_layers)[0]} tokens"
+def _layers(drawing):
+    """Tabulate the receptive field after each number of layers; those to come are not told."""
+    shown = [
+        (n, *(drawing.depends(n) if n <= drawing.layers else "––")) for n in range(1, _LAYERS + 1)
+    ]
+    return table(("layers", f"tokens in row {_TOKENS - 1}", "pairs connected"), shown)
 
 
-def _layers(mask):
-    """Tabulate the receptive field after each number of layers; the script fills in the rest."""
-    shown = [_depends(mask, n) if n <= _DEPTH else ("–", "–") for n in range(1, _LAYERS + 1)]
-    rows = [(n, *texts) for n, texts in enumerate(shown, start=1)]
-    return table(("layers", f"tokens in row {_TOKENS - 1}", "pairs connected"), rows)
-
-
-def _numbers(mask):
-    field = receptive_field(mask, _DEPTH)
+def _numbers(drawing):
+    field = drawing.field()
     rows = [
-        (t, _spans(mask[t]), f"{_spans(field[t])} ({np.count_nonzero(field[t])})")
+        (t, _spans(drawing.seen[t]), f"{_spans(field[t])} ({field[t].sum()})")
         for t in range(_TOKENS)
     ]
-    shown = table(("row", "may look at", "depends, after 1 layer, on"), rows)
-    return fold_numbers(shown)
+    title = f"depends, after {_many_layers(drawing.layers)}, on"
+    return fold_numbers(table(("row", "may look at", title), rows))
 
 
 def _spans(row):
-    """Write the positions of a row that has no gap as a range: 12–15."""
-    positions = np.flatnonzero(row)
-    ends = dict.fromkeys((int(positions[0]), int(positions[-1])))
-    return "–".join(map(str, ends))
+    """Write the positions of a row, those side by side as a range: 0, 12–15."""
+    runs = re.finditer("1+", "".join("01"[one] for one in row * 1))
+    ends = [dict.fromkeys((run.start(), run.end() - 1)) for run in runs]
+    return ", ".join("–".join(map(str, two)) for two in ends) or "nothing"

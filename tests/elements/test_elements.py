@@ -40,7 +40,7 @@ LIMITS = {
     "strip": 15_000,
     "plane": 17_700,
     "paint": 23_700,
-    "tiles": 19_800,
+    "tiles": 19_900,
     "sum": 18_200,
 }
 STYLE_LIMITS = {

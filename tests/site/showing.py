@@ -5,6 +5,7 @@ import re
 
 # All that a reader sees or hears: a line for each node. What is spoken and the link are no state.
 SEEN = r"""(root, { html, awake, scaled }) => {
+  const DATA = "given|lm.*|hop|hand|busy|lit|reached|before";  // given, and lit
   const page = new DOMParser().parseFromString(html ?? "", "text/html");
   root = html ? page.querySelector(root.localName) : root;
   return JSON.stringify([...root.querySelectorAll("*")]
@@ -16,7 +17,7 @@ SEEN = r"""(root, { html, awake, scaled }) => {
       const own = [...e.childNodes].filter((n) => n.nodeType == 3).map((n) => n.data).join(" ")
         .replace(/\s+/g, " ").trim();
       const added = awake ? /^(tabindex|id|data-(given|met))$|describedby/
-        : /^(tabindex|id|value|role|hidden|visibility|data-(given|hop|lm.*)|aria-.*)$/;
+        : RegExp(`^(tabindex|id|value|role|hidden|visibility|aria-.*|data-(${DATA}))$`);
       const marked = awake || !e.closest(".tl-grids");
       const given = [...e.attributes].filter(({ name }) => marked && !added.test(name))
         .map(({ name, value }) => `${name}=${value}`).sort();

@@ -24,8 +24,10 @@ from tools.chapters import FOLDER, pages
 from tutorial_lib.elements import exhibits
 from tutorial_lib.elements.exhibits.clock.element import draw_clock
 from tutorial_lib.elements.exhibits.drawing.element import draw_drawing
+from tutorial_lib.elements.exhibits.map.element import draw_map
 from tutorial_lib.elements.exhibits.pairs import packed
 from tutorial_lib.elements.exhibits.plane.element import draw_plane
+from tutorial_lib.elements.exhibits.playground.element import draw_playground
 from tutorial_lib.elements.exhibits.sum.element import draw_sum
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import WORDS
@@ -103,6 +105,21 @@ def drawing_state(rng):
     mask[rng.random(16) < 0.1] = False
     causal = ("yes", "no")[rng.integers(2)]
     return {"mask": packed(mask), "causal": causal, "layers": int(rng.integers(1, 7))}
+
+
+def map_state(rng, names=("X",)):
+    """Some inputs of the example, whole or not."""
+    sizes = {"X": (1, 3, 8), "W_Q": (2, 8, 4), "W_V": (2, 8, 4), "W_O": (1, 8, 8)}
+    places = [(name, *rng.integers(sizes[name])) for name in names for _ in range(5)]
+    number = (lambda: int(rng.integers(-3, 4)), lambda: round(rng.normal(0, 2), 2))[rng.integers(2)]
+    return {".".join(map(str, place)): number() for place in places}
+
+
+def playground_state(rng):
+    """Inputs of every kind; the scale is not 0, and some rows of the mask are empty."""
+    state = map_state(rng, names=("X", "W_Q", "W_V", "W_O"))
+    mask = {f"mask.0.{t}.{s}": int(rng.integers(2)) for t in range(3) for s in range(t + 1)}
+    return state | mask | {"scale.0.0.0": round(rng.uniform(0.3, 5), 2)}
 
 
 PRODUCTS_OF = ("angle", "length")
@@ -398,6 +415,8 @@ ROWS = {
         settable="a place such as X.0.2.1",
         reset="The example's own numbers are back. ",
         targets={".tl-board td[tabindex]": (24, 24)},
+        draw=lambda **state: draw_map(state),
+        state=map_state,
     ),
     "playground": Row(
         "playground()",
@@ -416,6 +435,8 @@ ROWS = {
         settable="a place such as X.0.2.1",
         reset="The example's own numbers are back. ",
         targets={".tl-grids td[tabindex]": (24, 24)},
+        draw=lambda **state: draw_playground(state),
+        state=playground_state,
     ),
     "ask": Row(
         'ask_model(known_text(), WORDS, "the dogs that the cats see", question="Which?")',

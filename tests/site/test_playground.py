@@ -73,17 +73,6 @@ def library(state):
     return {name: a[None] if a.ndim == 2 else a for name, a in made.items()}
 
 
-def address(state):
-    """The link to a state, written from its description and not by the script."""
-    own = example_state()
-    changed = [
-        f"{name}.{'.'.join(map(str, place))}={np.array(array)[place]:.17g}"
-        for name, array in state.items()
-        for place in zip(*np.nonzero(np.array(array) != own[name]), strict=True)
-    ]
-    return "#" + "&".join(["playground=0", *changed])
-
-
 def number(text):
     """The number that a cell shows, and by how much it may be rounded."""
     text = text.replace("−", "-")
@@ -137,29 +126,6 @@ def test_numbers_equal_the_librarys_in_200_random_states(show):
             np.testing.assert_allclose(result[name], expected, rtol=1e-12, atol=1e-12, err_msg=name)
     empty = [state for state in states if not np.array(state["mask"]).any(axis=-1).all()]
     assert len(empty) >= 50
-
-
-def test_cells_show_the_librarys_numbers_in_random_states(show):
-    for state in random_states(2):
-        page = show(playground().html)
-        page.evaluate(SET, address(state))
-        page.get_by_text("The numbers of the link are here.").first.wait_for()
-        shown = page.locator("tl-playground").evaluate(READ)
-        for name, matrices in library(state).items():
-            for h, matrix in enumerate(matrices):
-                texts = shown[f"{name}, head {h}" if len(matrices) > 1 else name]
-                for text, value in zip(np.ravel(texts), np.ravel(matrix), strict=True):
-                    found, slack = number(text)
-                    assert abs(found - value) <= slack + 1e-12, (name, text, value)
-
-
-def test_script_changes_no_number_of_the_static_form(show):
-    static = show(playground().html, java_script_enabled=False).locator("tl-playground")
-    assert static.locator(".tl-grids table").count() == 24
-    digits = ".tl-grids td:not(tr:first-child *)"
-    texts = static.locator(digits).all_inner_texts()
-    awake = show(playground().html).locator("tl-playground")
-    assert awake.locator(".tl-grids td[tabindex]").all_inner_texts() == texts
 
 
 def sources(label):

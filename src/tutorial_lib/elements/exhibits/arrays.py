@@ -7,8 +7,11 @@ from fractions import Fraction
 from functools import partial
 from html import escape
 
+import numpy as np
+
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace
+from tutorial_lib.projection import Params
 
 INPUTS = ("X", "W_Q", "W_K", "W_V", "W_O", "mask", "scale")
 _MADE = ("Q", "K", "V", "scores", "weights", "heads", "concat", "Y")
@@ -78,17 +81,35 @@ class Arrays:
         return rows, self.tokens if named else range(len(matrix[0]))
 
 
-def example_arrays():
-    """Return the arrays of the running example, in units that make them whole numbers."""
+def example_arrays(state=None):
+    """Return the arrays of the running example, in units that make them whole numbers.
+
+    Parameters
+    ----------
+    state : {"X.0.2.1": 2, ...}, inputs that differ, by array, head, row and column, in those units
+    """
     example = running_example()
-    params = example.params
-    record = trace(example.X, params, mask=example.mask)
-    arrays = {**vars(params), **vars(record), "mask": example.mask}
-    matrices = {"scale": [[[math.sqrt(params.d_k)]]]}
-    for name in (*INPUTS[:-1], *_MADE):
-        array = arrays[name] / _UNITS.get(name, 1)
-        matrices[name] = array.tolist() if array.ndim == 3 else [array.tolist()]
-    return Arrays(example.tokens, matrices)
+    root = math.sqrt(example.params.d_k)
+    inputs = {**vars(example.params), "X": example.X, "mask": example.mask, "scale": [[root]]}
+    for name, array in inputs.items():
+        matrices = array / np.array(_UNITS.get(name, 1))
+        inputs[name] = matrices.reshape(-1, *matrices.shape[-2:])
+    for place, number in (state or {}).items():
+        name, *index = place.split(".")
+        inputs[name][tuple(map(int, index))] = number
+    arrays = inputs | _made(inputs, root)
+    return Arrays(example.tokens, {name: array.tolist() for name, array in arrays.items()})
+
+
+def _made(inputs, root):
+    """Run the layer, which divides by the root of d_k; what else is divided by goes into W_Q."""
+    ratio = root / inputs["scale"].item()
+    W_Q, W_K, W_V, [W_O] = (inputs[name] for name in ("W_Q", "W_K", "W_V", "W_O"))
+    params = Params(W_Q * _UNITS["W_Q"] * ratio, W_K, W_V, W_O)
+    record = trace(inputs["X"][0], params, mask=inputs["mask"][0] == 1)
+    arrays = {name: getattr(record, name) / np.array(_UNITS.get(name, 1)) for name in _MADE}
+    arrays["Q"] /= ratio
+    return {name: array.reshape(-1, *array.shape[-2:]) for name, array in arrays.items()}
 
 
 def entry(name, value):
@@ -111,4 +132,4 @@ def _tint(name, value, hidden):
     """Draw a number as the script does, in `strength` and in the marks of its cell."""
     size = value if name == "weights" else 1 - 2 ** (-1.5 * abs(value))
     marks = " data-minus" * (value < -1e-12) + " data-hidden" * hidden
-    return f'<td style="--n:{math.floor(100 * size + 0.5)}%"{marks}></td>'
+    return f'<td style="--n:{math.floor(100 * size + 0.5 - 1e-9)}%"{marks}></td>'

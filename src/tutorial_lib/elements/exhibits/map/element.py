@@ -39,6 +39,11 @@ def live_map(steps=(), *, links=None, playground=""):
     ------
     ValueError : a step that is none of the six
     """
+    return draw_map({}, steps, links=links, playground=playground)
+
+
+def draw_map(state, steps=(), *, links=None, playground=""):
+    """Draw the map in a state, {"X.0.2.1": 2}, whose parts are called as a link calls them."""
     for step in (*steps, *(links or {})):
         require(
             step in STEPS,
@@ -46,7 +51,7 @@ def live_map(steps=(), *, links=None, playground=""):
             f"{step!r} is no step; expected one of {', '.join(STEPS)}. "
             f"Write the steps as the chapters do.",
         )
-    arrays = example_arrays()
+    arrays = example_arrays(state)
     controls = button_row(["− 1", "+ 1", "Reset"])
     drawn = board(arrays, steps=steps, links=links, beside=controls)
     onward = f'<a data-playground href="{escape(playground)}">Open in the playground</a>'

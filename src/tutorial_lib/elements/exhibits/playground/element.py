@@ -37,7 +37,12 @@ def playground():
     map too. Choosing a number shows the row and the column that made it, the sum, and what it
     reaches.
     """
-    arrays = example_arrays()
+    return draw_playground({})
+
+
+def draw_playground(state):
+    """Draw the playground in a state, {"X.0.2.1": 2}, whose parts are called as in a link."""
+    arrays = example_arrays(state)
     steps = [_step(step, arrays) for step in _STEPS]
     hint = f'<p class="tl-legend tl-lists" {HIDDEN}>{_HINT}</p>'
     drawn = board(arrays, beside=button_row(["Undo", "Reset"]))

@@ -97,13 +97,14 @@ export class Exhibit {
     return all(document, this.element.localName);
   }
 
-  // Bring the link up to date, and after a change by the reader tell the page too.
+  // Bring the link up to date, and after a change by the reader, of which words tell, the page too.
   relink() {
     const which = `${this.kind}=${this.peers().indexOf(this.element)}`;
     this.link.href = `#${[which, this.query()].filter(Boolean).join("&")}`;
   }
 
-  changed() {
+  changed(words) {
+    if (words) this.say(words);
     this.relink();
     report(this.element, this.query(), this.done, this.of);
   }
@@ -119,7 +120,7 @@ export class Exhibit {
 
   // Offer a link to the state, and follow one. In Colab and JupyterLab the address of the page is
   // not that of a state.
-  addLink(row, words) {
+  addLink(words, row = this.reset.parentNode) {
     this.relink();
     if (top != self || this.element.closest(".jp-Notebook")) return;
     this.link.textContent = words;

@@ -21,7 +21,7 @@ const decimals = (value) => (Math.abs(value) < 1e5 ? value.toFixed(4) : value.to
 export const written = (value) => withMinus(fraction(value) || decimals(value));
 
 // How strong a cell is drawn, in percent: a weight as it is, any other number by its size, so that
-// no number is beyond the scale and one scale serves all arrays. Half a percent goes down, also where
-// its last digit is rounded up.
+// no number is beyond the scale and one scale serves all arrays. Half a percent goes down, also
+// where its last digit is rounded up.
 export const strength = (name, value) =>
   Math.round(100 * (name == "weights" ? value : 1 - 2 ** (-1.5 * Math.abs(value))) - 1e-9);

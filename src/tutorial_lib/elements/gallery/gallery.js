@@ -78,5 +78,5 @@ define("tl-gallery", (element) => {
     else gallery.say("Choose a head first.");
   };
   show.onclick = () => gallery.change({ open: 1 });
-  gallery.addLink(commit.parentNode, "Link to this choice");
+  gallery.addLink("Link to this choice", commit.parentNode);
 });

@@ -108,5 +108,5 @@ define("tl-inspector", (element) => {
     };
   });
   inspector.show();
-  inspector.addLink(element.querySelector(".tl-row"), "Link to this choice");
+  inspector.addLink("Link to this choice", element.querySelector(".tl-row"));
 });

@@ -348,6 +348,5 @@ define("tl-ask", (element) => {
   const weights = globalThis.tlModels?.[name];
   // In an untrusted notebook, or where Python ran in the page with other weights.
   if (!weights) return element.toggleAttribute("data-bare", true);
-  const exhibit = new Ask(element, weights);
-  exhibit.addLink(exhibit.reset.parentNode, "Link to this sentence");
+  new Ask(element, weights).addLink("Link to this sentence");
 });

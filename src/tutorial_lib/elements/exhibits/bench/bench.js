@@ -106,8 +106,7 @@ class Bench extends Exhibit {
     this.away.onclick = () => this.change({ away: !this.state.away });
     this.reset.onclick = () => {
       this.restore(this.first);
-      this.say("The bench is as it was.");
-      this.changed();
+      this.changed("The bench is as it was.");
     };
   }
 
@@ -189,8 +188,7 @@ class Bench extends Exhibit {
     const was = this.made;
     Object.assign(this.state, part);
     this.paint();
-    this.say(this.sentence(was));
-    this.changed();
+    this.changed(this.sentence(was));
   }
 
   // What there is to say of the weights, before which there were others.
@@ -301,7 +299,4 @@ class Bench extends Exhibit {
   }
 }
 
-define("tl-bench", (element) => {
-  const bench = new Bench(element);
-  bench.addLink(bench.reset.parentNode, "Link to this bench");
-});
+define("tl-bench", (element) => new Bench(element).addLink("Link to this bench"));

@@ -68,8 +68,7 @@ class ByteCalculator extends Exhibit {
     this.asked.onclick = () => this.say(this.answer());
     this.reset.onclick = () => {
       this.paint({ ...this.first });
-      this.say(`One user of ${this.first.model} is back. ${this.sentence()}`);
-      this.changed();
+      this.changed(`One user of ${this.first.model} is back. ${this.sentence()}`);
     };
   }
 
@@ -96,8 +95,7 @@ class ByteCalculator extends Exhibit {
     try {
       const next = this.sound({ ...this.state, [key]: this.read(key, text) });
       this.paint(next);
-      this.say(this.sentence());
-      this.changed();
+      this.changed(this.sentence());
     } catch (wrong) {
       if (!(wrong instanceof RangeError)) throw wrong;
       this.fields.get(key).ariaInvalid = true;
@@ -241,7 +239,4 @@ class ByteCalculator extends Exhibit {
   }
 }
 
-define("tl-bytes", (element) => {
-  const calculator = new ByteCalculator(element);
-  calculator.addLink(calculator.reset.parentNode, "Link to these numbers");
-});
+define("tl-bytes", (element) => new ByteCalculator(element).addLink("Link to these numbers"));

@@ -211,8 +211,7 @@ class Clock extends Exhibit {
     const apart = withMinus(short(frequencies[pair] * (m - n)));
     const product = fourPlaces(this.made.products[pair]);
     const words = `the distance rotates its hands by ${apart}`;
-    this.say(`Pair ${pair}: ${words}; their product is ${product}.`);
-    this.changed();
+    this.changed(`Pair ${pair}: ${words}; their product is ${product}.`);
   }
 
   // The angle of a point of the face, from the top and as a clock goes.
@@ -248,8 +247,7 @@ class Clock extends Exhibit {
   back() {
     this.both.ariaPressed = false;
     this.restore(this.first);
-    this.say("The clock is as it was.");
-    this.changed();
+    this.changed("The clock is as it was.");
   }
 
   toQuery() {
@@ -286,7 +284,4 @@ class Clock extends Exhibit {
   }
 }
 
-define("tl-clock", (element) => {
-  const clock = new Clock(element);
-  clock.addLink(clock.reset.parentNode, "Link to this clock");
-});
+define("tl-clock", (element) => new Clock(element).addLink("Link to this clock"));

@@ -68,14 +68,12 @@ class Drawing extends Pairs {
     this.slider.oninput = () => {
       this.depth = Number(this.slider.value);
       this.paint();
-      this.say(this.depends());
-      this.changed();
+      this.changed(this.depends());
     };
     this.causality.onclick = () => this.bar(!this.causal);
     this.reset.onclick = () => {
       this.restore(this.first);
-      this.say("The grid is as it was.");
-      this.changed();
+      this.changed("The grid is as it was.");
     };
   }
 
@@ -92,8 +90,7 @@ class Drawing extends Pairs {
 
   start({ key, says }) {
     this.restore(this.begun(key));
-    this.say(`${says}: ${this.counts()}.`);
-    this.changed();
+    this.changed(`${says}: ${this.counts()}.`);
   }
 
   bar(causal) {
@@ -101,8 +98,7 @@ class Drawing extends Pairs {
     const kept = `Causal keeps out ${many(count, "pair")} of the drawing`;
     this.causal = causal;
     this.paint();
-    this.say(`${causal && count ? kept : gazing(count)}: ${this.counts()}. ${this.depends()}`);
-    this.changed();
+    this.changed(`${causal && count ? kept : gazing(count)}: ${this.counts()}. ${this.depends()}`);
   }
 
   barred([t, s]) {
@@ -121,8 +117,7 @@ class Drawing extends Pairs {
     const still = `Layer ${late} still connects them`;
     const end = late > 1 ? `${still}: ${this.route(t, s)}.` : this.depends();
     const told = `${which}: ${this.counts()}.${blind} ${end}`;
-    this.say(pairs.length ? told : "The stroke became a scroll, and is undone.");
-    this.changed();
+    this.changed(pairs.length ? told : "The stroke became a scroll, and is undone.");
   }
 
   paint() {
@@ -291,7 +286,4 @@ class Drawing extends Pairs {
   }
 }
 
-define("tl-drawing", (element) => {
-  const drawing = new Drawing(element);
-  drawing.addLink(drawing.reset.parentNode, "Link to this mask");
-});
+define("tl-drawing", (element) => new Drawing(element).addLink("Link to this mask"));

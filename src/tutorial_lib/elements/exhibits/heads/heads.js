@@ -162,8 +162,7 @@ class Heads extends Exhibit {
 
   back() {
     this.paint(this.first);
-    this.say("The maps are as they were: one is large, no group is ringed.");
-    this.changed();
+    this.changed("The maps are as they were: one is large, no group is ringed.");
   }
 
   toQuery() {
@@ -184,7 +183,4 @@ class Heads extends Exhibit {
   }
 }
 
-define("tl-heads", (element) => {
-  const heads = new Heads(element);
-  heads.addLink(heads.reset.parentNode, "Link to this map");
-});
+define("tl-heads", (element) => new Heads(element).addLink("Link to this map"));

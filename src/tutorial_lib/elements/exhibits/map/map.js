@@ -97,8 +97,7 @@ class LiveMap extends Tables {
     if (!sound(next)) return this.say("Further would make a number infinite.");
     const words = this.paint(next);
     this.light(cell);
-    this.say(`${this.places.get(cell).label} was ${was}, is ${this.shown(cell)}. ${words}`);
-    this.changed();
+    this.changed(`${this.places.get(cell).label} was ${was}, is ${this.shown(cell)}. ${words}`);
   }
 
   back() {
@@ -106,12 +105,8 @@ class LiveMap extends Tables {
     this.chosen = undefined;
     const words = this.paint(this.first);
     this.light();
-    this.say(`The example's own numbers are back. ${words}`);
-    this.changed();
+    this.changed(`The example's own numbers are back. ${words}`);
   }
 }
 
-define("tl-map", (element) => {
-  const map = new LiveMap(element);
-  map.addLink(map.reset.parentNode, "Link to this map");
-});
+define("tl-map", (element) => new LiveMap(element).addLink("Link to this map"));

@@ -77,8 +77,7 @@ class Painting extends Pairs {
   // Show a state as a reader asked, and say what became of it.
   show(state, words) {
     this.restore(state);
-    this.say(`${words}. ${verdictOf(this)}`);
-    this.changed();
+    this.changed(`${words}. ${verdictOf(this)}`);
   }
 
   take(i) {
@@ -143,8 +142,7 @@ class Painting extends Pairs {
     const verb = this.looks[t]?.[s] ? "may look" : "may no longer look";
     const which = `${to ? "True" : "False"}: ${tokens[t]} ${verb} at ${tokens[s]}`;
     const words = pairs.length ? which : "The stroke became a scroll, and is undone";
-    this.say(`${words}. ${verdictOf(this)}`);
-    this.changed();
+    this.changed(`${words}. ${verdictOf(this)}`);
   }
 
   paint() {
@@ -297,7 +295,4 @@ class Painting extends Pairs {
   }
 }
 
-define("tl-paint", (element) => {
-  const painting = new Painting(element);
-  painting.addLink(painting.reset.parentNode, "Link to this mask");
-});
+define("tl-paint", (element) => new Painting(element).addLink("Link to this mask"));

@@ -80,8 +80,7 @@ class Plane extends Exhibit {
     else this.blocks[0].role = "img";
     this.reset.onclick = () => {
       this.restore(this.first);
-      this.say("The plane is as it was.");
-      this.changed();
+      this.changed("The plane is as it was.");
     };
     hold(this, this.plane, (event) => this.drag(event));
   }
@@ -253,8 +252,7 @@ class Plane extends Exhibit {
     this.restore({ ...this.state, heads, head: heads - 1 });
     const counted = heads == 2 ? "Two heads, two queries, two outputs" : "One head, one output";
     const how = heads == 2 ? ". Choose whose query you turn by its weights" : "";
-    this.say(`${counted}: ${this.outputs().join(" and ")}${how}.`);
-    this.changed();
+    this.changed(`${counted}: ${this.outputs().join(" and ")}${how}.`);
   }
 
   // Take what was written in a field; what cannot be waits there, and nothing changes.
@@ -308,7 +306,4 @@ class Plane extends Exhibit {
   }
 }
 
-define("tl-plane", (element) => {
-  const plane = new Plane(element);
-  plane.addLink(plane.reset.parentNode, "Link to this query");
-});
+define("tl-plane", (element) => new Plane(element).addLink("Link to this query"));

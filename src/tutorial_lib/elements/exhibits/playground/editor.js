@@ -65,8 +65,7 @@ export class Editor extends Tables {
     const was = this.shown(cell);
     const followers = this.replace(this.changedTo(cell, value));
     this.light(cell);
-    this.say(`${this.places.get(cell).label} was ${was}, is ${this.shown(cell)}. ${followers}`);
-    this.changed();
+    this.changed(`${this.places.get(cell).label} was ${was}, is ${this.shown(cell)}. ${followers}`);
   }
 
   // Open a cell, with what was typed on it; a cell of the mask changes at once.
@@ -114,8 +113,7 @@ export class Editor extends Tables {
   tell(words) {
     this.chosen = undefined;
     this.light();
-    this.say(words);
-    this.changed();
+    this.changed(words);
   }
 
   replace(next) {

@@ -77,8 +77,7 @@ class Strip extends Exhibit {
     };
     this.reset.onclick = () => {
       this.fromQuery([]);
-      this.say(`${this.begins.name} is as it was.`);
-      this.changed();
+      this.changed(`${this.begins.name} is as it was.`);
     };
     this.blocks.onclick = ({ target }) => {
       if (!this.spots.has(target)) return;
@@ -109,8 +108,7 @@ class Strip extends Exhibit {
     this.covered = this.guessing.ariaPressed == "true";
     this.paint();
     const asked = `Where does ${number} go now? Choose a cell, or press Show.`;
-    this.say(this.covered ? asked : this.told());
-    this.changed();
+    this.changed(this.covered ? asked : this.told());
   }
 
   uncover(words) {
@@ -247,8 +245,8 @@ class Strip extends Exhibit {
     this.state.number = Number(cell.textContent);
     this.paint();
     const [index, terms, offset] = this.find();
-    this.say(`${this.state.number} is at ${index}: ${terms} = ${offset}, its offset in memory.`);
-    this.changed();
+    const where = `${terms} = ${offset}, its offset in memory.`;
+    this.changed(`${this.state.number} is at ${index}: ${where}`);
   }
 
   // A covered cell is a guess.
@@ -294,7 +292,4 @@ class Strip extends Exhibit {
   }
 }
 
-define("tl-strip", (element) => {
-  const strip = new Strip(element);
-  strip.addLink(strip.reset.parentNode, "Link to this array");
-});
+define("tl-strip", (element) => new Strip(element).addLink("Link to this array"));

@@ -85,8 +85,7 @@ class HeadsSum extends Exhibit {
 
   act(state, words) {
     this.restore(state);
-    this.say(words());
-    this.changed();
+    this.changed(words());
   }
 
   // Which head stands in each place of concat, and whose rows of W_O stand there.
@@ -273,7 +272,4 @@ class HeadsSum extends Exhibit {
   }
 }
 
-define("tl-sum", (element) => {
-  const sum = new HeadsSum(element);
-  sum.addLink(sum.reset.parentNode, "Link to this sum");
-});
+define("tl-sum", (element) => new HeadsSum(element).addLink("Link to this sum"));

@@ -32,7 +32,7 @@ class Tiles extends Exhibit {
     this.meters = all(element, ".tl-meter > p");
     this.sliders = all(element, "[type=range]");
     this.choices = all(element, "button");
-    [this.forward, this.rest, this.over] = this.choices.splice(-3);
+    [this.forward, this.rest, this.reset] = this.choices.splice(-3);
     this.listen(grid);
     this.restore(this.first);
   }
@@ -40,7 +40,7 @@ class Tiles extends Exhibit {
   listen(grid) {
     this.forward.onclick = () => this.go(this.left.slice(0, 1));
     this.rest.onclick = () => this.go(this.left);
-    this.over.onclick = () => this.begin({});
+    this.reset.onclick = () => this.begin({});
     this.sliders.forEach((slider, i) => {
       slider.oninput = () => this.begin({ [i ? "keys" : "rows"]: Number(slider.value) });
     });
@@ -79,8 +79,7 @@ class Tiles extends Exhibit {
 
   change(part, text) {
     this.restore({ ...this.state, ...part });
-    this.say(text(this));
-    this.changed();
+    this.changed(text(this));
   }
 
   told() {
@@ -270,7 +269,4 @@ class Tiles extends Exhibit {
   }
 }
 
-define("tl-tiles", (element) => {
-  const tiles = new Tiles(element);
-  tiles.addLink(tiles.over.parentNode, "Link to these tiles");
-});
+define("tl-tiles", (element) => new Tiles(element).addLink("Link to these tiles"));

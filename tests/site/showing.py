@@ -17,7 +17,7 @@ SEEN = r"""(root, { html, awake, scaled }) => {
       const own = [...e.childNodes].filter((n) => n.nodeType == 3).map((n) => n.data).join(" ")
         .replace(/\s+/g, " ").trim();
       const added = awake ? /^(tabindex|id|data-(given|met))$|describedby/
-        : RegExp(`^(tabindex|id|value|role|hidden|visibility|aria-.*|data-(${DATA}))$`);
+        : RegExp(`^(tabindex|id|value|selected|role|hidden|visibility|aria-.*|data-(${DATA}))$`);
       const marked = awake || !e.closest(".tl-grids");
       const given = [...e.attributes].filter(({ name }) => marked && !added.test(name))
         .map(({ name, value }) => `${name}=${value}`).sort();

@@ -22,6 +22,7 @@ from tests.site.browsing import INKS, LOOKS, OPEN_ALL, PHONE, RECALL, said
 from tests.site.showing import assert_shows, differences, seen
 from tools.chapters import FOLDER, pages
 from tutorial_lib.elements import exhibits
+from tutorial_lib.elements.exhibits.bytes.element import draw_calculator
 from tutorial_lib.elements.exhibits.clock.element import draw_clock
 from tutorial_lib.elements.exhibits.drawing.element import draw_drawing
 from tutorial_lib.elements.exhibits.map.element import draw_map
@@ -120,6 +121,15 @@ def playground_state(rng):
     state = map_state(rng, names=("X", "W_Q", "W_V", "W_O"))
     mask = {f"mask.0.{t}.{s}": int(rng.integers(2)) for t in range(3) for s in range(t + 1)}
     return state | mask | {"scale.0.0.0": round(rng.uniform(0.3, 5), 2)}
+
+
+def bytes_state(rng):
+    """A published model, or one of the reader's own."""
+    bits = {key: int(rng.choice([32, 16, 8, 4])) for key in ("bits", "weights")}
+    counts = {"tokens": int(2 ** rng.uniform(0, 20)), "users": int(2 ** rng.uniform(0, 10))}
+    model = str(rng.choice(["my own", "Llama 2 7B", "Mistral 7B", "DeepSeek-V3", "gpt-oss-120b"]))
+    own = {key: int(rng.integers(1, 200)) for key in ("layers", "heads", "d_k", "d_v", "billions")}
+    return {"model": model} | bits | counts | (own if model == "my own" else {})
 
 
 PRODUCTS_OF = ("angle", "length")
@@ -397,6 +407,8 @@ ROWS = {
         settable="one of model, tokens, users, bits, weights, layers, heads, d_k, d_v, billions",
         reset="One user of Llama 2 7B is back. ",
         uncut=".tl-plot",
+        draw=draw_calculator,
+        state=bytes_state,
     ),
     "map": Row(
         "live_map()",

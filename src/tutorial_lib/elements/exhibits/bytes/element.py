@@ -31,9 +31,10 @@ _ABSENT = (
     "16, which the lists above can set: gpt-oss-120b mostly in 4, DeepSeek-V3 in 8. "
     "A state is counted once per sequence; libraries often store it in 32 bits."
 )
-_BEGINS = "Llama 2 7B"
-_TOKENS, _BITS = 4096, (32, 16, 8, 4)
-_LOG_TOKENS, _LOG_USERS = 20, 10  # the ends of the sliders, as powers of 2
+_MY_OWN = "my own"
+_BITS = (32, 16, 8, 4)
+_FIRST = {"model": "Llama 2 7B", "tokens": 4096, "users": 1, "bits": 16, "weights": 16}
+_COUNTS = {"users": 10, "tokens": 20}  # the ends of the sliders, as powers of 2
 _LEAST, _MOST = 3, 16  # powers of 10 at the lower and the upper edge of the picture
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _OWN = {  # key of a field -> its name, what it begins with, the least and the most
@@ -51,14 +52,20 @@ def byte_calculator():
     Introduced in chapter 14. The reader chooses the model, the tokens, the users and the bits per
     entry.
     """
+    return draw_calculator()
+
+
+def draw_calculator(**state):
+    """Draw the calculator in a state, whose parts are called as a link calls them."""
     models = [model for model in facts("models")["models"] if any(cache_entries_of(model))]
-    begins = next(model for model in models if model["name"] == _BEGINS)
+    state = _FIRST | {key: begins for key, (_, begins, *_) in _OWN.items()} | state
+    model = next((one for one in models if one["name"] == state["model"]), _own_model(state))
     body = [
         ask(_QUESTION),
         band(_HOW_TO),
-        _controls([model["name"] for model in models]),
-        _plot(begins),
-        _facts(begins),
+        _controls(state, [model["name"] for model in models]),
+        _plot(state, model),
+        _facts(state, model),
         button_row(["Show me", "Reset"]),
         f'<p class="tl-legend">{_LEGEND}</p>',
         _table(models),
@@ -73,25 +80,41 @@ def cache_entries_of(model):
     return cache_entries(model) if "pattern" in model else (0, 0, 0)
 
 
-def _controls(names):
+def _own_model(state):
+    """Return a model of the reader's own sizes, as the facts write one."""
+    parameters = 1e9 * state["billions"]
+    sizes = {key: state[key] for key in ("layers", "d_k", "d_v")}
+    return {**sizes, "kv_heads": state["heads"], "pattern": ["full"], "parameters": parameters}
+
+
+def _controls(state, names):
     """Draw the sliders, fields and lists that the script serves; without one they stay hidden."""
-    options = [*names, "my own"]
+    lists = {
+        key: _list(key, label, options, state[key])
+        for key, label, options in (
+            ("model", "model", [*names, _MY_OWN]),
+            ("bits", "bits per cached entry", _BITS),
+            ("weights", "bits per weight", _BITS),
+        )
+    }
+    counts = {
+        key: (_slider(key, power, state[key]), _field(key, key, state[key], 1, 2**power))
+        for key, power in _COUNTS.items()
+    }
     rows = [
-        _row("model", _list("model", "model", options, _BEGINS)),
-        _row(
-            "tokens",
-            _slider("tokens", _LOG_TOKENS, _TOKENS),
-            _count("tokens", _LOG_TOKENS, _TOKENS),
-        ),
-        _row("users", _slider("users", _LOG_USERS, 1), _count("users", _LOG_USERS, 1)),
-        _row("bits in the cache", _list("bits", "bits per cached entry", _BITS, 16)),
-        _row("bits in the weights", _list("weights", "bits per weight", _BITS, 16)),
+        _row("model", lists["model"]),
+        *(_row(key, *counts[key]) for key in ("tokens", "users")),
+        _row("bits in the cache", lists["bits"]),
+        _row("bits in the weights", lists["weights"]),
     ]
-    own = [_row(name, _field(key, name, *limits)) for key, (name, *limits) in _OWN.items()]
+    own = [
+        _row(name, _field(key, name, state[key], *ends)) for key, (name, _, *ends) in _OWN.items()
+    ]
+    hidden = " hidden" * (state["model"] != _MY_OWN)
     grid = f'<div class="tl-given">{"".join(rows)}</div>'
     return (
         f'<div class="tl-lists" {HIDDEN}>{grid}\n'
-        f'<div class="tl-given" data-own hidden>{"".join(own)}</div></div>'
+        f'<div class="tl-given" data-own{hidden}>{"".join(own)}</div></div>'
     )
 
 
@@ -108,12 +131,8 @@ def _list(key, label, options, chosen):
 def _slider(key, most, value):
     return (
         f'<input type="range" data-slides="{key}" aria-label="{key}, by powers of 2" '
-        f'min="0" max="{most}" value="{math.log2(value):g}" {KEYS}>'
+        f'min="0" max="{most}" value="{round(math.log2(value))}" {KEYS}>'
     )
-
-
-def _count(key, power, value):
-    return _field(key, key, value, 1, 2**power)
 
 
 def _field(key, name, value, least, most):
@@ -125,11 +144,24 @@ def _field(key, name, value, least, most):
     )
 
 
-def _plot(model):
+def _cached(state, model, tokens):
+    """Return the bytes of the cache of all users at so many tokens."""
+    return model_cache_bytes(model, tokens, itemsize=state["bits"] / 8) * state["users"]
+
+
+def _weighing(state, model):
+    """Return the bytes of the weights."""
+    return model["parameters"] * state["weights"] / 8
+
+
+def _plot(state, model):
     """Draw bytes against tokens, with the weights as a line; the axes never move."""
-    cache = [model_cache_bytes(model, 2 ** (i / 4)) for i in range(4 * _LOG_TOKENS + 1)]
-    points = " ".join(f"{100 * i / (len(cache) - 1):.2f},{_y(n):.2f}" for i, n in enumerate(cache))
-    weights, x = _y(2 * model["parameters"]), 100 * math.log2(_TOKENS) / _LOG_TOKENS
+    ends = range(4 * _COUNTS["tokens"] + 1)
+    cache = [_y(_cached(state, model, 2 ** (i / 4))) for i in ends]
+    points = " ".join(f"{100 * i / ends[-1]:.2f},{y:.2f}" for i, y in zip(ends, cache, strict=True))
+    weights, x = _y(_weighing(state, model)), 100 * math.log2(state["tokens"]) / _COUNTS["tokens"]
+    end = " data-end" * (state["tokens"] > 2**14)
+    top = _y(_cached(state, model, state["tokens"]))
     powers = range(_LEAST, _MOST, 3)
     across = "".join(f"M0 {_y(10**p):.2f}H100" for p in powers)
     names = "".join(
@@ -137,8 +169,8 @@ def _plot(model):
         for p in powers
     )
     ticks = "".join(
-        f'<span class="tl-on" style="left:{100 * p / _LOG_TOKENS:g}%">{_short(2**p)}</span>'
-        for p in range(0, _LOG_TOKENS + 1, 4)
+        f'<span class="tl-on" style="left:{100 * p / _COUNTS["tokens"]:g}%">{_short(2**p)}</span>'
+        for p in range(0, _COUNTS["tokens"] + 1, 4)
     )
     return (
         '<div class="tl-plot" role="img" aria-label="Bytes of the cache, rising with the tokens, '
@@ -147,17 +179,19 @@ def _plot(model):
         f'<path class="tl-weigh" d="M0 {weights:.2f}H100"/><polyline points="{points}"/></svg>'
         f"{names}{ticks}<i>tokens</i>"
         f'<b class="tl-weighed" style="top:{weights:.2f}%">weights</b>'
-        f'<b class="tl-dot" style="left:{x:.2f}%;top:{_y(model_cache_bytes(model, _TOKENS)):.2f}%">'
+        f'<b class="tl-dot"{end} style="left:{x:.2f}%;top:{top:.2f}%">'
         "<span>cache</span></b></div>"
     )
 
 
-def _facts(model):
-    cache, weights = model_cache_bytes(model, _TOKENS), 2 * model["parameters"]
+def _facts(state, model):
+    who, at = (
+        f"{state[key]:,} {key[: -1 if state[key] == 1 else None]}" for key in ("users", "tokens")
+    )
     rows = {
-        "per token": _each(model),
-        f"cache of 1 user at {_TOKENS:,} tokens": _exact(cache),
-        "weights": _exact(weights),
+        "per token": _each(model, state["bits"]),
+        f"cache of {who} at {at}": _exact(_cached(state, model, state["tokens"])),
+        "weights": _exact(_weighing(state, model)),
     }
     cells = "".join(
         f'<tr><th scope="row">{name}</th><td>{text}</td></tr>' for name, text in rows.items()
@@ -209,13 +243,18 @@ def _layers(model):
     return "; ".join(f"{count[kind]}: {words[kind]}" for kind in words if count[kind])
 
 
-def _each(model):
+def _each(model, bits=16):
     """Say how many bytes are cached per token, per token of the window, and once."""
-    growing, windowed, fixed = (2 * number for number in cache_entries(model))
-    parts = [f"{growing:,} bytes"] * bool(growing)
-    parts += [f"{windowed:,} of each of the last {model.get('window', 0):,}"] * bool(windowed)
-    parts += [f"{fixed:,} once"] * bool(fixed)
+    growing, windowed, fixed = (_whole(number * bits / 8) for number in cache_entries(model))
+    parts = [f"{growing} bytes"] * (growing != "0")
+    parts += [f"{windowed} of each of the last {model.get('window', 0):,}"] * (windowed != "0")
+    parts += [f"{fixed} once"] * (fixed != "0")
     return " and ".join(parts)
+
+
+def _whole(number):
+    """Write a number of bytes, or of half bytes."""
+    return f"{number:,.1f}".removesuffix(".0")
 
 
 def _y(number):
@@ -227,7 +266,7 @@ def _y(number):
 def _exact(number):
     power = min(int(math.log10(number)) // 3, len(_UNITS) - 1)
     size = float(f"{number / 1000**power:.3g}")
-    return f"{number:,} bytes = {size:,g}\N{NO-BREAK SPACE}{_UNITS[power]}"
+    return f"{_whole(number)} bytes = {size:,.10g}\N{NO-BREAK SPACE}{_UNITS[power]}"
 
 
 def _short(tokens):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.elements.test_strip import PRODUCT
+from tests.elements.test_strip import PRODUCT, STARTS
 from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
 from tests.site.browsing import INKS, LOOKS, OPEN_ALL, PHONE, RECALL, said
@@ -29,6 +29,7 @@ from tutorial_lib.elements.exhibits.map.element import draw_map
 from tutorial_lib.elements.exhibits.pairs import packed
 from tutorial_lib.elements.exhibits.plane.element import draw_plane
 from tutorial_lib.elements.exhibits.playground.element import draw_playground
+from tutorial_lib.elements.exhibits.strip.element import PRESSES, draw_strip, pressed
 from tutorial_lib.elements.exhibits.sum.element import draw_sum
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import WORDS
@@ -132,6 +133,19 @@ def bytes_state(rng):
     return {"model": model} | bits | counts | (own if model == "my own" else {})
 
 
+def strip_state(rng, start="heads"):
+    """Up to eight presses that NumPy allows one after the other, and any number in hand."""
+    (_, array), presses = STARTS[start], []
+    for press in rng.choice([*PRESSES], 8):
+        try:
+            array = pressed(array, PRESSES[press])
+        except ValueError:  # also AxisError
+            continue
+        presses.append(press)
+    number = int(rng.choice(PRODUCT.ravel()))
+    return {"do": ".".join(presses), "number": number} if presses else {"number": number}
+
+
 PRODUCTS_OF = ("angle", "length")
 WHOLE = "a whole number from 0 to 100,000"
 RADIANS = "a number from 0 to 10, such as 0.1 or π/2"
@@ -140,7 +154,7 @@ ANGLE, LENGTH = "a number from −360 to 360", "a number from 0 to 4"
 YES_NO, SIZES = "one of yes, no", "one of 1, 2, 3, 4, 5, 6"
 TILES = "tiles that the mask leaves, each once: 0.2"
 SWITCHES = {"true": "one of look, hide", "align": "one of bottom-right, top-left"}
-PRESSES = "r2-3-4, r3-2-4, r3-8, r24, s0-1, s1-2"
+LINKED = "r2-3-4, r3-2-4, r3-8, r24, s0-1, s1-2"
 COUNTED = "{} is “{{}}”, which is no number; expected a {} from {}."
 TOKENS, USERS = "1 to 1,048,576", "1 to 1,024"
 PLACE = "“{}” cannot be set; expected a place such as "
@@ -245,27 +259,31 @@ ROWS = {
             "do=s0-1.r24": "reshape(24) is a copy with strides [1]",
         },
         {
-            "do": f"do has “{{}}”; expected {PRESSES}.",
+            "do": f"do has “{{}}”; expected {LINKED}.",
             "number": f"one of {', '.join(map(str, PRODUCT.ravel()))}",
         },
         beyond=("do=", "do=r3-2-4,s0-1", "number=8"),
         wrong={
-            "do=r3-2-4.r5-5": f"do has “r5-5”; expected {PRESSES}.",
+            "do=r3-2-4.r5-5": f"do has “r5-5”; expected {LINKED}.",
             "do=s1-2": "swapaxes(1, 2) needs 3 axes; the shape is (3, 8).",
             "do=r24.s0-1": "swapaxes(0, 1) needs 2 axes; the shape is (24,).",
             f"do={'.'.join(['r24'] * 13)}": "12 presses are the most; expected Undo or Reset.",
         },
         settable="do or number",
         reset="product is as it was.",
+        draw=draw_strip,
+        state=strip_state,
         targets={"[role=gridcell]": (36, 44)},
         uncut=".tl-blocks, .tl-blocks td, .tl-memory b, .tl-numbers > div, .tl-made",
     ),
     "concat": Row(
         'memory_strip("concat")',
         {"do=r24": "reshape(24) is a copy with strides [1]"},
-        {"do": f"do has “{{}}”; expected {PRESSES}."},
+        {"do": f"do has “{{}}”; expected {LINKED}."},
         uncut=".tl-blocks, .tl-blocks td, .tl-memory b, .tl-numbers > div, .tl-made",
         settable="do or number",
+        draw=partial(draw_strip, "concat"),
+        state=partial(strip_state, start="concat"),
     ),
     "tiles": Row(
         "fold_tiles()",

@@ -1,133 +1,48 @@
 """The strip of memory in Chromium: shape, strides, view or copy and offsets are NumPy's own."""
 
-import json
 import re
 
 import numpy as np
 import pytest
 
-from tests.elements.test_strip import PRODUCT, STARTS, strides
+from tests.elements.test_strip import PRODUCT, STARTS
 from tests.sampling import long
 from tests.site.browsing import SET, said
+from tests.site.showing import assert_shows
 from tools.chapters import pages
 from tutorial_lib import split_heads
 from tutorial_lib.elements.exhibits import memory_strip
+from tutorial_lib.elements.exhibits.strip.element import PRESSES, draw_strip
 
-PRESSES = {  # as a link calls them, and as a button does
-    "r2-3-4": "reshape(2, 3, 4)",
-    "r3-2-4": "reshape(3, 2, 4)",
-    "r3-8": "reshape(3, 8)",
-    "r24": "reshape(24)",
-    "s0-1": "swapaxes(0, 1)",
-    "s1-2": "swapaxes(1, 2)",
-}
-# What is shown, as one text.
-READ = """(strip) => {
-  const texts = (selector) => [...strip.querySelectorAll(selector)].map((e) => e.textContent);
-  const cells = [...strip.querySelectorAll(".tl-blocks td")];
-  const blocks = [...strip.querySelectorAll(".tl-blocks table")];
-  const rows = [...strip.querySelector(".tl-numbers tbody").rows];
-  const coloured = (one) => [one.dataset.t, one.dataset.h];
-  const line = [...strip.querySelectorAll(".tl-memory > div")];
-  const barred = [...strip.querySelectorAll("[aria-disabled=true]")];
-  return JSON.stringify({
-    made: texts(".tl-made")[0],
-    facts: texts("dd"),
-    sum: texts(".tl-facts + p")[0],
-    blocks: blocks.map((block) => [...block.rows].map((row) => row.cells.length)),
-    captions: texts("caption"),
-    cells: texts(".tl-blocks td"),
-    named: cells.map((cell) => cell.ariaLabel),
-    colours: [cells.map(coloured), line.map(coloured)],
-    chosen: cells.findIndex((cell) => cell.ariaSelected == "true"),
-    line: texts(".tl-memory b"),
-    lies: line.findIndex((one) => one.hasAttribute("data-on")),
-    rows: rows.map((row) => [...row.cells].map((cell) => cell.textContent)),
-    barred: barred.map((button) => button.textContent),
-  });
-}"""
-# Press one button after the other, and read after each.
-PLAY = f"""(strip, labels) => labels.map((label) => {{
-  [...strip.querySelectorAll("button")].find((one) => one.textContent == label).click();
-  return ({READ})(strip);
-}})"""
+CELLS = ".tl-blocks td"
 
 
-SEQUENCES = [("heads", 5), *(pytest.param(s, 60, marks=pytest.mark.long) for s in STARTS)]
-
-
-def allowed(array):
-    """The presses that NumPy allows; the others raise."""
-    found = []
-    for key, label in PRESSES.items():
+def barred(array):
+    """The presses that NumPy refuses."""
+    for label in PRESSES.values():
         try:
-            pressed(array, label)
+            eval(f"array.{label}", {"array": array})
         except ValueError:  # also AxisError
-            continue
-        found.append(key)
-    return found
+            yield label
 
 
-def pressed(array, label):
-    """What NumPy makes of an array at a press."""
-    name, numbers = label.rstrip(")").split("(")
-    return getattr(array, name)(*map(int, numbers.split(",")))
-
-
-def random_presses(start, count):
-    """Sequences of up to 8 operations that NumPy allows one after the other."""
-    rng = np.random.default_rng(5)
-    for _ in range(count):
-        array, keys = STARTS[start][1], []
-        for _ in range(int(rng.integers(1, 9))):
-            keys.append(str(rng.choice(allowed(array))))
-            array = pressed(array, PRESSES[keys[-1]])
-        yield keys
-
-
-def numpys(start, keys):
-    """The array after some presses, whether the last gave a view or a copy, and its memory."""
-    _, array = STARTS[start]
-    came, memory = "–", PRODUCT.ravel()
-    for key in keys:
-        before, array = array, pressed(array, PRESSES[key])
-        came = "view" if np.shares_memory(before, array) else "copy"
-        memory = memory if came == "view" else array.ravel("K")
-    return array, came, memory
-
-
-def compare(shown, start, keys, number=10):
-    """Compare all that is shown with NumPy."""
-    shown = json.loads(shown)
-    array, came, memory = numpys(start, keys)
-    name, first = STARTS[start]
-    same = "product’s line" if np.shares_memory(array, first) else "a new line"
-    assert shown["made"] == ".".join([name, *(PRESSES[key] for key in keys)])
-    assert shown["facts"] == [str(array.shape), str(strides(array)), came, same]
-    blocks, rows, columns = (1, 1, *array.shape)[-3:]
-    assert shown["blocks"] == [[columns] * rows] * blocks
-    assert shown["captions"] == [f"[{i}]" for i in range(blocks) if array.ndim == 3]
-    assert shown["cells"] == [str(n) for n in array.flat]
-    assert shown["line"] == [str(n) for n in memory]
-    for numbers, colours in zip((array.flat, memory), shown["colours"], strict=True):
-        assert colours == [[str(n // 10), str(n % 10 // 4)] for n in numbers]
-    assert shown["barred"] == [PRESSES[key] for key in PRESSES if key not in allowed(array)]
-    for k, index in enumerate(np.ndindex(array.shape)):
-        assert shown["named"][k] == f"{list(index)}: {array[index]}"
-        pairs = zip(index, strides(array), strict=True)
-        terms = " + ".join(f"{i} · {stride}" for i, stride in pairs)
-        offset = int(np.dot(index, strides(array)))
-        assert memory[offset] == array[index]
-        assert shown["rows"][k] == [str(list(index)), str(array[index]), f"{terms} = {offset}"]
-        if array[index] == number:
-            assert (shown["chosen"], shown["lies"]) == (k, offset)
-            said = f"{number} is at {list(index)}: {terms} = offset {offset} in memory."
-            assert shown["sum"] == said
+def array_after(start, keys):
+    """What NumPy makes of some presses."""
+    name, array = STARTS[start]
+    return eval(".".join([name, *(PRESSES[key] for key in keys)]), {name: array})
 
 
 def agrees(strip, *presses, start="heads", number=10):
-    """Compare what stands there with NumPy."""
-    compare(strip.evaluate(READ), start, presses, number)
+    """Compare all that stands there with Python's, and what is heard of each cell with NumPy."""
+    guess = strip.get_by_role("button", name="Guess first").get_attribute("aria-pressed") == "true"
+    drawn = draw_strip(start, do=".".join(presses), number=number, guess=guess)
+    assert_shows(strip, drawn)
+    array = array_after(start, presses)
+    assert strip.locator("[aria-disabled=true]").all_text_contents() == [*barred(array)]
+    heard = [f"{list(index)}: {array[index]}" for index in np.ndindex(array.shape)]
+    assert strip.locator(CELLS).evaluate_all("(all) => all.map((e) => e.ariaLabel)") == heard
+    chosen = strip.get_by_role("gridcell", selected=True)
+    assert chosen.text_content() == str(number)
 
 
 def press(strip, *names):
@@ -174,19 +89,6 @@ def test_links_of_the_chapter_name_states_that_can_be(show):
         agrees(strip, *keys.split("."), start="concat")
 
 
-@pytest.mark.parametrize(("start", "count"), SEQUENCES)
-def test_every_sequence_of_presses_gives_what_numpy_gives(show, start, count):
-    strip = show(memory_strip(start).html).locator("tl-strip")
-    press(strip, "Guess first")
-    came = set()
-    for keys in list(random_presses(start, 60))[-count:]:
-        shown = strip.evaluate(PLAY, ["Reset", *(PRESSES[key] for key in keys)])
-        for n, state in enumerate(shown):
-            compare(state, start, keys[:n])
-            came.add(numpys(start, keys[:n])[1])
-    assert came == {"–", "view", "copy"}
-
-
 def test_question_stays_and_a_press_asks_where_the_number_goes(strip):
     question = strip.get_by_text("Which presses give each head a block, (2, 3, 4), in one colour?")
     assert question.is_visible()
@@ -194,10 +96,10 @@ def test_question_stays_and_a_press_asks_where_the_number_goes(strip):
     press(strip, "r2-3-4")
     assert question.is_visible()
     assert said(strip) == "Where does 10 go now? Choose a cell, or press Show."
-    covered = json.loads(strip.evaluate(READ))
-    assert set(covered["cells"]) == {""}
-    assert covered["facts"] == ["(2, 3, 4)", "?", "?", "?"]
-    assert covered["line"] == [str(n) for n in PRODUCT.ravel()]
+    assert set(strip.locator(CELLS).all_text_contents()) == {""}
+    assert strip.locator("dd").all_text_contents() == ["(2, 3, 4)", "?", "?", "?"]
+    line = strip.locator(".tl-memory b").all_text_contents()
+    assert line == [str(n) for n in PRODUCT.ravel()]
     strip.get_by_role("gridcell", name="[0, 1, 0]: covered").click()
     assert said(strip) == (
         "No, [0, 1, 0] holds 4: reshape(2, 3, 4) is a view with strides [12, 4, 1]; "
@@ -246,12 +148,11 @@ def test_right_end_and_the_wrong_ones_are_reached_and_told_apart(show, start):
     for keys, (words, right) in {k: v for (s, k), v in ENDS.items() if s == start}.items():
         press(strip, "Reset", *keys.split("."))
         assert said(strip).endswith(f", and {words}{': as asked' * right}."), keys
-        shown = json.loads(strip.evaluate(READ))
-        array = RIGHT[shown["facts"][0]]
-        assert (shown["cells"] == [str(n) for n in array.flat]) == right, keys
+        cells, array = strip.locator(CELLS), RIGHT[strip.locator("dd").first.text_content()]
+        assert (cells.all_text_contents() == [str(n) for n in array.flat]) == right, keys
         if array.ndim == 3:  # one colour, or stripes
-            colours = np.array([h for _, h in shown["colours"][0]]).reshape(2, 12)
-            assert (len(set(colours[0])) == 1) == words.startswith("each"), keys
+            colours = cells.evaluate_all("(all) => all.slice(0, 12).map((e) => e.dataset.h)")
+            assert (len(set(colours)) == 1) == words.startswith("each"), keys
 
 
 def test_chosen_number_shows_its_offset_by_click_and_by_keys(plain):
@@ -284,7 +185,8 @@ def test_operation_that_numpy_refuses_is_not_offered_and_says_why(plain):
     press(plain, "Reset", *["r3-8"] * 12)
     plain.get_by_role("button", name="reshape(24)").click(force=True)
     assert said(plain) == "12 presses are the most; expected Undo or Reset. Nothing has changed."
-    assert json.loads(plain.evaluate(READ))["barred"] == [*PRESSES.values()]
+    off = plain.locator("[aria-disabled=true]").all_text_contents()
+    assert off == [*PRESSES.values()]
 
 
 def focused(page):
@@ -328,6 +230,3 @@ def test_worked_by_keys_alone(strip):
         page.keyboard.press("Shift+Tab")
     assert focused(page) == "[1, 0]: 10"  # the number in hand is the stop
     agrees(strip)
-
-
-NAMES = ", ".join(PRESSES)

@@ -11,8 +11,15 @@ from tutorial_lib.heads import split_heads
 
 _TOKENS, _HEADS, _WIDTH = 3, 2, 4  # T, H, d
 _NUMBER = 10  # the number that is in hand at first: token 1, column 0
-_RESHAPES = ((2, 3, 4), (3, 2, 4), (3, 8), (24,))
-_SWAPS = ((0, 1), (1, 2))
+PRESSES = {  # of the presses, by what a link calls them
+    "r2-3-4": "reshape(2, 3, 4)",
+    "r3-2-4": "reshape(3, 2, 4)",
+    "r3-8": "reshape(3, 8)",
+    "r24": "reshape(24)",
+    "s0-1": "swapaxes(0, 1)",
+    "s1-2": "swapaxes(1, 2)",
+}
+_GUESS = "Guess first"
 _ROUTES = {  # for each start, the ways in the table without a script, each press by its label
     "heads": ("reshape(2, 3, 4)", "reshape(3, 2, 4)", "reshape(3, 2, 4).swapaxes(0, 1)"),
     "concat": ("reshape(3, 8)", "swapaxes(0, 1)", "swapaxes(0, 1).reshape(3, 8)"),
@@ -52,20 +59,28 @@ def memory_strip(start="heads"):
     ------
     ValueError : another start
     """
-    name, array, memory = _begin(start)
-    given = {"name": name, "shape": array.shape, "strides": _strides(array)}
+    return draw_strip(start)
+
+
+def draw_strip(start="heads", *, do="", number=_NUMBER, guess=True):
+    """Draw the array after presses that a link calls "r3-2-4.s0-1", with a number in hand."""
+    name, first, memory = _begin(start)
+    given = {"name": name, "shape": first.shape, "strides": _strides(first)}
     given |= {"memory": memory.tolist(), "number": _NUMBER}
+    labels = [PRESSES[press] for press in do.split(".") if press]
+    array, came, memory = _press_all(first, memory, labels)
     attribute = escape(json.dumps(given, separators=(",", ":")))
     body = [
         ask(_QUESTIONS[start]),
         band(_HOW_TO),
-        button_row([f"reshape{_plain(shape)}" for shape in _RESHAPES] + _swap_labels()),
+        button_row(PRESSES.values()),
         f'<div class="tl-array" data-given="{attribute}">',
-        f'<p class="tl-made"><code>{name}</code></p>\n{_blocks(array)}\n{_facts(array)}',
-        f"<p>{_sum(array)}</p>\n{_line(memory, array)}</div>",
-        button_row(["Guess first", "Show", "Undo", "Reset"]),
+        f'<p class="tl-made"><code>{".".join([name, *labels])}</code></p>\n'
+        f"{_blocks(array, number)}\n{_facts(array, came, np.shares_memory(array, first))}",
+        f"<p>{_sum(array, number)}</p>\n{_line(memory, array, number)}</div>",
+        button_row([_GUESS, "Show", "Undo", "Reset"], [_GUESS] * guess),
         f'<p class="tl-legend">{inline(_LEGEND)}</p>',
-        _numbers(start),
+        _numbers(start, array),
     ]
     rows = "\n".join(f"   {line}" for line in str(array).splitlines())
     said = f"{name}, shape {array.shape}, strides {_strides(array)}\n{rows}"
@@ -87,13 +102,20 @@ def _strides(array):
     return [stride // array.itemsize for stride in array.strides]
 
 
-def _plain(numbers):
-    """Write numbers in brackets, a single one without its comma."""
-    return f"({', '.join(map(str, numbers))})"
+def pressed(array, label):
+    """Press a button as NumPy does."""
+    name, numbers = label.rstrip(")").split("(")
+    return getattr(array, name)(*map(int, numbers.split(",")))
 
 
-def _swap_labels():
-    return [f"swapaxes{_plain(axes)}" for axes in _SWAPS]
+def _press_all(array, memory, labels):
+    """Return the array after some presses, what the last one gave, and the numbers in memory."""
+    came = "–"
+    for label in labels:
+        before, array = array, pressed(array, label)
+        came = "view" if np.shares_memory(before, array) else "copy"
+        memory = memory if came == "view" else array.ravel("K")
+    return array, came, memory
 
 
 def _cell(tag, number, chosen, inside):
@@ -103,26 +125,27 @@ def _cell(tag, number, chosen, inside):
     return f'<{tag} data-t="{token}" data-h="{column // _WIDTH}"{mark}>{inside}</{tag}>'
 
 
-def _blocks(array):
+def _blocks(array, number):
     """Draw a block for each entry of the first of three axes."""
-    blocks = array if array.ndim == 3 else array[None]
+    blocks = array if array.ndim == 3 else np.atleast_2d(array)[None]
+    line = " data-line" * (array.ndim == 1)
     tables = []
     for i, rows in enumerate(blocks):
         caption = f"<caption>[{i}]</caption>" * (array.ndim == 3)
         lines = "\n".join(
-            "<tr>" + "".join(_cell("td", n, n == _NUMBER, n) for n in row) + "</tr>" for row in rows
+            "<tr>" + "".join(_cell("td", n, n == number, n) for n in row) + "</tr>" for row in rows
         )
-        tables.append(f"<table>{caption}<tbody>{lines}</tbody></table>")
+        tables.append(f"<table{line}>{caption}<tbody>{lines}</tbody></table>")
     return f'<div class="tl-blocks">{"".join(tables)}</div>'
 
 
-def _facts(array):
+def _facts(array, came, same):
     """List what NumPy says of the array; before the first press it is no view and no copy."""
     facts = {
         "shape": array.shape,
         "strides": _strides(array),
-        "last press": "–",
-        "in memory": "product’s line",
+        "last press": came,
+        "in memory": "product’s line" if same else "a new line",
     }
     pairs = "".join(f"<div><dt>{name}</dt><dd>{fact}</dd></div>" for name, fact in facts.items())
     return f'<dl class="tl-facts">{pairs}</dl>'
@@ -139,28 +162,28 @@ def _offset(array, index):
     return f"{' + '.join(terms)} = ", int(np.dot(index, strides))
 
 
-def _sum(array):
-    index = _index(array)
+def _sum(array, number):
+    index = _index(array, number)
     terms, offset = _offset(array, index)
-    return f"<b>{_NUMBER}</b> is at {index}: {terms}offset <b>{offset}</b> in memory."
+    return f"<b>{number}</b> is at {index}: {terms}offset <b>{offset}</b> in memory."
 
 
-def _line(memory, array):
-    chosen = _offset(array, _index(array))[1]
+def _line(memory, array, chosen):
+    place = _offset(array, _index(array, chosen))[1]
     cells = "".join(
-        _cell("div", number, offset == chosen, f"<b>{number}</b><small>{offset}</small>")
+        _cell("div", number, offset == place, f"<b>{number}</b><small>{offset}</small>")
         for offset, number in enumerate(memory)
     )
     return f'<div class="tl-memory">{cells}</div>'
 
 
-def _numbers(start):
-    name, array, _ = _begin(start)
+def _numbers(start, array):
     rows = []
     for index in np.ndindex(array.shape):
         terms, offset = _offset(array, index)
         rows.append((list(index), array[index], f"{terms}{offset}"))
-    ways = [(f"{name}.{route}", _after(array, route)) for route in _ROUTES[start]]
+    name, first, _ = _begin(start)
+    ways = [(f"{name}.{route}", _after(first, route)) for route in _ROUTES[start]]
     tables = [_table(("index", "number", "offset"), rows), _table(("pressed", "gives"), ways)]
     return fold_numbers(*tables, how=inline(_HOW))
 
@@ -168,8 +191,7 @@ def _numbers(start):
 def _after(array, route):
     """Press along a route as NumPy does, and say what became of the array at the last press."""
     for press in route.split("."):
-        before, (name, numbers) = array, press.rstrip(")").split("(")
-        array = getattr(before, name)(*map(int, numbers.split(",")))
+        before, array = array, pressed(array, press)
     which = "a view" if np.shares_memory(array, before) else "a copy"
     first = " ".join(map(str, array[0].ravel()))
     said = f"{which}, shape {array.shape}, strides {_strides(array)}"

@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from tests.elements.test_elements import Tree
 from tutorial_lib import causal_mask, embed, running_example, trace
 from tutorial_lib.elements.exhibits import paint_mask
+from tutorial_lib.elements.exhibits.paint.element import draw_mask
+from tutorial_lib.elements.exhibits.pairs import packed
 from tutorial_lib.variants.patterns import window_mask
 
 HTML = paint_mask().html
@@ -94,3 +97,18 @@ def test_one_of_the_four_masks_leaks_and_two_of_them_are_one_array():
     assert FOUR[0][0] == FOUR[2][0]
     verdicts = re.findall(r">mask \w</th><td>[^<]*</td><td>(\w+)", HTML)
     assert verdicts == ["yes" if count else "no" for count in found]
+
+
+@pytest.mark.parametrize("T", [5, 3])
+def test_lines_of_code_make_any_mask_also_the_opposite_of_a_named_one(T):
+    rng = np.random.default_rng(10)
+    masks = [rng.random((T, 5)) < share for share in (0.1, 0.3, 0.5, 0.7, 0.9)]
+    masks += [~mask_of(kind, T, "bottom-right") for kind in ("causal", "padded", "window")]
+    for mask in masks:
+        html = draw_mask(mask=packed(mask), queries=T).html
+        numpy_line, torch_line = re.findall("<code>mask = (.*?)</code>", html)
+        np.testing.assert_array_equal(eval(unescape(numpy_line), {"np": np}), mask)
+        torch = pytest.importorskip("torch")
+        found = eval(unescape(torch_line), {"torch": torch})
+        assert found.dtype == torch.bool
+        np.testing.assert_array_equal(found.numpy(), mask)

@@ -21,7 +21,8 @@ SEEN = r"""(root, { html, awake, scaled }) => {
       const marked = awake || !e.closest(".tl-grids");
       const given = [...e.attributes].filter(({ name }) => marked && !added.test(name))
         .map(({ name, value }) => `${name}=${value}`).sort();
-      const pressed = !awake && e.ariaPressed == "true" ? ["pressed"] : [];
+      const presses = !awake && e.localName == "button" && e.ariaPressed == "true";
+      const pressed = presses ? ["pressed"] : [];
       return [e.localName, own, e.value ?? "", e.ariaLabel ?? "", ...pressed, ...given];
     }));
 }"""

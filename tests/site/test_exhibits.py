@@ -26,6 +26,7 @@ from tutorial_lib.elements.exhibits.bytes.element import draw_calculator
 from tutorial_lib.elements.exhibits.clock.element import draw_clock
 from tutorial_lib.elements.exhibits.drawing.element import draw_drawing
 from tutorial_lib.elements.exhibits.map.element import draw_map
+from tutorial_lib.elements.exhibits.paint.element import draw_mask
 from tutorial_lib.elements.exhibits.pairs import packed
 from tutorial_lib.elements.exhibits.plane.element import draw_plane
 from tutorial_lib.elements.exhibits.playground.element import draw_playground
@@ -144,6 +145,16 @@ def strip_state(rng, start="heads"):
         presses.append(press)
     number = int(rng.choice(PRODUCT.ravel()))
     return {"do": ".".join(presses), "number": number} if presses else {"number": number}
+
+
+def paint_state(rng):
+    """A mask of few or of many pairs, some of its rows blind, in every reading and size."""
+    state = {"true": ("look", "hide"), "align": ("bottom-right", "top-left"), "queries": (5, 3)}
+    chosen = one_of_each(state | {"masked": ("zeros", "nan")})(rng)
+    looks = rng.random((chosen["queries"], 5)) < rng.choice([0.1, 0.3, 0.5, 0.7, 0.9])
+    looks[rng.random(len(looks)) < 0.2] = False
+    named = rng.random() < 0.2
+    return chosen | ({} if named else {"mask": packed(looks ^ (chosen["true"] == "hide"))})
 
 
 PRODUCTS_OF = ("angle", "length")
@@ -372,6 +383,8 @@ ROWS = {
         },
         reset="The mask is as it was",
         targets={".tl-gave, [role=grid] tbody td": (44, 44)},
+        draw=draw_mask,
+        state=paint_state,
         uncut=".tl-numbers > div, .tl-code code, .tl-mask td",
         tinted=".tl-mask tbody td:not(:empty)",
     ),

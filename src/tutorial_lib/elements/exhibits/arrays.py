@@ -116,6 +116,8 @@ def entry(name, value):
     """Write a number as a fraction, if that is short, and one of the mask as its sign."""
     if name == "mask":
         return "✓" if value else "·"
+    if math.isnan(value):
+        return "NaN"
     near = Fraction(value).limit_denominator(1000)
     short = abs(near - value) <= 1e-13 * max(1, abs(value)) and len(str(near)) < 9
     return (str(near) if short else f"{value:.4f}").replace("-", "−")
@@ -128,8 +130,13 @@ def _plain(numbers):
     return int(numbers) if numbers == int(numbers) else numbers
 
 
-def _tint(name, value, hidden):
-    """Draw a number as the script does, in `strength` and in the marks of its cell."""
+def strength(name, value):
+    """Return in percent how strong a cell is drawn; half a percent goes down, as in the script."""
     size = value if name == "weights" else 1 - 2 ** (-1.5 * abs(value))
+    return math.floor(100 * size + 0.5 - 1e-9)
+
+
+def _tint(name, value, hidden):
+    """Draw a number by its strength and by the marks of its cell."""
     marks = " data-minus" * (value < -1e-12) + " data-hidden" * hidden
-    return f'<td style="--n:{math.floor(100 * size + 0.5 - 1e-9)}%"{marks}></td>'
+    return f'<td style="--n:{strength(name, value)}%"{marks}></td>'

@@ -9,7 +9,7 @@ def pair_grid(cells, *, names=None, caption="query ↓ &nbsp; key →", kind="")
     Parameters
     ----------
     cells : for each query, of each key the attributes of its cell and the text in it
-    names : what queries and keys are called; their places unless given
+    names : what keys are called, and queries, which are the last of them; places unless given
     caption : HTML that stands above
     kind : a class of the frame around the grid
     """
@@ -19,7 +19,7 @@ def pair_grid(cells, *, names=None, caption="query ↓ &nbsp; key →", kind="")
         f'<tr><th scope="row">{name}</th>'
         + "".join(f"<td{f' {given}' * bool(given)}>{text}</td>" for given, text in row)
         + "</tr>"
-        for name, row in zip(names, cells, strict=True)
+        for name, row in zip(names[-len(cells) :], cells, strict=True)
     )
     return (
         f'<div class="{f"tl-drawn {kind}".strip()}">'

@@ -1,13 +1,13 @@
 """Paint a mask: booleans in two readings, the weights they leave, and which outputs change."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 
 import numpy as np
 
-from tutorial_lib.elements.exhibits.arrays import entry, example_arrays
-from tutorial_lib.elements.exhibits.pairs import packed, pair_grid
+from tutorial_lib.elements.exhibits.arrays import entry, example_arrays, strength
+from tutorial_lib.elements.exhibits.pairs import packed, pair_grid, unpacked
 from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import (
     HIDDEN,
@@ -26,7 +26,6 @@ from tutorial_lib.multihead import trace
 _MORE = ("cats", "sleep")  # a second document behind the running example
 _KEYS, _REAL, _FEW, _WINDOW = 5, 3, 3, 2  # keys, those that are no padding, few queries, a window
 _OTHER = np.array([0.7, -1.3, 0.2, 1.9, -0.6, 1.1, -2.1, 0.4])  # what replaces a token
-_READS = ("look", "hide")
 _KINDS = {"causal": "Causal", "padded": "Padded", "packed": "Packed", "window": "Window"}
 _QUESTION = "Which of these four masks leaks? Decide before you press one."
 _TAP = (
@@ -58,25 +57,96 @@ def paint_mask(task=None):
     task : what to do with the mask of the running example's three tokens, with nothing to choose;
         by default the question is which of four masks leaks
     """
-    T = _KEYS if task is None else _FEW
-    arrays, made, mask = _arrays(T), _made(T), np.tri(T, dtype=bool)
-    given = _given() if task is None else [[made[0][3], "look", T]]
-    data = escape(json.dumps([made, given, _OTHER.tolist()], separators=(",", ":")))
-    grids = f'<div class="tl-paints" {arrays.given()} data-made="{data}">{_grids(mask)}</div>'
+    return draw_mask(task)
+
+
+@dataclass(frozen=True)
+class _Painting:
+    """A mask as it is read: True means "look" or "hide"; its rows are the last of the tokens.
+
+    Parameters
+    ----------
+    align : where the masks with a name have their diagonal
+    masked : what a row gives that sees nothing, "zeros" or "nan"
+    """
+
+    mask: np.ndarray
+    reads: str
+    align: str
+    masked: str
+
+    @property
+    def looks(self):
+        return self.mask ^ (self.reads == "hide")
+
+    @property
+    def tokens(self):
+        return _tokens()[: self.mask.shape[1]]
+
+    def numbers(self):
+        """Return the weights and by how much each output changes with each token.
+
+        (H, T, S) and (T, S)
+        """
+        weights, changes = _run(self.looks).weights, _changes(self.looks)
+        blind = ~self.looks.any(axis=1) & (self.masked == "nan")
+        weights[:, blind], changes[blind] = np.nan, np.nan
+        return weights, changes
+
+    def named(self):
+        """List the kinds that the mask is."""
+        T, S = self.mask.shape
+        if S < _KEYS:
+            return []
+        masks = {kind: _mask(kind, T, self.align) for kind in _KINDS}
+        return [_KINDS[kind] for kind, looks in masks.items() if (looks == self.looks).all()]
+
+    def code(self):
+        """Write the mask in NumPy and in PyTorch, by its name or its opposite's if there is one."""
+        T, S = self.mask.shape
+        made = [one for one in _made(S) if one[2] == T]
+        made.sort(key=lambda one: one[1] != self.align)
+        lines = {digits: some for *_, digits, some in reversed(made)}
+        if packed(self.mask) in lines:
+            return lines[packed(self.mask)]
+        if packed(~self.mask) in lines:
+            opposite = lines[packed(~self.mask)]
+            return [f"~({line})" if " & " in line else f"~{line}" for line in opposite]
+        rows = str(self.mask.astype(int).tolist())
+        return f"np.array({rows}, dtype=bool)", f"torch.tensor({rows}, dtype=torch.bool)"
+
+
+def draw_mask(task=None, **state):
+    """Draw the mask in a state, whose parts are called and written as a link does."""
+    S = _KEYS if task is None else _FEW
+    first = {"true": "look", "align": "bottom-right", "queries": S, "masked": "zeros"}
+    reads, align, T, masked = ((first | state)[key] for key in first)
+    causal = np.tri(T, S, S - T if align == "bottom-right" else 0, dtype=bool)
+    mask = unpacked(state["mask"], S) if "mask" in state else causal ^ (reads == "hide")
+    painting = _Painting(mask, reads, align, masked)
+    arrays, made = _arrays(S), _made(S)
+    given = _given() if task is None else [[made[0][3], "look", S]]
+    flat = [[*one[:4], *one[4]] for one in made]
+    data = escape(json.dumps([flat, given, _OTHER.tolist()], separators=(",", ":")))
+    grids = f'<div class="tl-paints" {arrays.given()} data-made="{data}">{_grids(painting)}</div>'
     if task is None:
-        body = [ask(_QUESTION), band(_HOW_TO), *_choices(), grids, _code(made[0][4:])]
-        body += [f'<p class="tl-legend">{_LEGEND}</p>', _numbers(mask, *_judgements())]
+        body = [ask(_QUESTION), band(_HOW_TO), *_choices(painting), grids, _code(painting.code())]
+        body += [f'<p class="tl-legend">{_LEGEND}</p>', _numbers(painting, *_judgements())]
     else:
-        body = [ask(task), band(_TAP), grids, button_row(["Reset"]), _numbers(mask)]
+        body = [ask(task), band(_TAP), grids, button_row(["Reset"]), _numbers(painting)]
     html = wrap("paint", "tl-paint", "Paint a mask", body)
-    rows = "\n".join(f"   {': '.join(row[:2])}; depends on {row[-1]}" for row in _rows(mask))
-    return Element(html, f"Mask of {T} tokens, causal, True means look\n{rows}")
+    rows = "\n".join(f"   {': '.join(row[:2])}; depends on {row[-1]}" for row in _rows(painting))
+    kind = "causal, " * bool((painting.looks == causal).all())
+    return Element(html, f"Mask of {S} tokens, {kind}True means {reads}\n{rows}")
 
 
-def _choices():
+def _choices(painting):
     """Draw the masks of the question and the buttons."""
-    reading = ["True means look", "align bottom-right", "5 queries", "masked rows: zeros"]
-    return _four(), button_row([*_KINDS.values(), "Reset"]), button_row(reading)
+    rows = {"zeros": "zeros", "nan": "NaN"}[painting.masked]
+    reading = [f"True means {painting.reads}", f"align {painting.align}"]
+    reading += [f"{len(painting.mask)} queries", f"masked rows: {rows}"]
+    kinds = button_row([*_KINDS.values(), "Reset"], painting.named())
+    return _four(), kinds, button_row(reading)
 
 
 def _tokens():
@@ -101,12 +171,12 @@ def _arrays(T):
 
 
 def _made(T):
-    """List every mask with a name: kind, alignment, queries, digits and its lines of code."""
+    """List every mask with a name: kind, alignment, queries, digits, and its lines of code."""
     if T < _KEYS:
-        return [["causal", "bottom-right", T, packed(np.tri(T, dtype=bool))]]
+        return [["causal", "bottom-right", T, packed(np.tri(T, dtype=bool)), ()]]
     sizes = [(_KEYS, "bottom-right"), (_FEW, "bottom-right"), (_FEW, "top-left")]
     return [
-        [kind, align, T, packed(_mask(kind, T, align)), *_lines(kind, T, align)]
+        [kind, align, T, packed(_mask(kind, T, align)), _lines(kind, T, align)]
         for T, align in sizes
         for kind in _KINDS
     ]
@@ -156,15 +226,10 @@ def _given():
     return [[packed(mask), reads, len(mask)] for mask, reads in four]
 
 
-def _unpacked(digits):
-    rows = [f"{int(digits[i : i + 2], 16):0{_KEYS}b}" for i in range(0, len(digits), 2)]
-    return np.array([[digit == "1" for digit in row] for row in rows])
-
-
 def _four():
     """Draw the masks of the question, which the script lets press."""
     drawn = [
-        f'<div class="tl-gave">{_thumb(_unpacked(digits))}'
+        f'<div class="tl-gave">{_thumb(unpacked(digits, _KEYS))}'
         f"<span><b>{name}</b> True means {reads}</span></div>"
         for name, (digits, reads, _) in zip("ABCD", _given(), strict=True)
     ]
@@ -185,54 +250,52 @@ def _thumb(mask):
 
 
 def _run(looks, changed=None):
-    """Run the layer, with one token replaced by other numbers if one is given."""
-    X = _inputs(len(looks))
+    """Run the layer on the last tokens, with other numbers for a token if one is given."""
+    X = _inputs(looks.shape[1])
     if changed is not None:
         X[changed] = _OTHER
-    return trace(X, running_example().params, mask=looks)
+    return trace(X[-len(looks) :], running_example().params, context=X, mask=looks)
 
 
 def _changes(looks):
     """Return by how much each output changes when each token is replaced: (T, S)."""
     before = _run(looks).Y
-    after = [_run(looks, s).Y for s in range(len(looks))]
+    after = [_run(looks, s).Y for s in range(looks.shape[1])]
     return np.stack([np.abs(Y - before).max(axis=-1) for Y in after], axis=-1)
 
 
-def _grids(mask):
-    weights, changes = _run(mask).weights, _changes(mask)
-    full = [[("data-on", "<b>True</b>") if on else ("", "") for on in row] for row in mask]
-    heads = [
-        [
-            [_weight(*pair) for pair in zip(*row, strict=True)]
-            for row in zip(head, mask, strict=True)
-        ]
-        for head in weights
-    ]
-    by = [[_change(*cell) for cell in enumerate(row, -t)] for t, row in enumerate(changes)]
+def _grids(painting):
+    (weights, changes), names = painting.numbers(), painting.tokens
+    T, S = painting.mask.shape
+    full = [[("data-on", "<b>True</b>") if on else ("", "") for on in row] for row in painting.mask]
+    ahead = np.arange(S) - np.arange(S - T, S)[:, None]
+    by = [list(map(_change, *rows)) for rows in zip(ahead, changes, strict=True)]
     captions = "mask: query ↓ &nbsp; key →", "change: output ↓ &nbsp; token →"
-    names = _tokens()[: len(mask)]
     drawn = [
-        pair_grid(full, names=names, caption=captions[0]),
-        pair_grid(by, names=names, caption=captions[1]),
+        pair_grid(cells, names=names, caption=caption)
+        for cells, caption in zip((full, by), captions, strict=True)
     ]
-    for h, cells in enumerate(heads if len(mask) == _KEYS else []):
+    for h, head in enumerate(weights if S == _KEYS else []):
+        cells = [list(map(_weight, *rows)) for rows in zip(head, painting.looks, strict=True)]
         title = f"weights of head {h}: query ↓ &nbsp; key →"
         drawn.append(pair_grid(cells, names=names, caption=title, kind="tl-mixed"))
     return "\n".join(drawn)
 
 
 def _weight(weight, look):
+    if not look and weight == 0:
+        return "data-out", "·"
     text = entry("weights", weight)
-    short = text if len(text) <= 5 else f"{weight:.2f}"
-    return (f'style="--n:{round(100 * weight)}%"', short) if look else ("data-out", "·")
+    tint = 0 if np.isnan(weight) else strength("weights", weight)
+    return f'style="--n:{tint}%"', text if len(text) <= 5 else f"{weight:.2f}"
 
 
 def _change(ahead, by):
     """Draw by how much an output changes with a token so many positions ahead of its own."""
     if by <= 1e-9:
         return "data-out", "·"
-    return ("data-leak", f"<b>{by:.2f}</b>") if ahead > 0 else ("", f"{by:.2f}")
+    text = "NaN" if np.isnan(by) else f"{by:.2f}"
+    return ("data-leak", f"<b>{text}</b>") if ahead > 0 and by > 1e-9 else ("", text)
 
 
 def _code(lines):
@@ -245,29 +308,30 @@ def _code(lines):
     return f'<div class="tl-code">{"".join(rows)}</div>'
 
 
-def _rows(mask):
+def _rows(painting):
     """List for each query what it sees, its weights in each head, what its output depends on."""
-    weights, changes = _run(mask).weights, _changes(mask)
-    tokens = _tokens()
+    weights, changes = painting.numbers()
+    tokens, T = painting.tokens, len(painting.mask)
     return [
         (
             query,
-            _listed(tokens, mask[t]),
+            _listed(tokens, painting.looks[t]),
             *(", ".join(entry("weights", w) for w in head[t]) for head in weights),
-            _listed(tokens, changes[t] > 1e-9),
+            _listed(tokens, ~(changes[t] <= 1e-9)),
         )
-        for t, query in enumerate(tokens[: len(mask)])
+        for t, query in enumerate(tokens[-T:])
     ]
 
 
 def _listed(tokens, chosen):
-    return ", ".join(name for name, on in zip(tokens, chosen, strict=False) if on) or "nothing"
+    return ", ".join(name for name, on in zip(tokens, chosen, strict=True) if on) or "nothing"
 
 
-def _numbers(mask, *judgements):
+def _numbers(painting, *judgements):
     names = ("query", "may look at", "weights, head 0", "weights, head 1", "depends on")
     summary = "The numbers as a table" + ", the four masks judged" * bool(judgements)
-    return fold_numbers(table(names, _rows(mask)), *judgements, summary=summary, how=_HOW)
+    shown = table(names, _rows(painting))
+    return fold_numbers(shown, *judgements, summary=summary, how=_HOW)
 
 
 def _judgements():
@@ -279,7 +343,7 @@ def _judgements():
 
 def _judged(digits, reads, T):
     """Say of a given mask how many pairs may look, and how many outputs depend on a later token."""
-    looks = _unpacked(digits) ^ (reads == "hide")
+    looks = unpacked(digits, _KEYS) ^ (reads == "hide")
     whole = np.concatenate([np.tri(_KEYS, dtype=bool)[: _KEYS - T], looks])
     ahead = np.triu(_changes(whole) > 1e-9, k=1)[-T:]
     leaks = f"yes, {np.count_nonzero(ahead)} pairs" if ahead.any() else "no"

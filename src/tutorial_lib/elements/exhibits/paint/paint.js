@@ -3,7 +3,7 @@
 
 import { all, define } from "../../shared.js";
 import { oneOf, readBy } from "../forms.js";
-import { written } from "../numbers.js";
+import { strength, written } from "../numbers.js";
 import { Pairs, packed, unpacked } from "../pairs.js";
 import { STILL, changesOf, linesOf, seenThrough, turnedOver, verdictOf } from "./through.js";
 
@@ -183,7 +183,7 @@ class Painting extends Pairs {
     rewrite(cell, leak ? `<b>${text}</b>` : text);
     cell.toggleAttribute("data-out", none);
     cell.toggleAttribute("data-leak", leak);
-    if (head >= 0) cell.style.setProperty("--n", `${Math.round(100 * (value || 0))}%`);
+    if (head >= 0) cell.style.setProperty("--n", `${strength("weights", value || 0)}%`);
   }
 
   // What the buttons say, and the lines of code.

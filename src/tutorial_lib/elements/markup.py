@@ -55,6 +55,12 @@ def button_row(labels, pressed=()):
     return f'<div class="tl-row" {HIDDEN}>{buttons}</div>'
 
 
+def text_field(label, value):
+    """Draw a field for a number, without the help of the browser's memory."""
+    plain = 'autocomplete="off" spellcheck="false"'
+    return f'<input type="text" {plain} aria-label="{label}" value="{value}">'
+
+
 def ask(question):
     """Ask what a reader is to find out."""
     return f'<p class="tl-ask">{inline(question)}</p>'

@@ -123,6 +123,11 @@ def entry(name, value):
     return (str(near) if short else f"{value:.4f}").replace("-", "−")
 
 
+def four_places(number):
+    """Write a number with four decimals, and no 0 below 0."""
+    return f"{round(number, 4) + 0:.4f}".replace("-", "−")
+
+
 def _plain(numbers):
     """Return nested lists of numbers in which whole ones are integers."""
     if isinstance(numbers, list):

@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from tutorial_lib.attention import softmax
-from tutorial_lib.elements.maps import TABLE, headings
+from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import (
     HIDDEN,
     Element,
@@ -18,6 +18,7 @@ from tutorial_lib.elements.markup import (
     button_row,
     fold_numbers,
     inline,
+    text_field,
     wrap,
 )
 from tutorial_lib.example import running_example
@@ -162,13 +163,8 @@ def _bar(word, count, chosen):
     lane = f'<div class="tl-lane"{marks}>{bar}</div>'
     label = f"q · k of {word}, as a number"
     hide = f'<label><input type="checkbox" aria-label="hide {word}">hide</label>'
-    served = f'<div class="tl-lists" {HIDDEN}>{_field(label, _units(count))}{hide}</div>'
+    served = f'<div class="tl-lists" {HIDDEN}>{text_field(label, _units(count))}{hide}</div>'
     return f"<div><b>{word}</b>{lane}<span>{_units(count)}</span>{served}</div>"
-
-
-def _field(label, value):
-    plain = 'autocomplete="off" spellcheck="false"'
-    return f'<input type="text" {plain} aria-label="{label}" value="{value}">'
 
 
 def _divisor(row):
@@ -180,7 +176,7 @@ def _divisor(row):
         '<input type="range" aria-label="divide by" min="0" max="4" step="0.05" '
         f'value="{math.log2(row.divide):g}">'
     )
-    field = _field("divide by, as a number", row.divide)
+    field = text_field("divide by, as a number", row.divide)
     return (
         f'<div class="tl-lists" {HIDDEN}><div class="tl-divide"><span>divide by</span>'
         f'<div>{slider}<p aria-hidden="true">{marks}</p></div>{field}</div></div>'
@@ -196,7 +192,7 @@ def _shown(row):
     ):
         bar = f'<span>{exponential}</span><i style="width:{100 * part:.2f}%"></i>'
         lines.append((word, score, bar, *rest))
-    return _table(row, ("key",), lines)
+    return table(("key", *row.names()), lines)
 
 
 def _stack(row):
@@ -240,15 +236,6 @@ def _rows(row):
 
 
 def _numbers(row):
-    table = _table(row, ("key", "q · k"), _rows(row))
-    return fold_numbers(
-        f"<p>{row.told()}</p>", table, how=inline(_HOW.format(_CURVE if row.slope else ""))
-    )
-
-
-def _table(row, first, lines):
-    cells = [
-        f'<tr><th scope="row">{word}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
-        for word, *rest in lines
-    ]
-    return TABLE.format(headings(*first, *row.names()), "\n".join(cells))
+    shown = table(("key", "q · k", *row.names()), _rows(row))
+    how = inline(_HOW.format(_CURVE if row.slope else ""))
+    return fold_numbers(f"<p>{row.told()}</p>", shown, how=how)

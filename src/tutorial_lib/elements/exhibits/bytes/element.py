@@ -34,7 +34,7 @@ _ABSENT = (
 _MY_OWN = "my own"
 _BITS = (32, 16, 8, 4)
 _FIRST = {"model": "Llama 2 7B", "tokens": 4096, "users": 1, "bits": 16, "weights": 16}
-_COUNTS = {"users": 10, "tokens": 20}  # the ends of the sliders, as powers of 2
+_COUNTS = {"tokens": 20, "users": 10}  # the ends of the sliders, as powers of 2
 _LEAST, _MOST = 3, 16  # powers of 10 at the lower and the upper edge of the picture
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _OWN = {  # key of a field -> its name, what it begins with, the least and the most
@@ -89,23 +89,15 @@ def _own_model(state):
 
 def _controls(state, names):
     """Draw the sliders, fields and lists that the script serves; without one they stay hidden."""
-    lists = {
-        key: _list(key, label, options, state[key])
-        for key, label, options in (
-            ("model", "model", [*names, _MY_OWN]),
-            ("bits", "bits per cached entry", _BITS),
-            ("weights", "bits per weight", _BITS),
-        )
-    }
-    counts = {
-        key: (_slider(key, power, state[key]), _field(key, key, state[key], 1, 2**power))
+    counts = [
+        _row(key, _slider(key, power, state[key]), _field(key, key, state[key], 1, 2**power))
         for key, power in _COUNTS.items()
-    }
+    ]
     rows = [
-        _row("model", lists["model"]),
-        *(_row(key, *counts[key]) for key in ("tokens", "users")),
-        _row("bits in the cache", lists["bits"]),
-        _row("bits in the weights", lists["weights"]),
+        _row("model", _list("model", "model", [*names, _MY_OWN], state)),
+        *counts,
+        _row("bits in the cache", _list("bits", "bits per cached entry", _BITS, state)),
+        _row("bits in the weights", _list("weights", "bits per weight", _BITS, state)),
     ]
     own = [
         _row(name, _field(key, name, state[key], *ends)) for key, (name, _, *ends) in _OWN.items()
@@ -123,8 +115,8 @@ def _row(name, *controls):
     return f"<div><span>{name}</span>{cells}</div>"
 
 
-def _list(key, label, options, chosen):
-    items = "".join(f"<option{' selected' * (o == chosen)}>{o}</option>" for o in options)
+def _list(key, label, options, state):
+    items = "".join(f"<option{' selected' * (o == state[key])}>{o}</option>" for o in options)
     return f'<select data-key="{key}" aria-label="{label}" {KEYS}>{items}</select>'
 
 
@@ -161,9 +153,23 @@ def _plot(state, model):
     points = " ".join(f"{100 * i / ends[-1]:.2f},{y:.2f}" for i, y in zip(ends, cache, strict=True))
     weights, x = _y(_weighing(state, model)), 100 * math.log2(state["tokens"]) / _COUNTS["tokens"]
     end = " data-end" * (state["tokens"] > 2**14)
-    top = _y(_cached(state, model, state["tokens"]))
+    top, (grid, names) = _y(_cached(state, model, state["tokens"])), _scale()
+    return (
+        '<div class="tl-plot" role="img" aria-label="Bytes of the cache, rising with the tokens, '
+        'and the bytes of the weights, a level line"><svg viewBox="0 0 100 100" '
+        f'preserveAspectRatio="none" aria-hidden="true"><path class="tl-grid" d="{grid}"/>'
+        f'<path class="tl-weigh" d="M0 {weights:.2f}H100"/><polyline points="{points}"/></svg>'
+        f"{names}<i>tokens</i>"
+        f'<b class="tl-weighed" style="top:{weights:.2f}%">weights</b>'
+        f'<b class="tl-dot"{end} style="left:{x:.2f}%;top:{top:.2f}%">'
+        "<span>cache</span></b></div>"
+    )
+
+
+def _scale():
+    """Draw the lines of the powers of a thousand; and what they and the lengths are called."""
     powers = range(_LEAST, _MOST, 3)
-    across = "".join(f"M0 {_y(10**p):.2f}H100" for p in powers)
+    grid = "".join(f"M0 {_y(10**p):.2f}H100" for p in powers)
     names = "".join(
         f'<span class="tl-up" style="top:{_y(10**p):.2f}%">1 {_UNITS[p // 3]}</span>'
         for p in powers
@@ -172,16 +178,7 @@ def _plot(state, model):
         f'<span class="tl-on" style="left:{100 * p / _COUNTS["tokens"]:g}%">{_short(2**p)}</span>'
         for p in range(0, _COUNTS["tokens"] + 1, 4)
     )
-    return (
-        '<div class="tl-plot" role="img" aria-label="Bytes of the cache, rising with the tokens, '
-        'and the bytes of the weights, a level line"><svg viewBox="0 0 100 100" '
-        f'preserveAspectRatio="none" aria-hidden="true"><path class="tl-grid" d="{across}"/>'
-        f'<path class="tl-weigh" d="M0 {weights:.2f}H100"/><polyline points="{points}"/></svg>'
-        f"{names}{ticks}<i>tokens</i>"
-        f'<b class="tl-weighed" style="top:{weights:.2f}%">weights</b>'
-        f'<b class="tl-dot"{end} style="left:{x:.2f}%;top:{top:.2f}%">'
-        "<span>cache</span></b></div>"
-    )
+    return grid, names + ticks
 
 
 def _facts(state, model):

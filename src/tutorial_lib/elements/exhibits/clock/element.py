@@ -7,8 +7,18 @@ from html import escape
 import numpy as np
 
 from tutorial_lib.attention import attention_scores
+from tutorial_lib.elements.exhibits.arrays import four_places
 from tutorial_lib.elements.maps import table
-from tutorial_lib.elements.markup import HIDDEN, Element, ask, band, button_row, fold_numbers, wrap
+from tutorial_lib.elements.markup import (
+    HIDDEN,
+    Element,
+    ask,
+    band,
+    button_row,
+    fold_numbers,
+    text_field,
+    wrap,
+)
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 # Four pairs of length 1, so that a product is the cosine of the angle between two hands.
@@ -61,7 +71,7 @@ class _Clock:
     def told(self):
         """Say where both are, and the score."""
         distance = f"{self.m - self.n}".replace("-", "−")
-        score = _four(self.score(self.m, self.n))
+        score = four_places(self.score(self.m, self.n))
         return f"query at {self.m}, key at {self.n}, distance {distance}: the score is {score}."
 
     def _rotated(self, *positions):
@@ -135,20 +145,15 @@ def _plain(number):
     return f"{round(number, 2) + 0:g}"
 
 
-def _four(number):
-    """Write a number with four decimals, as the script does."""
-    return f"{round(number, 4) + 0:.4f}".replace("-", "−")
-
-
 def _pair(clock, i):
-    product, frequency = _four(clock.products()[i]), f"{clock.frequencies[i]:.6g}"
+    product, frequency = four_places(clock.products()[i]), f"{clock.frequencies[i]:.6g}"
     words = f"pair {i}<br>θ <span>{frequency}</span><br><b>{product}</b>"
     return f'<div class="tl-pair">{_face(clock, i)}<p>{words}</p></div>'
 
 
 def _total(clock):
     total, score = clock.products().sum(), clock.score(clock.m, clock.n)
-    words = f"sum {_four(total)}, ÷ √{len(_QUERY)}: score <b>{_four(score)}</b>"
+    words = f"sum {four_places(total)}, ÷ √{len(_QUERY)}: score <b>{four_places(score)}</b>"
     bar = f'<rect x="{_plain(25 * min(total, 0))}" width="{_plain(25 * abs(total))}" height="8"/>'
     svg = f'<svg viewBox="-101 -2 202 12" aria-hidden="true">{bar}<path d="M0-2v12"/></svg>'
     return f'<div class="tl-total"><p>{words}</p>{svg}</div>'
@@ -160,27 +165,24 @@ def _controls(clock):
     for what, position in (("query", clock.m), ("key", clock.n)):
         label = f"position of the {what}"
         slider = f'<input type="range" aria-label="{label}" max="{_NEAR}" value="{position}">'
-        rows.append(f"<span>{what} at</span>{slider}{_field(f'{label}, as a number', position)}")
-    field = _field("frequency of the pair", f"{clock.frequencies[clock.pair]:.6g}")
+        rows.append(
+            f"<span>{what} at</span>{slider}{text_field(f'{label}, as a number', position)}"
+        )
+    field = text_field("frequency of the pair", f"{clock.frequencies[clock.pair]:.6g}")
     rows.append(f"<span>frequency of pair {clock.pair}, in radians</span>{field}")
     lines = "".join(f'<div class="tl-move">{row}</div>' for row in rows)
     return f'<div class="tl-lists" {HIDDEN}>{lines}</div>'
 
 
-def _field(label, value):
-    plain = 'autocomplete="off" spellcheck="false"'
-    return f'<input type="text" {plain} aria-label="{label}" value="{value}">'
-
-
 def _rows(clock):
     """List of every pair its name, its hands and their product."""
-    hands = [["({}, {})".format(*map(_four, hand)) for hand in one] for one in clock.hands()]
+    hands = [["({}, {})".format(*map(four_places, hand)) for hand in one] for one in clock.hands()]
     names = map(clock.name, range(len(clock.frequencies)))
-    return list(zip(names, *hands, map(_four, clock.products()), strict=True))
+    return list(zip(names, *hands, map(four_places, clock.products()), strict=True))
 
 
 def _numbers(clock):
-    scores = [(str(distance), _four(clock.score(distance, 0))) for distance in _DISTANCES]
+    scores = [(str(distance), four_places(clock.score(distance, 0))) for distance in _DISTANCES]
     names = ("pair", "query", "key", "product")
     tables = [table(names, _rows(clock)), table(("distance", "score"), scores)]
     state = f"<p>{clock.told().capitalize()}</p>"

@@ -111,10 +111,8 @@ def draw_drawing(*, mask=None, causal="yes", layers=1):
     mask = patterns[_BEGINS][1] if mask is None else unpacked(mask, _TOKENS)
     seen = mask & _BEFORE if causal == "yes" else mask
     drawing = _Drawing(seen, causal == "yes", layers)
-    given = {
-        "patterns": [[key, packed(mask), says] for key, (_, mask, says) in patterns.items()],
-        "from": _BEGINS,
-    }
+    digits = [[key, packed(pattern), says] for key, (_, pattern, says) in patterns.items()]
+    given = {"patterns": digits, "from": _BEGINS}
     named = [name for name, pattern, _ in patterns.values() if (pattern == seen).all()]
     body = [
         ask(_QUESTION),
@@ -129,10 +127,8 @@ def draw_drawing(*, mask=None, causal="yes", layers=1):
     ]
     text = "\n".join(f"   {_says_receptive_field(drawing, n)}" for n in range(1, _LAYERS + 1))
     title = ", ".join([f"Mask on {_TOKENS} tokens", *(name.lower() for name in named)])
-    return Element(
-        wrap("drawing", "tl-drawing", "Draw a mask", body),
-        f"{title}: {drawing.counted(seen)} pairs\n{text}",
-    )
+    html = wrap("drawing", "tl-drawing", "Draw a mask", body)
+    return Element(html, f"{title}: {drawing.counted(seen)} pairs\n{text}")
 
 
 def _patterns():

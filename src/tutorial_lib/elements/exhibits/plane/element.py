@@ -7,7 +7,8 @@ from math import cos, hypot, radians, sin
 import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights
-from tutorial_lib.elements.maps import TABLE, headings
+from tutorial_lib.elements.exhibits.arrays import four_places
+from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
@@ -122,7 +123,7 @@ def _heads(state):
         output = (weights @ values)[0]
         columns = zip(keys[h] @ query, scores[0], weights[0], strict=True)
         rows = [
-            (word, _whole(key), *map(_four, numbers))
+            (word, _whole(key), *map(four_places, numbers))
             for word, key, numbers in zip(words, keys[h], columns, strict=True)
         ]
         drawn = {"query": query, "way": way, "keys": keys[h], "values": values, "words": words}
@@ -139,13 +140,8 @@ def _says(head, weights):
     return f"Head {head['h']}: {where}{output}."
 
 
-def _four(number):
-    """Write a number with four decimals, as the script does."""
-    return f"{round(number, 4) + 0:.4f}".replace("-", "−")
-
-
 def _point(numbers):
-    return f"({', '.join(map(_four, numbers))})"
+    return f"({', '.join(map(four_places, numbers))})"
 
 
 def _whole(numbers):
@@ -234,7 +230,7 @@ def _products(head):
 
 def _bars(words, shares, numbers):
     return "".join(
-        f'<span>{word}</span><i style="--share:{share:.4f}"></i><span>{_four(number)}</span>'
+        f'<span>{word}</span><i style="--share:{share:.4f}"></i><span>{four_places(number)}</span>'
         for word, share, number in zip(words, shares, numbers, strict=True)
     )
 
@@ -279,11 +275,8 @@ def _mark(head):
 def _numbers(heads, weights):
     parts, count = [], 5 if weights else 3
     for head in heads:
-        names = headings(*("word", "key", "q · k", "score", "weight")[:count])
-        rows = [
-            f'<tr><th scope="row">{word}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
-            for word, *rest in (row[:count] for row in head["rows"])
-        ]
-        table = f"<p>{_says(head, weights)}</p>\n{TABLE.format(names, chr(10).join(rows))}"
-        parts.append(f"<div{_off(head)}>{table}</div>")
+        names = ("word", "key", "q · k", "score", "weight")[:count]
+        rows = [row[:count] for row in head["rows"]]
+        shown = f"<p>{_says(head, weights)}</p>\n{table(names, rows)}"
+        parts.append(f"<div{_off(head)}>{shown}</div>")
     return fold_numbers(*parts, how=_HOW if weights else _HOW_PRODUCTS)

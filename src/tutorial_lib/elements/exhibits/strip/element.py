@@ -5,7 +5,7 @@ from html import escape
 
 import numpy as np
 
-from tutorial_lib.elements.maps import TABLE, headings
+from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import Element, ask, band, button_row, fold_numbers, inline, wrap
 from tutorial_lib.heads import split_heads
 
@@ -184,7 +184,7 @@ def _numbers(start, array):
         rows.append((list(index), array[index], f"{terms}{offset}"))
     name, first, _ = _begin(start)
     ways = [(f"{name}.{route}", _after(first, route)) for route in _ROUTES[start]]
-    tables = [_table(("index", "number", "offset"), rows), _table(("pressed", "gives"), ways)]
+    tables = [table(("index", "number", "offset"), rows), table(("pressed", "gives"), ways)]
     return fold_numbers(*tables, how=inline(_HOW))
 
 
@@ -196,11 +196,3 @@ def _after(array, route):
     first = " ".join(map(str, array[0].ravel()))
     said = f"{which}, shape {array.shape}, strides {_strides(array)}"
     return f"{said}; {_NUMBER} is at {_index(array)}; [0] holds {first}"
-
-
-def _table(names, rows):
-    cells = [
-        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
-        for first, *rest in rows
-    ]
-    return TABLE.format(headings(*names), "\n".join(cells))

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.elements.maps import TABLE, headings
+from tutorial_lib.elements.maps import headings, table
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
@@ -241,12 +241,9 @@ def _rows(owners):
 
 def _numbers(owners):
     names = ("tile", "query", "maximum", "total", "mixed", "output")
-    rows = [
-        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
-        for first, *rest in _rows(owners)
-    ]
     in_rows = f"in tiles of {_SIZE} queries by {_SIZE} keys, row by row"
     sizes = "words in halves" if owners > 1 else in_rows
-    table = TABLE.format(headings(*names), "\n".join(rows))
     how = inline(" ".join((_HOW,) if owners > 1 else (_HOW, _HELD)))
-    return fold_numbers(table, summary=f"All steps as a table, {sizes}", how=how)
+    return fold_numbers(
+        table(names, _rows(owners)), summary=f"All steps as a table, {sizes}", how=how
+    )

@@ -253,17 +253,6 @@ def test_1000_overflows_unless_the_largest_is_taken_away(bench):
     agrees(bench, state | {"products": np.full(3, -1000.0), "hidden": np.ones(3, dtype=bool)})
 
 
-STRANGE = {
-    (FIELDS[0], "two"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
-    (FIELDS[0], ""): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
-    (FIELDS[1], "1,000"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",  # or 1?
-    (FIELDS[1], "ln ln 2"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
-    (FIELDS[2], "-1000.1"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
-    (FIELDS[2], "ln 0"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
-    (FIELDS[2], "ln 1,000"): "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
-    (DIVISOR, "0"): "a number from 1 to 16",
-    (DIVISOR, "16.5"): "a number from 1 to 16",
-}
 WRITTEN = {
     "ln 2": 1,
     "−ln 2": -1,
@@ -276,16 +265,7 @@ WRITTEN = {
 }
 
 
-def test_what_is_no_number_is_refused_and_what_is_one_is_read(bench):
-    for (name, text), expected in STRANGE.items():
-        write(bench, name, text)
-        assert said(bench) == f"“{text}” cannot be; expected {expected}. Nothing has changed."
-        field = bench.get_by_label(name, exact=True)
-        assert field.get_attribute("aria-invalid") == "true"
-        field.fill(["2 ln 2", "-2 ln 2", "0", "2"][[*FIELDS, DIVISOR].index(name)])
-        field.press("Enter")
-        assert field.get_attribute("aria-invalid") is None
-        agrees(bench, FIRST)
+def test_a_number_is_read_as_people_write_it(bench):
     for text, times in WRITTEN.items():
         write(bench, FIELDS[2], text)
         agrees(bench, FIRST | {"products": UNIT * np.array([2, -2, times])})
@@ -376,7 +356,7 @@ def test_a_swipe_that_begins_on_a_bar_scrolls_the_page(show, slope):
 
 
 @pytest.mark.long
-def test_worked_by_touch_and_its_targets_are_large(show):
+def test_worked_by_touch(show):
     page = show(softmax_bench(slope=True).html, **PHONE)
     bench = page.locator("tl-bench")
     box = bench.locator(".tl-lane").nth(1).bounding_box()
@@ -392,6 +372,3 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     agrees(bench, state, slope=True)
     bench.get_by_text("hide").nth(0).tap()
     agrees(bench, state | {"hidden": np.array([True, False, False])}, slope=True)
-    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
-    targets = bench.locator("button, [type=text], [type=range], label, .tl-lane, .tl-row a")
-    assert targets.evaluate_all(sizes) >= 44

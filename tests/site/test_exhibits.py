@@ -424,6 +424,7 @@ ROWS = {
         beyond=("mask=12", f"mask={'g' * 64}", "layers=7", "layers=0", "causal=1"),
         wrong={f"from=all&mask={'0' * 64}": "it has both from and mask; expected one of the two."},
         reset="The grid is as it was.",
+        tinted=".tl-mask tbody td:not(:empty)",
         draw=draw_drawing,
         state=drawing_state,
     ),

@@ -255,13 +255,10 @@ def test_bare_anchor_named_as_the_map_says_nothing(map_):
     assert map_.locator("[aria-live]").text_content() == words
 
 
-def test_map_fits_its_screen_and_its_labels_can_be_read(map_):
+def test_map_fits_its_screen(map_):
     box = map_.locator(".tl-board").bounding_box()
     assert box["width"] <= 820
     assert box["height"] <= 420
-    texts = map_.locator(":is(caption, th, small, a, span, button, p):visible")
-    sizes = texts.evaluate_all("(all) => all.map((e) => parseFloat(getComputedStyle(e).fontSize))")
-    assert min(sizes) >= 11
 
 
 @pytest.mark.long

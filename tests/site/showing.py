@@ -5,19 +5,20 @@ import re
 
 # All that a reader sees or hears: a line for each node. What is spoken and the link are no state.
 SEEN = r"""(root, { html, awake, scaled }) => {
+  const STATE = "value|selected|disabled";
   const DATA = "given|lm.*|hop|hand|busy|lit|reached|before";  // given, and lit
   const page = new DOMParser().parseFromString(html ?? "", "text/html");
   root = html ? page.querySelector(root.localName) : root;
   return JSON.stringify([...root.querySelectorAll("*")]
     .filter((e) => !e.closest(`[aria-live], script, style, template, .tl-said, .tl-how, a,
-      .tl-board > svg`))
+      :is(.tl-board, .tl-sentence) > svg`))
     .filter((e) => !scaled || !e.matches(scaled))
     .filter((e) => awake || !e.closest(`[hidden], .tl-meter, [role=grid]:has(> [role=row])`))
     .map((e) => {
       const own = [...e.childNodes].filter((n) => n.nodeType == 3).map((n) => n.data).join(" ")
         .replace(/\s+/g, " ").trim();
       const added = awake ? /^(tabindex|id|data-(given|met))$|describedby/
-        : RegExp(`^(tabindex|id|value|selected|role|hidden|visibility|aria-.*|data-(${DATA}))$`);
+        : RegExp(`^(tabindex|id|${STATE}|role|hidden|visibility|aria-.*|data-(${DATA}))$`);
       const marked = awake || !e.closest(".tl-grids");
       const given = [...e.attributes].filter(({ name }) => marked && !added.test(name))
         .map(({ name, value }) => `${name}=${value}`).sort();
@@ -51,8 +52,11 @@ def differences(found, drawn):
 
 
 def _alike(found, drawn):
-    (*texts, name, more), (*others, label, rest) = found, drawn
-    if texts != others or label not in ("", name) or NUMBER.sub("", more) != NUMBER.sub("", rest):
+    # Python may leave a value and a label to the script.
+    if any(one not in ("", other) for one, other in zip(drawn[2:4], found[2:4], strict=True)):
+        return False
+    (*texts, _, _, more), (*others, _, _, rest) = found, drawn
+    if texts != others or NUMBER.sub("", more) != NUMBER.sub("", rest):
         return False
     pairs = zip(NUMBER.findall(more), NUMBER.findall(rest), strict=True)
     return all(abs(float(a) - float(b)) <= _last_digit(b) / 2 + 1e-9 for a, b in pairs)

@@ -126,7 +126,8 @@ export class WeightExhibit extends Exhibit {
     for (const [name, text] of entries) {
       const size = this.sizes[name];
       // What every object has, such as toString, is no number.
-      if (!(size > 0)) return `“${name}” was given; expected ${Object.keys(this.sizes).join(", ")}.`;
+      const names = Object.keys(this.sizes).join(", ");
+      if (!(size > 0)) return `“${name}” was given; expected ${names}.`;
       const fits = /^\d+$/.test(text) && text < size;
       if (!fits) return `${name} is “${text}”; expected 0 to ${size - 1}.`;
       next[name] = Number(text);

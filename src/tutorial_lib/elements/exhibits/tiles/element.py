@@ -113,13 +113,13 @@ def _given(owners):
 def _controls(ring):
     """Draw the choices: sizes, order and factor of the tiles, or who has which words."""
     if ring:
-        return button_row(["Halves", "In turn"])
+        return button_row(["Halves", "In turn"], ["Halves"])
     sliders = "".join(
         f'<label><span>{_SIZE} {what}</span><input type="range" aria-label="{what} of a tile" '
         f'min="1" max="{len(_WORDS)}" value="{_SIZE}" {KEYS}></label>'
         for what in ("queries", "keys")
     )
-    orders = button_row(["By rows", "By columns", "Last keys first", "No factor"])
+    orders = button_row(["By rows", "By columns", "Last keys first", "No factor"], ["By rows"])
     return f'<div class="tl-lists tl-sizes" {HIDDEN}>{sliders}</div>\n{orders}'
 
 
@@ -173,7 +173,9 @@ def _states(owners):
     rows = ""
     for t, word in enumerate(_WORDS):
         maximum, total, mixed, output = states.get(f"{t} {word}", "––––")
-        verdict = f'<b class="tl-right">✓ {output}</b>' if output != "–" else "<b></b>"
+        verdict = (
+            f'<b class="tl-right">✓ {output}</b>' if output != "–" else '<b class="tl-wrong"></b>'
+        )
         rows += (
             f'<tr><th scope="row">{word}<small>{t}</small></th><td>{maximum}</td><td></td>'
             f"<td>{total}</td><td>{mixed}{verdict}</td></tr>"

@@ -1,7 +1,8 @@
 """What every exhibit promises in Chromium: links, silence, its form without a script, touch, axe.
 
-What an exhibit shows is compared with the library in a file of its own; here it has a row: states
-with what is said where a link leads to them, and what is expected of each part of a state.
+Each has a row: states with what is said where a link leads to them, what is expected of each part
+of a state, and, where Python draws any state, random ones in which the script is compared with it.
+What else an exhibit says and does is tested in a file of its own.
 """
 
 import json
@@ -15,11 +16,23 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.elements.test_strip import PRODUCT, STARTS
+from tests.elements.test_strip import PRODUCT
 from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
 from tests.site.browsing import INKS, LOOKS, OPEN_ALL, PHONE, RECALL, said
 from tests.site.showing import assert_shows, differences, seen
+from tests.site.states import (
+    bytes_state,
+    clock_state,
+    drawing_state,
+    map_state,
+    paint_state,
+    plane_state,
+    playground_state,
+    products_state,
+    strip_state,
+    sum_state,
+)
 from tools.chapters import FOLDER, pages
 from tutorial_lib.elements import exhibits
 from tutorial_lib.elements.exhibits.bytes.element import draw_calculator
@@ -27,10 +40,9 @@ from tutorial_lib.elements.exhibits.clock.element import draw_clock
 from tutorial_lib.elements.exhibits.drawing.element import draw_drawing
 from tutorial_lib.elements.exhibits.map.element import draw_map
 from tutorial_lib.elements.exhibits.paint.element import draw_mask
-from tutorial_lib.elements.exhibits.pairs import packed
 from tutorial_lib.elements.exhibits.plane.element import draw_plane
 from tutorial_lib.elements.exhibits.playground.element import draw_playground
-from tutorial_lib.elements.exhibits.strip.element import PRESSES, draw_strip, pressed
+from tutorial_lib.elements.exhibits.strip.element import draw_strip
 from tutorial_lib.elements.exhibits.sum.element import draw_sum
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import WORDS
@@ -62,103 +74,6 @@ class Row:
         return next(iter(self.states))
 
 
-def one_of_each(parts):
-    """Make states of which each part is one of some, or left out where that is None."""
-
-    def state(rng):
-        chosen = {key: some[rng.integers(len(some))] for key, some in parts.items()}
-        return {key: value for key, value in chosen.items() if value is not None}
-
-    return state
-
-
-def clock_state(rng):
-    """Positions near and far, any pair, a frequency of its own."""
-    m, n = (int(10 ** rng.uniform(0, 5)) for _ in range(2))
-    i, pair = (int(i) for i in rng.integers(4, size=2))
-    return {"m": m, "n": n, "pair": pair, f"frequency.{i}": round(rng.uniform(0, 4), 3)}
-
-
-SUM = {
-    "word": ("dogs", "that", "bark"),
-    "off": (None, "0", "1", "01"),
-    "swap": ("no", "with", "without"),
-    "row": range(8),
-    "times": (-1, -0.5, 0, 0.5, 1, 1.5, 2),
-}
-
-
-def plane_state(rng):
-    """One head or two, with queries of every direction, and of length 0 too."""
-    heads, head = ((1, 0), (2, 0), (2, 1))[rng.integers(3)]
-    state = {"heads": heads, "head": head}
-    for part in ("", ".1"):
-        state[f"angle{part}"] = round(rng.uniform(-179.9, 180), rng.integers(3))
-        state[f"length{part}"] = round(rng.uniform(0, 4), 2) * int(rng.random() > 0.1)
-    return state
-
-
-def products_state(rng):
-    """The query of the first head."""
-    return {part: number for part, number in plane_state(rng).items() if part in PRODUCTS_OF}
-
-
-def drawing_state(rng):
-    """A mask of few or of many pairs, some of its rows blind."""
-    mask = rng.random((16, 16)) < rng.choice([0.01, 0.05, 0.1, 0.3, 0.9])
-    mask[rng.random(16) < 0.1] = False
-    causal = ("yes", "no")[rng.integers(2)]
-    return {"mask": packed(mask), "causal": causal, "layers": int(rng.integers(1, 7))}
-
-
-def map_state(rng, names=("X",)):
-    """Some inputs of the example, whole or not."""
-    sizes = {"X": (1, 3, 8), "W_Q": (2, 8, 4), "W_V": (2, 8, 4), "W_O": (1, 8, 8)}
-    places = [(name, *rng.integers(sizes[name])) for name in names for _ in range(5)]
-    number = (lambda: int(rng.integers(-3, 4)), lambda: round(rng.normal(0, 2), 2))[rng.integers(2)]
-    return {".".join(map(str, place)): number() for place in places}
-
-
-def playground_state(rng):
-    """Inputs of every kind; the scale is not 0, and some rows of the mask are empty."""
-    state = map_state(rng, names=("X", "W_Q", "W_V", "W_O"))
-    mask = {f"mask.0.{t}.{s}": int(rng.integers(2)) for t in range(3) for s in range(t + 1)}
-    return state | mask | {"scale.0.0.0": round(rng.uniform(0.3, 5), 2)}
-
-
-def bytes_state(rng):
-    """A published model, or one of the reader's own."""
-    bits = {key: int(rng.choice([32, 16, 8, 4])) for key in ("bits", "weights")}
-    counts = {"tokens": int(2 ** rng.uniform(0, 20)), "users": int(2 ** rng.uniform(0, 10))}
-    model = str(rng.choice(["my own", "Llama 2 7B", "Mistral 7B", "DeepSeek-V3", "gpt-oss-120b"]))
-    own = {key: int(rng.integers(1, 200)) for key in ("layers", "heads", "d_k", "d_v", "billions")}
-    return {"model": model} | bits | counts | (own if model == "my own" else {})
-
-
-def strip_state(rng, start="heads"):
-    """Up to eight presses that NumPy allows one after the other, and any number in hand."""
-    (_, array), presses = STARTS[start], []
-    for press in rng.choice([*PRESSES], 8):
-        try:
-            array = pressed(array, PRESSES[press])
-        except ValueError:  # also AxisError
-            continue
-        presses.append(press)
-    number = int(rng.choice(PRODUCT.ravel()))
-    return {"do": ".".join(presses), "number": number} if presses else {"number": number}
-
-
-def paint_state(rng):
-    """A mask of few or of many pairs, some of its rows blind, in every reading and size."""
-    state = {"true": ("look", "hide"), "align": ("bottom-right", "top-left"), "queries": (5, 3)}
-    chosen = one_of_each(state | {"masked": ("zeros", "nan")})(rng)
-    looks = rng.random((chosen["queries"], 5)) < rng.choice([0.1, 0.3, 0.5, 0.7, 0.9])
-    looks[rng.random(len(looks)) < 0.2] = False
-    named = rng.random() < 0.2
-    return chosen | ({} if named else {"mask": packed(looks ^ (chosen["true"] == "hide"))})
-
-
-PRODUCTS_OF = ("angle", "length")
 WHOLE = "a whole number from 0 to 100,000"
 RADIANS = "a number from 0 to 10, such as 0.1 or π/2"
 PRODUCTS = "a number from −1000 to 1000, such as 0.5 or 2 ln 2"
@@ -210,7 +125,7 @@ ROWS = {
         reset="The sum is as it was.",
         targets={".tl-heap, .tl-meets div > span": (0, 44)},
         draw=draw_sum,
-        state=one_of_each(SUM),
+        state=sum_state,
         uncut="th, td, .tl-numbers > div, .tl-meets span",
     ),
     "plane": Row(

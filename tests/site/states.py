@@ -1,0 +1,104 @@
+"""States of exhibits, made by a generator: by the parts of a link, as Python draws them."""
+
+from tests.elements.test_strip import PRODUCT, STARTS
+from tutorial_lib.elements.exhibits.pairs import packed
+from tutorial_lib.elements.exhibits.strip.element import PRESSES, pressed
+
+
+def one_of_each(parts):
+    """Make states of which each part is one of some, or left out where that is None."""
+
+    def state(rng):
+        chosen = {key: some[rng.integers(len(some))] for key, some in parts.items()}
+        return {key: value for key, value in chosen.items() if value is not None}
+
+    return state
+
+
+sum_state = one_of_each(
+    {
+        "word": ("dogs", "that", "bark"),
+        "off": (None, "0", "1", "01"),
+        "swap": ("no", "with", "without"),
+        "row": range(8),
+        "times": (-1, -0.5, 0, 0.5, 1, 1.5, 2),
+    }
+)
+
+
+def clock_state(rng):
+    """Positions near and far, any pair, a frequency of its own."""
+    m, n = (int(10 ** rng.uniform(0, 5)) for _ in range(2))
+    i, pair = (int(i) for i in rng.integers(4, size=2))
+    return {"m": m, "n": n, "pair": pair, f"frequency.{i}": round(rng.uniform(0, 4), 3)}
+
+
+def plane_state(rng):
+    """One head or two, with queries of every direction, and of length 0 too."""
+    heads, head = ((1, 0), (2, 0), (2, 1))[rng.integers(3)]
+    state = {"heads": heads, "head": head}
+    for part in ("", ".1"):
+        state[f"angle{part}"] = round(rng.uniform(-179.9, 180), rng.integers(3))
+        state[f"length{part}"] = round(rng.uniform(0, 4), 2) * int(rng.random() > 0.1)
+    return state
+
+
+def products_state(rng):
+    """The query of the first head."""
+    state = plane_state(rng)
+    return {part: state[part] for part in ("angle", "length")}
+
+
+def drawing_state(rng):
+    """A mask of few or of many pairs, some of its rows blind."""
+    mask = rng.random((16, 16)) < rng.choice([0.01, 0.05, 0.1, 0.3, 0.9])
+    mask[rng.random(16) < 0.1] = False
+    causal = ("yes", "no")[rng.integers(2)]
+    return {"mask": packed(mask), "causal": causal, "layers": int(rng.integers(1, 7))}
+
+
+def map_state(rng, names=("X",)):
+    """Some inputs of the example, whole or not."""
+    sizes = {"X": (1, 3, 8), "W_Q": (2, 8, 4), "W_V": (2, 8, 4), "W_O": (1, 8, 8)}
+    places = [(name, *rng.integers(sizes[name])) for name in names for _ in range(5)]
+    number = (lambda: int(rng.integers(-3, 4)), lambda: round(rng.normal(0, 2), 2))[rng.integers(2)]
+    return {".".join(map(str, place)): number() for place in places}
+
+
+def playground_state(rng):
+    """Inputs of every kind; the scale is not 0, and some rows of the mask are empty."""
+    state = map_state(rng, names=("X", "W_Q", "W_V", "W_O"))
+    mask = {f"mask.0.{t}.{s}": int(rng.integers(2)) for t in range(3) for s in range(t + 1)}
+    return state | mask | {"scale.0.0.0": round(rng.uniform(0.3, 5), 2)}
+
+
+def bytes_state(rng):
+    """A published model, or one of the reader's own."""
+    bits = {key: int(rng.choice([32, 16, 8, 4])) for key in ("bits", "weights")}
+    counts = {"tokens": int(2 ** rng.uniform(0, 20)), "users": int(2 ** rng.uniform(0, 10))}
+    model = str(rng.choice(["my own", "Llama 2 7B", "Mistral 7B", "DeepSeek-V3", "gpt-oss-120b"]))
+    own = {key: int(rng.integers(1, 200)) for key in ("layers", "heads", "d_k", "d_v", "billions")}
+    return {"model": model} | bits | counts | (own if model == "my own" else {})
+
+
+def strip_state(rng, start="heads"):
+    """Up to eight presses that NumPy allows one after the other, and any number in hand."""
+    (_, array), presses = STARTS[start], []
+    for press in rng.choice([*PRESSES], 8):
+        try:
+            array = pressed(array, PRESSES[press])
+        except ValueError:  # also AxisError
+            continue
+        presses.append(press)
+    number = int(rng.choice(PRODUCT.ravel()))
+    return {"do": ".".join(presses), "number": number} if presses else {"number": number}
+
+
+def paint_state(rng):
+    """A mask of few or of many pairs, some of its rows blind, in every reading and size."""
+    state = {"true": ("look", "hide"), "align": ("bottom-right", "top-left"), "queries": (5, 3)}
+    chosen = one_of_each(state | {"masked": ("zeros", "nan")})(rng)
+    looks = rng.random((chosen["queries"], 5)) < rng.choice([0.1, 0.3, 0.5, 0.7, 0.9])
+    looks[rng.random(len(looks)) < 0.2] = False
+    named = rng.random() < 0.2
+    return chosen | ({} if named else {"mask": packed(looks ^ (chosen["true"] == "hide"))})

@@ -219,7 +219,7 @@ def test_elements_are_printed_whole_without_background_graphics(open_page, name)
 
 def test_lines_and_shades_of_the_screen_are_not_printed(page):
     shade = "(box) => getComputedStyle(box).backgroundImage"
-    board, numbers = page.locator(".tl-board"), page.locator(".tl-map .tl-numbers")
+    board, numbers = page.locator(".tl-board"), page.locator(".tl-map .tl-numbers > div")
     assert board.locator("> svg").is_visible()
     assert "gradient" in numbers.evaluate(shade)
     page.emulate_media(media="print")

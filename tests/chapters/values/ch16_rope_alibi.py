@@ -22,8 +22,7 @@ def first_arrow_of_that_a_quarter_turn_ahead():
 
 def clock_product(pair, distance):
     """What a pair of the clock adds to the product at a distance."""
-    query, key = clock._hands(distance, 0)
-    return (query * key).reshape(-1, 2).sum(axis=-1)[pair]
+    return clock._Clock(m=distance, n=0).products()[pair]
 
 
 def pairs_of_halves_change_head_1_only():

@@ -20,9 +20,9 @@ from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
 from tutorial_lib.probe.dependence import read, table_of
 from tutorial_lib.probe.functions import Function, probe_function
 from tutorial_lib.probe.masks import (
-    in_large_numbers,
+    ask_large_scores,
+    ask_mask,
     length_for,
-    mask_findings,
     second_table,
     unmasked,
 )
@@ -62,10 +62,10 @@ class Probe:
         """
         if heads is None:
             subject, claims = adapters.hidden_states(layer, **options)
-            return self._hidden(subject, Claims.of(claims, OF_HIDDEN))
+            return self._hidden(subject, Claims.checked(claims, OF_HIDDEN))
         run = adapters.function(layer, axes=axes, mask=mask)
         takes = frozenset(("mask",) if mask else ())
-        return probe_function(Function(run, heads, takes), Claims.of(options, OF_FUNCTIONS))
+        return probe_function(Function(run, heads, takes), Claims.checked(options, OF_FUNCTIONS))
 
     def torch(self, module, *, heads=None, axes="BHTd", mask=None, **options):
         """Ask a module of PyTorch, or, with `heads`, a function of its tensors; see `__call__`.
@@ -76,16 +76,16 @@ class Probe:
         """
         if heads is None:
             subject, claims = modules.torch_module(module, **options)
-            return self._hidden(subject, Claims.of(claims, OF_HIDDEN))
+            return self._hidden(subject, Claims.checked(claims, OF_HIDDEN))
         run, more = adapters.torch_function(module, axes=axes, mask=mask)
         takes = frozenset(("mask",) if mask else ())
         function = Function(run, heads, takes, **more)
-        return probe_function(function, Claims.of(options, OF_FUNCTIONS))
+        return probe_function(function, Claims.checked(options, OF_FUNCTIONS))
 
     def transformers(self, model, *, layer=0, **claims):
         """Ask the attention of one layer inside a model of transformers, its masks included."""
         subject = modules.transformers_model(model, layer)
-        return self._hidden(subject, Claims.of(claims, OF_HIDDEN))
+        return self._hidden(subject, Claims.checked(claims, OF_HIDDEN))
 
     def jax(self, function, *, heads=None, axes="BTHd", mask=None, **options):
         """Ask a function of arrays of JAX; by default its axes are (B, T, H, d)."""
@@ -95,25 +95,25 @@ class Probe:
     def _hidden(self, subject, claims):
         """Ask a layer on hidden states all questions."""
         facts, length = {}, length_for(claims)
-        findings = hidden.repeated(subject)
+        findings = hidden.ask_calls(subject)
         if findings[-1].sign != RIGHT:  # nothing else can be compared
             return Report(tuple(findings))
-        batch = hidden.batch(subject)
+        batch = hidden.ask_batch(subject)
         apart = {"one_by_one": batch[0].sign != RIGHT}
         depends = table_of(subject, length, **apart)
         second = second_table(subject, length, **apart)
-        mask, expected = mask_findings(depends, second, claims, unmasked(subject, **apart))
+        mask, expected = ask_mask(depends, second, claims, unmasked(subject, **apart))
         findings += batch
         asked = list(mask)
         for question, ask in {
-            "positions": lambda: hidden.position(subject, depends, claims, facts),
-            "padding": lambda: hidden.padding(subject, claims, depends),
-            "positions in a batch": lambda: hidden.positions_in_batch(subject),
-            "cache": lambda: cached.cached(subject, depends),
-            "large scores": lambda: in_large_numbers(subject, depends, claims, **apart),
-            "precision": lambda: hidden.precision(subject),
-            "training": lambda: hidden.training(subject, depends),
-            "gradient": lambda: hidden.gradient(subject),
+            "positions": lambda: hidden.ask_positions(subject, depends, claims, facts),
+            "padding": lambda: hidden.ask_padding(subject, claims, depends),
+            "positions in a batch": lambda: hidden.ask_positions_in_batch(subject),
+            "cache": lambda: cached.ask_cache(subject, depends),
+            "large scores": lambda: ask_large_scores(subject, depends, claims, **apart),
+            "precision": lambda: hidden.ask_precision(subject),
+            "training": lambda: hidden.ask_training(subject, depends),
+            "gradient": lambda: hidden.ask_gradient(subject),
         }.items():
             asked += answered(question, ask)
         findings += without_names(asked) if apart["one_by_one"] else asked

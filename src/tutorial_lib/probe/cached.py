@@ -15,7 +15,7 @@ WAYS = {
 }
 
 
-def cached(subject, table):
+def ask_cache(subject, table):
     """Ask every way of feeding the cache, a second text, and a rewound cache."""
     if subject.cache is None:
         return []

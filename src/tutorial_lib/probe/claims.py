@@ -35,7 +35,7 @@ class Claims(dict):
     """The claims of a call, by word; what is not claimed is absent."""
 
     @classmethod
-    def of(cls, given, words):
+    def checked(cls, given, words):
         """Require known words and values.
 
         Raises

@@ -90,20 +90,20 @@ def probe_function(function, claims):
     Q, K = function.inputs()
     read_weights = function.weights(Q, K)
     depends, facts = weights.depends_of(read_weights), {}
-    findings = [*_calls(function), *_batch(function), *_own_heads(function)]
-    findings += weights.sums(function, read_weights, claims, facts)
+    findings = [*_ask_calls(function), *_ask_batch(function), *_ask_own_heads(function)]
+    findings += weights.ask_row_sums(function, read_weights, claims, facts)
     sound = all(found.sign != WRONG for found in findings)
-    asked = weights.mask(depends, claims, read_weights, function, (Q, K))
+    asked = weights.ask_mask(depends, claims, read_weights, function, (Q, K))
     for question, ask in {
-        "KV heads": lambda: _heads(function, claims, facts),
-        "values": lambda: _values(function),
-        "scale": lambda: weights.scale(function, claims, facts),
-        "bias": lambda: weights.bias(function, claims, facts),
-        "fewer queries": lambda: weights.fewer_queries(function, claims, facts),
-        "large scores": lambda: weights.large_scores(function),
-        "mask argument": lambda: weights.mask_argument(function, claims, facts),
-        "precision": lambda: _precision(function),
-        "gradient": lambda: _gradient(function),
+        "KV heads": lambda: _ask_kv_heads(function, claims, facts),
+        "values": lambda: _ask_values(function),
+        "scale": lambda: weights.ask_scale(function, claims, facts),
+        "bias": lambda: weights.ask_bias(function, claims, facts),
+        "fewer queries": lambda: weights.ask_fewer_queries(function, claims, facts),
+        "large scores": lambda: weights.ask_large_scores(function),
+        "mask argument": lambda: weights.ask_mask_argument(function, claims, facts),
+        "precision": lambda: _ask_precision(function),
+        "gradient": lambda: _ask_gradient(function),
     }.items():
         asked += answered(question, ask)
     findings += asked if sound else without_names(asked)
@@ -112,7 +112,7 @@ def probe_function(function, claims):
     return Report(tuple(findings), depends, expected, read(depends), facts)
 
 
-def _calls(function):
+def _ask_calls(function):
     """Ask whether one input has one output, and stays as it is."""
     given = (*function.inputs(), function.inputs(seed=2)[1])
     before = [array.copy() for array in given]
@@ -128,7 +128,7 @@ def _calls(function):
     return [*findings, Finding(WRONG, "calls", sentence, None, hints)]
 
 
-def _batch(function):
+def _ask_batch(function):
     """Ask whether the sequences of a batch are apart."""
     first = [array[:1] for array in (*function.inputs(), function.inputs(seed=2)[1])]
     others = [array[1:] for array in (*function.inputs(seed=5), function.inputs(seed=6)[1])]
@@ -138,7 +138,7 @@ def _batch(function):
     return [Finding(WRONG, "batch", "a sequence in a batch has other outputs than alone")]
 
 
-def _heads(function, claims, facts):
+def _ask_kv_heads(function, claims, facts):
     """Ask which key head, and which value head, serves which query head."""
     H, G = function.heads
     served = [_served(function, of) for of in (1, 2)]
@@ -160,7 +160,7 @@ def _heads(function, claims, facts):
     return [Finding(WRONG, "KV heads", f"{found}, not {claimed}", f"key_heads_{found}")]
 
 
-def _own_heads(function):
+def _ask_own_heads(function):
     """Ask whether the query of a head moves its own output alone."""
     if np.array_equal(_served(function, 0), np.eye(function.heads[0])):
         return [Finding(RIGHT, "heads", "each query moves its own head")]
@@ -182,7 +182,7 @@ def _served(function, of):
     return np.transpose(moved)
 
 
-def _values(function):
+def _ask_values(function):
     """Ask whether an output is the sum of values by these weights, head by head."""
     H, G = function.heads
     Q, K = function.inputs()
@@ -194,7 +194,7 @@ def _values(function):
     return [Finding(WRONG, "values", "outputs are not the weights times the values")]
 
 
-def _precision(function):
+def _ask_precision(function):
     """Ask whether single and double precision agree, and whether half precision stays finite."""
     if function.single is None:
         return []
@@ -202,10 +202,10 @@ def _precision(function):
     with np.errstate(all="ignore"):
         single = np.asarray(function.single(*given), dtype=float)
     findings = disagreement(single, function.outputs(*given))
-    return findings + answered("half precision", lambda: _half(function, given))
+    return findings + answered("half precision", lambda: _ask_half(function, given))
 
 
-def _half(function, given):
+def _ask_half(function, given):
     """Ask for what is finite in double and not in half, with a row that sees nothing if it can."""
     mask = np.tri(function.length, dtype=bool)
     mask[3] = False
@@ -218,7 +218,7 @@ def _half(function, given):
     return [Finding(RIGHT, "half precision", "finite where double precision is")]
 
 
-def _gradient(function):
+def _ask_gradient(function):
     """Ask whether each gradient agrees with differences, under a mask where one is taken."""
     if function.gradient is None:
         return []

@@ -13,7 +13,7 @@ T = 10
 SHIFT = 3  # tokens of padding, and the step of other positions
 
 
-def batch(subject):
+def ask_batch(subject):
     """Ask whether the sequences of a batch are apart."""
     X, others = tokens(2, (3, T, subject.d_model))
     Y = subject.outputs(X)
@@ -30,7 +30,7 @@ def batch(subject):
     return [Finding(WRONG, "batch", "a token of sequence 1 moves other sequences", name)]
 
 
-def repeated(subject):
+def ask_calls(subject):
     """Ask whether calls are apart, and whether the input stays as it is."""
     X, others = tokens(2, (1, T, subject.d_model))
     given = X.copy()
@@ -62,7 +62,7 @@ def _seeded(subject, X):
     return largest(*outputs) <= subject.tolerance
 
 
-def position(subject, table, claims, facts):
+def ask_positions(subject, table, claims, facts):
     """Ask whether the order of the tokens matters, and whether it is only their distance.
 
     What is found goes into `facts`: "none", "relative", "absolute", "aware", or None where it
@@ -146,7 +146,7 @@ def _sees_alike(table, i):
     return seen.any() and not seen[:SHIFT].any() and np.array_equal(seen[SHIFT:], here)
 
 
-def padding(subject, claims, table):
+def ask_padding(subject, claims, table):
     """Ask whether a text has the same outputs alone and padded, on each side."""
     if "keep" not in subject.takes:
         return []
@@ -288,7 +288,7 @@ def _padding_name(subject, X, keep, together):
     return "padding_of_other_sequences" if unmoved <= subject.noise < moved else None
 
 
-def positions_in_batch(subject):
+def ask_positions_in_batch(subject):
     """Ask a batch whose sequences have unlike positions."""
     if "positions" not in subject.takes:
         return []
@@ -305,7 +305,7 @@ def positions_in_batch(subject):
     return [Finding(WRONG, question, sentence, "positions_of_first_sequence" if same else None)]
 
 
-def precision(subject):
+def ask_precision(subject):
     """Ask whether single and double precision agree."""
     if subject.single is None:
         return []
@@ -314,7 +314,7 @@ def precision(subject):
         return disagreement(np.asarray(subject.single(X), dtype=float), subject.outputs(X))
 
 
-def training(subject, table):
+def ask_training(subject, table):
     """Ask whether the mask holds in training mode, too."""
     if subject.training is None:
         return []
@@ -330,7 +330,7 @@ def training(subject, table):
     return [Finding(DESCRIBED, "training", "other values than in evaluation, and the same mask")]
 
 
-def gradient(subject):
+def ask_gradient(subject):
     """Ask whether the gradient agrees with differences."""
     if subject.gradient is None:
         return []

@@ -16,7 +16,7 @@ def length_for(claims):
     return max(LEAST, window + claims.get("sinks", 0) + 4, 2 * block + 3)
 
 
-def mask_findings(table, second_table, claims, unmasked):
+def ask_mask(table, second_table, claims, unmasked):
     """Compare a table with the claims; return the findings and the expected table.
 
     Parameters
@@ -157,7 +157,7 @@ def _positions(subject, order):
     return {"positions": np.arange(LEAST)[None, order]}
 
 
-def in_large_numbers(subject, table, claims, *, one_by_one):
+def ask_large_scores(subject, table, claims, *, one_by_one):
     """Ask whether outputs stay finite at large scores, and whether hidden tokens are seen."""
     X, others = tokens(2, (len(table), subject.d_model), size=100.0)
     with np.errstate(all="ignore"):

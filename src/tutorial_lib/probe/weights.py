@@ -19,7 +19,7 @@ def hidden_in_a_head(weights):
     return (abs(weights) <= 1e-30).all(axis=0).any(axis=0)
 
 
-def sums(function, weights, claims, facts):
+def ask_row_sums(function, weights, claims, facts):
     """Ask what a row of weights sums to."""
     rows, columns = weights.sum(axis=-1), weights.sum(axis=-2)
     if abs(rows - 1).max() <= function.precision:
@@ -65,7 +65,7 @@ def _cut_after_softmax(weights, precision):
     return sees_all.any() and abs(rows[sees_all] - 1).max() <= precision < abs(rows - 1).max()
 
 
-def mask(depends, claims, weights, function, QK):
+def ask_mask(depends, claims, weights, function, QK):
     """Ask the mask as applied against the claimed one; here the diagonal counts, too."""
     if not claims.masks:
         return [Finding(DESCRIBED, "mask", str(read(depends) or "of no regular form"))]
@@ -140,7 +140,7 @@ MISTAKES = {  # (claimed, found)
 }
 
 
-def scale(function, claims, facts):
+def ask_scale(function, claims, facts):
     """Ask which factor scores have, at two widths."""
     factors = [_factor(function, d_k) for d_k in function.widths]
     if any(factor is None for factor in factors):
@@ -191,7 +191,7 @@ def _slope(weights, products):
     return float(np.mean(slopes)) if np.ptp(slopes) <= 1e-3 * abs(np.mean(slopes)) else None
 
 
-def bias(function, claims, facts):
+def ask_bias(function, claims, facts):
     """Ask what equal keys leave of the weights: a bias by distance."""
     Q, K = function.inputs()
     equal = np.repeat(K[:, :, :1], function.length, axis=2)
@@ -213,7 +213,7 @@ def bias(function, claims, facts):
     return [Finding(WRONG, "bias", f"{sentence}; claimed is {claimed!r}")]
 
 
-def fewer_queries(function, claims, facts):
+def ask_fewer_queries(function, claims, facts):
     """Ask, with fewer queries than keys, where a causal mask is aligned."""
     few = 5
     depends = depends_of(function.weights(*function.inputs(few)))
@@ -237,7 +237,7 @@ def fewer_queries(function, claims, facts):
     return [Finding(WRONG, "fewer queries", f"{sentence}, and claimed is {claimed!r}", name)]
 
 
-def large_scores(function):
+def ask_large_scores(function):
     """Ask whether weights stay finite, and rows sum to 1, at scores of 80 to a million."""
     Q, K = function.inputs()
     finite, whole = [], []
@@ -255,7 +255,7 @@ def large_scores(function):
     return [Finding(RIGHT, "large scores", "finite, and rows sum to what they did")]
 
 
-def mask_argument(function, claims, facts):
+def ask_mask_argument(function, claims, facts):
     """Ask a mask that is handed over: its polarity, and a row in which everything is hidden."""
     if "mask" not in function.takes:
         return []

@@ -5,7 +5,7 @@ import pytest
 
 from tests.probe import layers
 from tests.probe.layers import D_MODEL, attention, band, full, layer, pieces
-from tutorial_lib.probe import probe
+from tutorial_lib.probe import Cache, probe
 
 CAUSAL = {"d_model": D_MODEL, "causal": True}
 PADDED = CAUSAL | {"keep": "keep", "positions": "positions"}
@@ -187,3 +187,23 @@ def test_a_mistake_without_a_name_is_found(name):
     report = probe(function, **options)
     assert not report.ok, report
     assert not report.names, report
+
+
+def refusing(X, state):
+    """Refuse any piece."""
+    raise ValueError("no cache of this length")
+
+
+NOT_ASKED = {
+    "cache": (layer(), CAUSAL | {"cache": Cache(refusing, tuple)}),
+    "padding": (lambda X: layer()(X), CAUSAL | {"keep": "keep"}),
+    "positions": (layer(rotary=True), CAUSAL | {"position": "relative"}),
+}
+
+
+@pytest.mark.parametrize("question", NOT_ASKED)
+def test_what_is_claimed_or_handed_over_and_cannot_be_asked_is_not_right(question):
+    function, options = NOT_ASKED[question]
+    report = probe(function, **options)
+    assert [found.question.startswith(question) for found in report.wrong], report
+    assert not report.ok, report

@@ -144,7 +144,7 @@ def test_the_decoder_to_take_away_is_right():
 
     decoder = DecoderAttention(24, 6, n_kv_heads=2, rotation=Rotation(rotary_frequencies(4)))
     cache = Cache(step, lambda module: None, rewind)
-    report = probe.torch(decoder, causal=True, position="relative", cache=cache)
+    report = probe.torch(decoder, causal=True, cache=cache)
     assert report.ok, report
     assert sum(row["question"].startswith("cache") for row in report.table()) == 4
 
@@ -157,6 +157,7 @@ def test_the_decoder_to_take_away_is_right():
         ({"position": "rotary"}, "expected one of none, relative, absolute"),
         ({"window": 3, "block": 4}, "claim the one that holds"),
         ({"d_model": None}, "the width of the layer is not known"),
+        ({"sides": ("left",)}, "claimed without keep="),
     ],
 )
 def test_a_claim_without_a_meaning_is_refused(options, message):
@@ -169,5 +170,7 @@ def test_a_layer_of_another_form_is_refused():
         probe(lambda X: X.sum(axis=1), d_model=5)
     with pytest.raises(ProbeError, match="say axes='BTHd'"):
         probe(lambda Q, K, V: np.swapaxes(attention()(Q, K, V), 1, 2), heads=(4, 2))
+    with pytest.raises(ProbeError, match="does not take arrays of NumPy"):
+        probe(lambda Q, K, V: Q.unsqueeze(0) if isinstance(Q, str) else len(3), heads=(4, 2))
     with pytest.raises(ProbeError, match="do not share 3 KV heads evenly"):
         probe(attention(), heads=(4, 3))

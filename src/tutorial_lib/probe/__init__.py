@@ -32,6 +32,9 @@ from tutorial_lib.probe.subject import Cache, ProbeError
 __all__ = ["Cache", "ProbeError", "Report", "probe"]
 
 
+HANDED_OVER = ("padding", "positions in a batch", "cache")  # asked with arguments of the caller's
+
+
 class Probe:
     """Ask a layer what it does; `probe` is the one instance.
 
@@ -94,6 +97,8 @@ class Probe:
 
     def _hidden(self, subject, claims):
         """Ask a layer on hidden states all questions."""
+        if "sides" in claims and "keep" not in subject.takes:
+            raise ProbeError("sides= is claimed without keep=, the argument that takes padding.")
         facts, length = {}, length_for(claims)
         findings = hidden.ask_calls(subject)
         if findings[-1].sign != RIGHT:  # nothing else can be compared
@@ -105,19 +110,24 @@ class Probe:
         mask, expected = ask_mask(depends, second, claims, unmasked(subject, **apart))
         findings += batch
         asked = list(mask)
-        for question, ask in {
-            "positions": lambda: hidden.ask_positions(subject, depends, claims, facts),
-            "padding": lambda: hidden.ask_padding(subject, claims, depends),
-            "positions in a batch": lambda: hidden.ask_positions_in_batch(subject),
-            "cache": lambda: cached.ask_cache(subject, depends),
-            "large scores": lambda: ask_large_scores(subject, depends, claims, **apart),
-            "precision": lambda: hidden.ask_precision(subject),
-            "training": lambda: hidden.ask_training(subject, depends),
-            "gradient": lambda: hidden.ask_gradient(subject),
-        }.items():
-            asked += answered(question, ask)
+        for question, ask in _questions(subject, depends, claims, facts, apart).items():
+            asked += answered(question, ask, handed_over=question in HANDED_OVER)
         findings += without_names(asked) if apart["one_by_one"] else asked
         return Report(tuple(findings), depends, expected, read(depends), facts)
+
+
+def _questions(subject, depends, claims, facts, apart):
+    """Return what a layer is asked besides its batch and its mask, by question."""
+    return {
+        "positions": lambda: hidden.ask_positions(subject, depends, claims, facts),
+        "padding": lambda: hidden.ask_padding(subject, claims, depends),
+        "positions in a batch": lambda: hidden.ask_positions_in_batch(subject),
+        "cache": lambda: cached.ask_cache(subject, depends),
+        "large scores": lambda: ask_large_scores(subject, depends, claims, **apart),
+        "precision": lambda: hidden.ask_precision(subject),
+        "training": lambda: hidden.ask_training(subject, depends),
+        "gradient": lambda: hidden.ask_gradient(subject),
+    }
 
 
 probe = Probe()

@@ -19,10 +19,12 @@ def arguments(words):
     parser.add_argument(
         "--heads", help="of a function of Q, K, V: query heads and KV heads, as 8,2"
     )
+    parser.add_argument("--torch", action="store_true", default=None, help="of tensors of PyTorch")
     parser.add_argument("--axes", choices=("BHTd", "BTHd"), help="of Q, K and V")
     parser.add_argument("--causal", action=argparse.BooleanOptionalAction, help=WORDS["causal"])
     for word in NUMBERS:
-        parser.add_argument(f"--{word}", type=int, help=WORDS.get(word, "the width of X"))
+        options = sorted({f"--{word}", f"--{word.replace('_', '-')}"})
+        parser.add_argument(*options, type=int, help=WORDS.get(word, "the width of X"))
     for word in NAMES:
         parser.add_argument(f"--{word}", help="the name of that argument; ~ before it: True hides")
     for word, choices in CHOICES.items():
@@ -51,6 +53,8 @@ def load(target):
     spec.loader.exec_module(module)
     if not hasattr(module, name):
         raise ProbeError(f"{file} has no {name!r}. Names in it: {', '.join(vars(module))}.")
+    if isinstance(getattr(module, name), type):
+        raise ProbeError(f"{name} is a class. Name an instance of it, such as layer = {name}(…).")
     return getattr(module, name)
 
 
@@ -59,7 +63,8 @@ def main(words=None):
     target, options = arguments(words)
     try:
         layer = load(target)
-        ask = probe.torch if hasattr(layer, "named_parameters") else probe
+        tensors = options.pop("torch", False) or hasattr(layer, "named_parameters")
+        ask = probe.torch if tensors else probe
         report = ask(layer, **options)
     except ProbeError as error:
         print(error, file=sys.stderr)

@@ -26,16 +26,18 @@ def ask_cache(subject, table):
     findings = []
     for way, lengths in WAYS.items():
         question = f"cache, {way}"
-        findings += answered(question, lambda n=lengths, q=question: [_way(subject, X, Y, q, n)])
+        way = lambda n=lengths, q=question: [_way(subject, X, Y, q, n)]  # noqa: E731
+        findings += answered(question, way, handed_over=True)
     subject.cache.run(others, (T,))
     again = largest(subject.cache.run(X, (T,)), Y)
     if again > subject.tolerance and findings[0].sign == RIGHT:
         sentence = "after another text an empty cache gives other outputs"
         findings.append(Finding(WRONG, "second text", sentence, "state_between_calls"))
-    if subject.cache.rewind is not None:
-        findings += answered("cache, rewound", lambda: [_rewound(subject, X, others, Y)])
-    if subject.cache.padded is not None:
-        findings += answered("cache, padded", lambda: [_padded(subject, X)])
+    for question, ask, given in (
+        ("cache, rewound", lambda: [_rewound(subject, X, others, Y)], subject.cache.rewind),
+        ("cache, padded", lambda: [_padded(subject, X)], subject.cache.padded),
+    ):
+        findings += answered(question, ask, handed_over=True) if given else []
     return findings
 
 
@@ -147,7 +149,7 @@ def _restarted_by_order(subject, X, outputs, lengths):
 
 def _hints(subject, first, lengths):
     """Return what would show the same first wrong output."""
-    if first < lengths[0] or _equal_tokens_differ(subject, lengths):
+    if first != lengths[0] or _equal_tokens_differ(subject, lengths):
         return ()
     return ("positions_restart",)
 

@@ -60,7 +60,13 @@ class Function:
 
     def outputs(self, Q, K, V, **context):
         """Run on copies, and require an output (B, H, T, d_v)."""
-        out = np.asarray(self.run(Q.copy(), K.copy(), V.copy(), **context), dtype=float)
+        try:
+            out = np.asarray(self.run(Q.copy(), K.copy(), V.copy(), **context), dtype=float)
+        except TypeError as error:
+            raise ProbeError(
+                f"the function does not take arrays of NumPy: {error}. Ask one of tensors with "
+                "probe.torch, and one of JAX with probe.jax."
+            ) from error
         expected = (*Q.shape[:3], V.shape[-1])
         if out.shape != expected:
             raise ProbeError(

@@ -73,6 +73,9 @@ def ask_positions(subject, table, claims, facts):
     facts["position"], claimed = found, claims.get("position")
     if found in (None, "aware"):
         sentence = f"order matters; {how}" if found else f"cannot be asked: {how}"
+        if "handed over" not in how and claimed:
+            sentence += f"; so {claimed!r} is not confirmed"
+            return [Finding(WRONG, "positions", sentence)]
         if "handed over" not in how:
             return [Finding(DESCRIBED, "positions", sentence)]
         if claimed in ("relative", "absolute"):
@@ -132,7 +135,7 @@ def _more_tokens(subject, table, X, Y):
     """Put tokens before the text that some outputs do not see; return the difference there."""
     rows = [i for i in range(SHIFT, T + SHIFT) if _sees_alike(table, i)]
     if not rows:
-        return None, "whether by distance cannot be asked here"
+        return None, "whether by distance can be asked with positions= or where a window ends"
     before = tokens(1, (1, SHIFT, subject.d_model), seed=7)[0]
     there = subject.outputs(np.concatenate([before, X], axis=1))
     difference = largest(there[:, rows], Y[:, [i - SHIFT for i in rows]])

@@ -6,7 +6,7 @@ import inspect
 import numpy as np
 
 from tutorial_lib.probe.adapters import context_of, gradients, width_of, words_taken
-from tutorial_lib.probe.subject import Cache, ProbeError, Subject
+from tutorial_lib.probe.subject import Cache, ProbeError, Subject, Undecidable
 
 
 def loud(module, seed=0):
@@ -225,7 +225,10 @@ def _empty_cache(model):
 
 def _crop(state, length):
     """Take back all tokens of a cache but the first ones."""
-    state.crop(length - state.get_seq_length())
+    try:
+        state.crop(length - state.get_seq_length())
+    except (RuntimeError, ValueError) as error:  # the ring of a window has lost what it needs
+        raise Undecidable(f"this cache cannot be rewound: {error}") from None
     return state
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from tutorial_lib.probe.dependence import draw
 from tutorial_lib.probe.names import NAMES
+from tutorial_lib.probe.subject import Undecidable
 
 RIGHT, WRONG, DESCRIBED = "✓", "✗", "·"
 
@@ -47,13 +48,15 @@ def without_names(findings):
     ]
 
 
-def answered(question, ask):
-    """Ask, and describe where a layer refuses the call."""
+def answered(question, ask, *, handed_over=False):
+    """Ask; where the layer refuses, that is broken if it is asked with what was handed over."""
     try:
         return ask()
+    except Undecidable as error:
+        return [Finding(DESCRIBED, question, str(error))]
     except Exception as error:
-        reason = str(error).partition("\n")[0]
-        return [Finding(DESCRIBED, question, f"refused, {type(error).__name__}: {reason}")]
+        reason = f"refused, {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        return [Finding(WRONG if handed_over else DESCRIBED, question, reason)]
 
 
 @dataclass(frozen=True)

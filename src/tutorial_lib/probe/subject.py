@@ -13,6 +13,10 @@ class ProbeError(ValueError):
     """What was handed to the probe cannot be asked; the message says how to hand it over."""
 
 
+class Undecidable(Exception):
+    """A question that cannot be asked of a layer, through no fault of it; the message says why."""
+
+
 @dataclass(frozen=True)
 class Cache:
     """How a layer is fed in pieces.

@@ -197,7 +197,7 @@ def refusing(X, state):
 NOT_ASKED = {
     "cache": (layer(), CAUSAL | {"cache": Cache(refusing, tuple)}),
     "padding": (lambda X: layer()(X), CAUSAL | {"keep": "keep"}),
-    "positions": (layer(rotary=True), CAUSAL | {"position": "relative"}),
+    "positions": (layer(rotary=True), CAUSAL | {"position": "none"}),
 }
 
 

@@ -74,8 +74,8 @@ def ask_positions(subject, table, claims, facts):
     if found in (None, "aware"):
         sentence = f"order matters; {how}" if found else f"cannot be asked: {how}"
         if "handed over" not in how and claimed:
-            sentence += f"; so {claimed!r} is not confirmed"
-            return [Finding(WRONG, "positions", sentence)]
+            sign = WRONG if claimed == "none" and found else DESCRIBED
+            return [Finding(sign, "positions", f"{sentence}; so {claimed!r} is not confirmed")]
         if "handed over" not in how:
             return [Finding(DESCRIBED, "positions", sentence)]
         if claimed in ("relative", "absolute"):

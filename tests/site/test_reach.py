@@ -87,7 +87,7 @@ def test_tab_reaches_every_control_shows_where_it_is_and_leaves_the_page(walked)
 def test_formula_wider_than_its_line_is_a_stop_and_no_other(open_page):
     page = open_page("notebooks/08_gradients.html", width=320)
     page.wait_for_function("() => document.querySelector('.math[tabindex]')")
-    assert page.evaluate(WIDE_FORMULAS) == [True, True, True]
+    assert set(page.evaluate(WIDE_FORMULAS)) == {True}
     page.set_viewport_size({"width": 1280, "height": 900})
     page.wait_for_function("() => !document.querySelector('.math[tabindex]')")
     assert page.evaluate(WIDE_FORMULAS) == []

@@ -50,7 +50,7 @@ def named(exhibit, name):
     return press(f"tl-{exhibit} button:text-is('{name}')")
 
 
-# Of the bench, in chapter 03; in chapter 08 it is in a Deeper.
+# Of the bench, in chapter 03; chapter 08 shows it once more.
 BENCH = {
     "bench, all scores": named("bench", "Add 5 to all"),
     "bench, the largest": named("bench", "Subtract the largest score"),

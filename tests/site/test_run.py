@@ -764,7 +764,9 @@ def test_library_on_the_site_is_code_within_its_budget_and_the_same_bytes_each_t
     assert (again.name, again.read_bytes()) == (placed.name, placed.read_bytes())
     data = {f"data/{path}" for path in DIGESTS}
     rooms = [f"practice/ch{page.name}/" for page in pages() if not page.runs_in_browser]
-    left_out = {n for n in library() if n.startswith(("probe/", "pytorch/", "models/real/", *rooms))} | data
+    left_out = {
+        n for n in library() if n.startswith(("probe/", "pytorch/", "models/real/", *rooms))
+    } | data
     left_out |= {name for name in library() if name.endswith("/bank.json")}
     with tarfile.open(placed) as archive:
         assert held(archive.getnames()) == library() - left_out

@@ -43,11 +43,7 @@ def write_reports(batch, out, *, say=lambda sentence: None):
     out, entries = Path(out), batch["handins"]
     tasks = {task.function: task for task in read_assignment(batch["assignment"]).tasks}
     records = {entry["id"]: record_of(out, entry) for entry in entries}
-    made = {mistake.name: set() for task in tasks.values() for mistake in task.mistakes}
-    for folder, record in records.items():
-        record["results"] = [r if r["points"] else r | VOID for r in record["results"]]
-        for result in record["results"]:
-            made.get(result["mistake"], set()).add(folder)
+    made = _who_made(tasks, records)
     corrections = read_corrections(out, entries, list(batch["points"]), made)
     reports = [_Report(batch, e, records[e["id"]], corrections, tasks) for e in entries]
     make_folder(out / "reports")
@@ -56,15 +52,25 @@ def write_reports(batch, out, *, say=lambda sentence: None):
     for report in reports:
         make_folder(out / "reports" / report.entry["id"])
         put(out / "reports" / report.entry["id"] / "report.html", page_of(*report.page()))
-    graded = [(report.entry, *report.page()) for report in reports if not report.held]
-    changes = [*_since_last(batch, reports), write_feedback(out, graded)]
-    rows = [report.row() for report in reports]
+    graded = [report for report in reports if not report.held]
+    feedback = write_feedback(out, [(report.entry, *report.page()) for report in graded])
+    changes, rows = [*_since_last(batch, reports), feedback], [report.row() for report in reports]
     _write_grades(batch, out, rows, say)
     put(out / "items.csv", text_of_table(_items([*records.values()])))
-    put(out / "email.csv", text_of_table([r.email() for r in reports if not r.held]))
+    put(out / "email.csv", text_of_table([report.email() for report in graded]))
     for line in filter(None, [*_whom_to_look_at(reports), *changes]):
         say(line)
     return rows
+
+
+def _who_made(tasks, records):
+    """Return who made which mistake; a test that can give no points does not count."""
+    made = {mistake.name: set() for task in tasks.values() for mistake in task.mistakes}
+    for folder, record in records.items():
+        record["results"] = [r if r["points"] else r | VOID for r in record["results"]]
+        for result in record["results"]:
+            made.get(result["mistake"], set()).add(folder)
+    return made
 
 
 class _Report:

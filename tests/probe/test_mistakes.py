@@ -205,5 +205,5 @@ NOT_ASKED = {
 def test_what_is_claimed_or_handed_over_and_cannot_be_asked_is_not_right(question):
     function, options = NOT_ASKED[question]
     report = probe(function, **options)
-    assert [found.question.startswith(question) for found in report.wrong], report
-    assert not report.ok, report
+    assert report.wrong, report
+    assert all(found.question.startswith(question) for found in report.wrong), report

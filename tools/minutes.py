@@ -4,7 +4,7 @@
     python -m tools.minutes --write    the same, and set the numbers of every Goal
 
 The rates are fitted to pages whose minutes two simulated readers noted while they worked through
-them (`tools/page_minutes.py`, which also gives the error on pages left out of the fit).
+them (`tests/chapters/noted_minutes.py`, which also gives the error on pages left out of the fit).
 """
 
 import json

@@ -4,8 +4,8 @@ import re
 
 from coursework.grader.assignment import read_notebook, without_solutions
 from tests.chapters.named import points, read
+from tests.chapters.noted_minutes import NOTED, fit
 from tools.minutes import count
-from tools.page_minutes import NOTED, fit
 
 
 def points_of_the_assignments():

@@ -13,14 +13,15 @@ differences are from them, step by step. Writes src/tutorial_lib/data/results/gr
 """
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 import tutorial_lib as tl
 from experiments import measuring
 from experiments.measuring import ratio, summary, time_in_rounds
+from experiments.torch_attention import bare
 
 SEED = [0, 1]  # of the layer that is timed, of the one whose entries are nudged
 SIZE = {"B": 8, "T": 128, "d_model": 256, "H": 8}
@@ -118,29 +119,17 @@ def by_hand_in_place(X, params, dY):
     return backward_in_place(X, params, dY, forward_in_place(X, params))
 
 
-class TorchLayer:
-    """The layer in torch: leaves with gradients, a packed projection, SDPA, autograd."""
+def by_torch(X, params, dY):
+    """Return two calls of the layer in torch: its output, and the same gradients by autograd."""
+    X, dY = torch.tensor(X, requires_grad=True), torch.tensor(dY)
+    layer = bare(X, params)
 
-    def __init__(self, X, params, dY):
-        packed = [tl.concat_heads(W).T for W in (params.W_Q, params.W_K, params.W_V)]
-        arrays = X, np.concatenate(packed), np.ascontiguousarray(params.W_O.T)
-        self.X, self.W, self.W_O = (torch.tensor(a, requires_grad=True) for a in arrays)
-        self.dY, self.H = torch.tensor(dY), params.n_heads
+    def gradients():
+        dX, dW, dW_O = torch.autograd.grad(layer.run(X), [X, *layer.module.parameters()], dY)
+        split = (tl.split_heads(part.T, params.n_heads) for part in np.split(dW.numpy(), 3))
+        return dX.numpy(), *split, dW_O.numpy().T
 
-    def forward(self):
-        """Return Y."""
-        B, T, d_model = self.X.shape
-        packed = F.linear(self.X, self.W).view(B, T, 3, self.H, -1)
-        Q, K, V = packed.permute(2, 0, 3, 1, 4).unbind(0)
-        heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True)
-        return F.linear(heads.transpose(1, 2).reshape(B, T, d_model), self.W_O)
-
-    def gradients(self):
-        """Go forward and back; return the gradients of X and of the four matrices."""
-        self.X.grad = self.W.grad = self.W_O.grad = None
-        self.forward().backward(self.dY)
-        split = (tl.split_heads(part.T, self.H) for part in np.split(self.W.grad.numpy(), 3))
-        return self.X.grad.numpy(), *split, self.W_O.grad.numpy().T
+    return partial(layer.run, X), gradients
 
 
 def largest_differences(found, expected):
@@ -152,18 +141,18 @@ def largest_differences(found, expected):
 def measure_speed(rounds):
     """Time the three ways, and each half of NumPy's, in interleaved rounds."""
     X, params, dY = draw(np.float32)
-    layer = TorchLayer(X, params, dY)
+    forward, gradients = by_torch(X, params, dY)
     record, mask = tl.trace(X, params, mask=tl.causal_mask(SIZE["T"])), tl.causal_mask(SIZE["T"])
     calls = {
-        "torch": layer.gradients,
+        "torch": gradients,
         "chapter": lambda: by_chapter(X, params, dY),
         "in place": lambda: by_hand_in_place(X, params, dY),
-        "torch, forward only": layer.forward,
+        "torch, forward only": forward,
         "chapter, forward only": lambda: tl.trace(X, params, mask=mask),
         "chapter, backward only": lambda: tl.multi_head_attention_backward(record, dY),
     }
     times_ms = time_in_rounds(calls, rounds=rounds, title="gradients")
-    expected = layer.gradients()
+    expected = gradients()
     differences = {name: largest_differences(calls[name](), expected) for name in list(calls)[1:3]}
     return {
         name: {"time_ms": summary(spent), "over_torch": ratio(spent, times_ms["torch"])}
@@ -175,7 +164,8 @@ def measure_speed(rounds):
 def compare_with_torch():
     """Compare the book's gradients with torch's in float64."""
     X, params, dY = draw(np.float64)
-    return largest_differences(by_chapter(X, params, dY), TorchLayer(X, params, dY).gradients())
+    _, gradients = by_torch(X, params, dY)
+    return largest_differences(by_chapter(X, params, dY), gradients())
 
 
 def compare_with_differences():

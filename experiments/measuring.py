@@ -234,6 +234,23 @@ def ratio(times_ms, reference_ms):
     return summary(times_ms / reference_ms)
 
 
+def table_of(times_ms, **references_ms):
+    """Return for each name its time, and its ratios to the times of some references."""
+    return {
+        name: {"ms": summary(ms)} | {of: ratio(ms, other) for of, other in references_ms.items()}
+        for name, ms in times_ms.items()
+    }
+
+
+def measure_sizes(sizes, record, measure_size, parts):
+    """Measure every size, {name: (size, rounds)}, and print these parts of what it gives."""
+    record["sizes"] = {}
+    for name, given in sizes.items():
+        found = record["sizes"][name] = measure_size(name, *given)
+        for part in parts:
+            print_table(f"{name}, {part}", found[part])
+
+
 def short(number):
     """Return a number with four digits."""
     return float(f"{number:.4g}")

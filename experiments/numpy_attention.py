@@ -14,7 +14,9 @@ import numpy as np
 import torch
 
 from experiments import measuring
-from experiments.measuring import SIZES, Size, fused_weights, inputs
+from experiments.decode import as_written
+from experiments.measuring import SIZES, Size, inputs
+from experiments.torch_attention import BareSDPA, bare, torch_module
 from tutorial_lib import (
     attend_in_blocks,
     causal_mask,
@@ -31,7 +33,6 @@ ROUNDS = {"book": 31, "gpt2": 9, "long": 5}
 FULL = {name: (size, ROUNDS[name]) for name, size in SIZES.items()}
 QUICK = {"tiny": (Size(2, 24, 12, 3), 2)}
 SMALL = ("tiled", "online", "torch SDPA")  # beginnings of forms without a table of scores
-MOST_ERROR = 1e-5  # of a form in float32, whose outputs are of order 1
 FUSED = "torch SDPA, fused QKV"
 
 
@@ -120,64 +121,19 @@ NUMPY = {
 }
 
 
-def torch_sdpa(X, params):
-    """torch's fused attention between two products."""
-    W_QKV, W_O = fused_weights(params)
-    X, H = torch.from_numpy(X), params.n_heads
-
-    def call():
-        Q, K, V = (X @ W_QKV).unflatten(-1, (3, H, -1)).movedim(2, 0).transpose(-2, -3)
-        attend = torch.nn.functional.scaled_dot_product_attention
-        return attend(Q, K, V, is_causal=True).transpose(-2, -3).flatten(-2) @ W_O
-
-    return call
-
-
-def torch_naive(X, params):
+class StepByStep(BareSDPA):
     """The same in torch, a new tensor at every step."""
-    W_QKV, W_O = fused_weights(params)
-    X, H = torch.from_numpy(X), params.n_heads
-    hidden = torch.from_numpy(~causal_mask(X.shape[-2]))
 
-    def call():
-        Q, K, V = (X @ W_QKV).unflatten(-1, (3, H, -1)).movedim(2, 0).transpose(-2, -3)
-        scores = Q @ K.transpose(-1, -2) / math.sqrt(params.d_k)
-        weights = torch.softmax(scores.masked_fill(hidden, -torch.inf), dim=-1)
-        return (weights @ V).transpose(-2, -3).flatten(-2) @ W_O
-
-    return call
-
-
-def torch_module(X, params, *, fast_path=True):
-    """nn.MultiheadAttention in evaluation, no weights returned, with its fast path on or off."""
-    W_QKV, W_O = fused_weights(params)
-    layer = torch.nn.MultiheadAttention(params.d_model, params.n_heads, batch_first=True).eval()
-    layer.load_state_dict(
-        {
-            "in_proj_weight": W_QKV.T,
-            "in_proj_bias": torch.zeros(W_QKV.shape[1]),
-            "out_proj.weight": W_O.T,
-            "out_proj.bias": torch.zeros(W_O.shape[1]),
-        }
-    )
-    X, hidden = torch.from_numpy(X), torch.from_numpy(~causal_mask(X.shape[-2]))
-    options = {"attn_mask": hidden, "is_causal": True, "need_weights": False}
-
-    def call():
-        torch.backends.mha.set_fastpath_enabled(fast_path)
-        try:
-            return layer(X, X, X, **options)[0]
-        finally:
-            torch.backends.mha.set_fastpath_enabled(True)
-
-    return call
+    def attend(self, Q, K, V):
+        """Return the heads, (B, H, T, d_k)."""
+        return as_written(Q, K, V, is_causal=True)
 
 
 TORCH = {
-    FUSED: torch_sdpa,
-    "torch, step by step": torch_naive,
-    "nn.MultiheadAttention": torch_module,
-    "the same, fast path off": partial(torch_module, fast_path=False),
+    FUSED: bare,
+    "torch, step by step": partial(bare, kind=StepByStep),
+    "nn.MultiheadAttention": partial(torch_module, fast_path=True, bias=True),
+    "the same, fast path off": partial(torch_module, fast_path=False, bias=True),
 }
 
 
@@ -188,8 +144,9 @@ def timed_at(name):
 
 def calls(X, params, names):
     """Return forms as functions without arguments: {name: call}."""
+    tensor = torch.from_numpy(X)
     found = {name: partial(form, X, params) for name, form in NUMPY.items()}
-    found |= {name: make(X, params) for name, make in TORCH.items()}
+    found |= {name: partial(make(tensor, params).run, tensor) for name, make in TORCH.items()}
     return {name: found[name] for name in names}
 
 
@@ -200,12 +157,8 @@ def expected_of(name, X, params):
 
 
 def errors(forms, expected):
-    """Return each form's largest difference from what is expected; none may be large."""
-    found = {name: float(np.abs(np.asarray(f()) - expected).max()) for name, f in forms.items()}
-    wrong = {form: error for form, error in found.items() if not error <= MOST_ERROR}
-    if wrong:
-        raise ValueError(f"not the same layer: {wrong}; expected at most {MOST_ERROR}.")
-    return found
+    """Return the error of each form; none may be large."""
+    return {n: measuring.error_of(f(), expected, wrong=f"{n} is not it") for n, f in forms.items()}
 
 
 def measure_size(name, size, rounds):
@@ -216,16 +169,11 @@ def measure_size(name, size, rounds):
         forms | {"gemm": measuring.gemm()}, rounds=rounds, title=name
     )
     limit = measuring.limit_ms(size.flop, times_ms["gemm"])
-    table = {
-        form: {
-            "ms": measuring.summary(times_ms[form]),
-            "times_limit": measuring.ratio(times_ms[form], limit),
-            "times_sdpa": measuring.ratio(times_ms[form], times_ms[FUSED]),
-            "peak_mib": measuring.PEAK_MIB["NumPy" if form in NUMPY else "torch"](call),
-            "error": float(f"{found[form]:.1e}"),
-        }
-        for form, call in forms.items()
-    }
+    ratios = {"times_limit": limit, "times_sdpa": times_ms[FUSED]}
+    table = measuring.table_of({form: times_ms[form] for form in forms}, **ratios)
+    for form, call in forms.items():
+        peak_mib = measuring.PEAK_MIB["NumPy" if form in NUMPY else "torch"](call)
+        table[form] |= {"peak_mib": peak_mib, "error": found[form]}
     rate = measuring.summary(measuring.GEMM_FLOP / times_ms["gemm"] / 1e6)
     return {**size._asdict(), "flop": size.flop, "gemm_gflop_per_s": rate, "forms": table}
 
@@ -362,24 +310,15 @@ def measure_layouts(size, rounds):
 
 def main(sizes, record):
     """Measure and print every size, and the rest at one of them."""
-    record["sizes"] = {}
     with torch.inference_mode():
-        for name, (size, rounds) in sizes.items():
-            record["sizes"][name] = measure_size(name, size, rounds)
-            rate = record["sizes"][name]["gemm_gflop_per_s"]["median"]
-            title = f"{name}: products at {rate} Gflop/s"
-            measuring.print_table(title, record["sizes"][name]["forms"])
-    record |= measure_the_rest(*sizes["tiny" if sizes is QUICK else "gpt2"])
-
-
-def measure_the_rest(size, rounds):
-    """Measure and print pieces, products and layouts at one size."""
-    record = {
+        measuring.measure_sizes(sizes, record, measure_size, ["forms"])
+    size, rounds = sizes["tiny" if sizes is QUICK else "gpt2"]
+    rest = {
         "pieces_ms": measure_pieces(size, rounds),
         "products_ms": measure_products(size, 3 * rounds),
         "layouts_ms": measure_layouts(size, 3 * rounds),
     }
-    measuring.print_table("Where the time goes, ms", record["pieces_ms"])
-    parts = {name: record[name] for name in ("products_ms", "layouts_ms")}
+    measuring.print_table("Where the time goes, ms", rest["pieces_ms"])
+    parts = {name: rest[name] for name in ("products_ms", "layouts_ms")}
     measuring.print_table("The same projection, heads as they are stored", parts)
-    return record
+    record |= rest

@@ -59,11 +59,6 @@ def ways(X, params):
     }
 
 
-def require_same(call, expected):
-    """Compare a call's outputs, side by side, with those in float64; refuse another product."""
-    measuring.error_of(torch.cat(call(), dim=-1), expected.numpy(), wrong="another product")
-
-
 def measure_size(name, size, rounds):
     """Check and time every way at one size: {part: {way: row}}."""
     X, params = inputs(size)
@@ -71,25 +66,15 @@ def measure_size(name, size, rounds):
     calls = ways(torch.from_numpy(X.astype(np.float32)), measuring.single(params))
     found = dict(size._asdict())
     for part in PARTS:
-        expected = torch.cat(exact[part][ONE](), dim=-1)
+        expected = torch.cat(exact[part][ONE](), dim=-1).numpy()
         for call in calls[part].values():
-            require_same(call, expected)
+            measuring.error_of(torch.cat(call(), dim=-1), expected, wrong="another product")
         times_ms = measuring.time_in_rounds(calls[part], rounds=rounds, title=f"{name}, {part}")
-        found[part] = {
-            way: {
-                "ms": measuring.summary(times_ms[way]),
-                "times_one": measuring.ratio(times_ms[way], times_ms[ONE]),
-            }
-            for way in calls[part]
-        }
+        found[part] = measuring.table_of(times_ms, times_one=times_ms[ONE])
     return found
 
 
 def main(sizes, record):
     """Measure every size, and print it."""
-    record["sizes"] = {}
     with torch.inference_mode():
-        for name, (size, rounds) in sizes.items():
-            record["sizes"][name] = measure_size(name, size, rounds)
-            for part in PARTS:
-                measuring.print_table(f"{name}, {part}", record["sizes"][name][part])
+        measuring.measure_sizes(sizes, record, measure_size, PARTS)

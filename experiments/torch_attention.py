@@ -98,16 +98,16 @@ def ours(X, params):
     return Form(partial(module, is_causal=True), module)
 
 
-def bare(X, params):
+def bare(X, params, *, kind=BareSDPA):
     """The least that PyTorch needs."""
-    module = filled(BareSDPA(params.d_model, params.n_heads), params)
+    module = filled(kind(params.d_model, params.n_heads), params)
     return Form(module, module)
 
 
-def torch_module(X, params, *, fast_path):
+def torch_module(X, params, *, fast_path, bias):
     """nn.MultiheadAttention without returned weights; its fast path needs biases, here zeros."""
     module = nn.MultiheadAttention(
-        params.d_model, params.n_heads, bias=fast_path, batch_first=True, dtype=X.dtype
+        params.d_model, params.n_heads, bias=bias, batch_first=True, dtype=X.dtype
     )
     filled(module, params, ("in_proj_weight", "out_proj.weight"))
     hidden = torch.ones(X.shape[-2], X.shape[-2], dtype=torch.bool).triu(1)  # True = may not look
@@ -156,8 +156,8 @@ def gpt2(X, params):
 FORMS = {
     OURS: ours,
     BARE: bare,
-    FAST: partial(torch_module, fast_path=True),
-    "nn.MultiheadAttention": partial(torch_module, fast_path=False),
+    FAST: partial(torch_module, fast_path=True, bias=True),
+    "nn.MultiheadAttention": partial(torch_module, fast_path=False, bias=False),
     FLEX: flex,
     "ours step by step, compiled": explicit,
     "GPT-2 of transformers": gpt2,
@@ -193,16 +193,9 @@ def measure_way(calls, expected, rounds, title):
         raise ValueError(f"nothing to compare with: {lost}")
     calls = {name: calls[name] for name in errors}
     times_ms = measuring.time_in_rounds(calls, rounds=rounds, title=title)
-    rows = {
-        name: {
-            "ms": measuring.summary(times_ms[name]),
-            "times_bare": measuring.ratio(times_ms[name], times_ms[BARE]),
-            "times_ours": measuring.ratio(times_ms[name], times_ms[OURS]),
-            "peak_mib": measuring.torch_peak_mib(call),
-            "error": float(f"{errors[name]:.1e}"),
-        }
-        for name, call in calls.items()
-    }
+    rows = measuring.table_of(times_ms, times_bare=times_ms[BARE], times_ours=times_ms[OURS])
+    for name, call in calls.items():
+        rows[name] |= {"peak_mib": measuring.torch_peak_mib(call), "error": errors[name]}
     return rows, reasons
 
 
@@ -254,8 +247,4 @@ def compiler():
 
 def main(sizes, record):
     """Measure every size, and print it."""
-    record["sizes"] = {}
-    for name, (size, rounds) in sizes.items():
-        record["sizes"][name] = measure_size(name, size, rounds)
-        for way in (FORWARD, BACKWARD):
-            measuring.print_table(f"{name}, {way}", record["sizes"][name][way])
+    measuring.measure_sizes(sizes, record, measure_size, (FORWARD, BACKWARD))

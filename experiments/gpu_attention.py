@@ -20,7 +20,7 @@ import re
 import subprocess
 import time
 import warnings
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import lru_cache, partial
 from itertools import product
 from typing import NamedTuple
@@ -36,22 +36,16 @@ from experiments.torch_attention import look_back
 from tutorial_lib.pytorch import best_device, describe_device, peak_mib, time_ms, to_float64
 from tutorial_lib.pytorch.flash import flash_attention, which_flash
 
-DTYPES = {
-    "bf16": torch.bfloat16,
-    "fp16": torch.float16,
-    "tf32": torch.float32,
-    "fp32": torch.float32,
-}
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 FORWARD, BACKWARD, DECODE = "forward", "forward + backward", "decode"
-MOST_ERROR = {"bf16": 0.05, "fp16": 0.01, "tf32": 0.01, "fp32": 0.01}  # of the largest number
+MOST_ERROR = {"bf16": 0.05, "fp16": 0.01, "fp32": 0.01}  # of the largest number
 FLEX, OURS = "FlexAttention", "ours, Triton"
 PICKED = ([0, -1], [0, -1])  # the first head of the first sequence, the last of the last
 WINDOWS, MOST_CALLS = 5, 200  # of a case; fewer windows where one takes long
 SHARE = 0.9  # of the minutes after which no case begins
-AT_REST = ("name", "driver_version", "power.limit", "clocks.max.sm", "clocks.max.mem")
+ASKED = ("name", "driver_version", "power.limit", "clocks.max.sm", "clocks.max.mem")
 SEED = 0
 PREPARED = False  # the CPU compares with all its threads
-AT_WORK = ("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")
 
 
 class Plan(NamedTuple):
@@ -114,10 +108,7 @@ class Case(NamedTuple):
     problem: Problem
 
     def __str__(self):
-        p = self.problem
-        seen = "causal" if p.causal else "full"
-        lengths = f"B{p.B} H{p.H} T{p.T} S{p.S} d{p.d_k}"
-        return f"{self.form}, {self.way}, {p.dtype}, {seen}, {lengths}"
+        return ", ".join(map(str, (self.form, self.way, *self.problem)))
 
 
 def sdpa(problem, device, *, backend=None):
@@ -160,34 +151,20 @@ FORMS = {
 
 
 def cases_of(plan):
-    """List every case, the most important first, and the forms of one problem side by side."""
-    decodes = [
-        Case(form, DECODE, Problem(B, plan.width // d_k, 1, S, d_k, plan.dtypes[0], False))
-        for (B, S), d_k, form in product(plan.decodes, plan.widths[:1], FORMS)
+    """List every case, the most important first, and the forms of one problem side by side.
+
+    FlexAttention comes last: compiling takes seconds for each shape.
+    """
+    dtype, d_k = plan.dtypes[0], plan.widths[0]
+    found = [
+        Case(form, DECODE, Problem(B, plan.width // d_k, 1, S, d_k, dtype, False))
+        for (B, S), form in product(plan.decodes, FORMS)
     ]
     axes = plan.dtypes, plan.widths, (True, False), (FORWARD, BACKWARD), plan.lengths, FORMS
-    others = [
-        Case(form, way, problem_of(plan, dtype, d_k, causal, T))
-        for dtype, d_k, causal, way, T, form in product(*axes)
-    ]
-    return decodes + sorted(others, key=partial(rank, plan))
-
-
-def problem_of(plan, dtype, d_k, causal, T):
-    """Return the problem of so many tokens a sequence."""
-    return Problem(max(1, plan.tokens // T), plan.width // d_k, T, T, d_k, dtype, causal)
-
-
-def rank(plan, case):
-    """Return how unimportant a case is; compiling takes FlexAttention seconds for each shape."""
-    p = case.problem
-    return (
-        2 * plan.dtypes.index(p.dtype)
-        + plan.widths.index(p.d_k)
-        + (not p.causal)
-        + (case.way == BACKWARD)
-        + 3 * (case.form == FLEX)
-    )
+    for dtype, d_k, causal, way, T, form in product(*axes):
+        B, H = max(1, plan.tokens // T), plan.width // d_k
+        found.append(Case(form, way, Problem(B, H, T, T, d_k, dtype, causal)))
+    return sorted(found, key=lambda case: case.form == FLEX)
 
 
 @lru_cache(maxsize=1)
@@ -289,43 +266,22 @@ def operators_of(call):
     return ", ".join(sorted(name for name in names if name.startswith("aten::_scaled_dot")))
 
 
-@contextmanager
-def precision(dtype):
-    """Let products of float32 round their factors to TensorFloat-32, or forbid it."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if dtype == "tf32" else "highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
-def gemm_tflops(dtype, plan, device):
-    """Return the best rate of a product of two square matrices."""
-    rates = []
-    for side in plan.sides:
-        A, B = torch.randn(2, side, side, device=device, dtype=DTYPES[dtype])
-        with precision(dtype):
-            spent = time_calls(partial(torch.matmul, A, B), device, 2 * plan.window_ms)
-        rates.append(2 * side**3 / spent["median"] / 1e9)
-    return measuring.short(max(rates))
-
-
-def copy_gb_per_s(plan, device):
-    """Return the rate of a large copy, with the bytes that are read and those that are written."""
-    A = torch.randn(plan.copy_mib * measuring.MIB // 4, device=device)
-    B = torch.empty_like(A)
-    spent = time_calls(partial(B.copy_, A), device, plan.window_ms)
-    return measuring.short(2 * A.nbytes / spent["median"] / 1e6)
-
-
 def measure_limits(plan, device):
-    """Measure what the device can do: {"gemm_tflops": {dtype: rate}, "copy_gb_per_s": rate}."""
-    calls = {dtype: partial(gemm_tflops, dtype, plan, device) for dtype in plan.dtypes}
-    rates, reasons = measuring.attempt(calls)
-    for dtype, reason in reasons.items():
-        print(f"no product in {dtype}: {reason}")
-    return {"gemm_tflops": rates, "copy_gb_per_s": copy_gb_per_s(plan, device)}
+    """Measure what the device can do: {"gemm_tflops": {dtype: rate}, "copy_gb_per_s": rate}.
+
+    A product is of square matrices, of the best side; a copy counts the bytes that are read and
+    those that are written.
+    """
+    rates = {dtype: [] for dtype in plan.dtypes}
+    for dtype, side in product(plan.dtypes, plan.sides):
+        A, B = torch.randn(2, side, side, device=device, dtype=DTYPES[dtype])
+        spent = time_calls(partial(torch.matmul, A, B), device, 2 * plan.window_ms)
+        rates[dtype].append(2 * side**3 / spent["median"] / 1e9)
+    A = torch.randn(plan.copy_mib * measuring.MIB // 4, device=device)
+    spent = time_calls(partial(torch.empty_like(A).copy_, A), device, plan.window_ms)
+    best = {dtype: measuring.short(max(found)) for dtype, found in rates.items()}
+    copied = measuring.short(2 * A.nbytes / spent["median"] / 1e6)
+    return {"gemm_tflops": best, "copy_gb_per_s": copied}
 
 
 def rates_of(case, ms, limits):
@@ -335,29 +291,23 @@ def rates_of(case, ms, limits):
         names = "gb_per_s", "percent_of_copy"
     else:
         flop = case.problem.flop * (3.5 if case.way == BACKWARD else 1)
-        rate, limit = flop / ms / 1e9, limits["gemm_tflops"].get(case.problem.dtype)
+        rate, limit = flop / ms / 1e9, limits["gemm_tflops"][case.problem.dtype]
         names = "tflops", "percent_of_gemm"
-    share = limit and measuring.short(100 * rate / limit)
-    return dict(zip(names, (measuring.short(rate), share), strict=True))
+    return dict(zip(names, map(measuring.short, (rate, 100 * rate / limit)), strict=True))
 
 
 def measure_case(case, plan, device, limits):
     """Check, time and weigh one case; return its row."""
-    with precision(case.problem.dtype):
-        attend = FORMS[case.form](case.problem, device)
-        error = error_of(case, attend, device)
-        call = call_of(case, attend, device)
-        spent = time_calls(call, device, plan.window_ms)
-        ran = operators_of(call)
-        peak = peak_mib(call, device=device)
+    attend = FORMS[case.form](case.problem, device)
+    error = error_of(case, attend, device)
+    call = call_of(case, attend, device)
+    spent = time_calls(call, device, plan.window_ms)
     return {
-        "ms": spent["median"],
-        "ms_low": spent["low"],
-        "ms_high": spent["high"],
+        "ms": spent,
         **rates_of(case, spent["median"], limits),
-        "peak_mib": peak if peak is None else measuring.short(peak),
+        "peak_mib": measuring.short(peak_mib(call, device=device)),
         "error": float(f"{error:.1e}"),
-        **({"ran": ran} if ran else {}),
+        "ran": operators_of(call),
     }
 
 
@@ -383,49 +333,24 @@ def measure_cases(plan, device, limits, until):
         if time.monotonic() > until:
             return rows, [str(case) for case in cases[number:]]
         rows.append(row_of(case, plan, device, limits))
-        print(f"{number + 1:5} of {len(cases)}  {case}: {words_of(rows[-1])}", flush=True)
+        print(f"{number + 1:5} of {len(cases)}  {rows[-1]}", flush=True)
     return rows, []
 
 
-def words_of(row):
-    """Say in a line what a case gave."""
-    if "left_out" in row:
-        return f"left out: {row['left_out']}"
-    if row["way"] == DECODE:
-        rate = f"{row['gb_per_s']} GB/s, {row['percent_of_copy']} % of a copy"
-    else:
-        rate = f"{row['tflops']} TFLOP/s, {row['percent_of_gemm']} % of a product"
-    return f"{row['ms']} ms, {rate}, {row['peak_mib']} MiB, error {row['error']}"
-
-
-def nvidia_smi(fields, device):
+def driver(device):
     """Return what the driver says of the device, or why it says nothing."""
-    asked = f"--query-gpu={','.join(fields)}", f"--id={device.index or 0}"
-
-    def ask():
-        command = ["nvidia-smi", *asked, "--format=csv,noheader"]
-        run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
-        return dict(zip(fields, run.stdout.strip().split(", "), strict=True))
-
+    query = f"--query-gpu={','.join(ASKED)}", f"--id={device.index or 0}", "--format=csv,noheader"
+    options = {"capture_output": True, "text": True, "check": True, "timeout": 20}
+    ask = partial(subprocess.run, ["nvidia-smi", *query], **options)
     given, reasons = measuring.attempt({"nvidia-smi": ask})
-    return given.get("nvidia-smi", reasons)
-
-
-def at_work(plan, device):
-    """Return the clocks while products of matrices wait in line for a second or two."""
-    A = torch.randn(max(plan.sides), max(plan.sides), device=device).to(DTYPES[plan.dtypes[0]])
-    multiply = partial(torch.matmul, A, A, out=torch.empty_like(A))
-    once_ms = time_ms(multiply, device=device)
-    for _ in range(min(500, round(100 * plan.window_ms / once_ms))):
-        multiply()
-    return nvidia_smi(AT_WORK, device)
+    told = (run.stdout.strip().split(", ") for run in given.values())
+    return reasons or dict(zip(ASKED, *told, strict=True))
 
 
 def machine():
     """Say where the run is made: device, driver, and what our kernel is run by."""
     device = best_device()
-    driver = nvidia_smi(AT_REST, device)
-    return {"device": describe_device(device), **driver, "ours": which_flash(device)}
+    return {"device": describe_device(device), **driver(device), "ours": which_flash(device)}
 
 
 def versions():
@@ -445,9 +370,8 @@ def main(plan, record):
     if device.type != "cuda" and plan is FULL:
         raise SystemExit(f"the device is {device}; expected a CUDA device. Without one: --quick.")
     record["plan"] = plan._asdict()
-    limits = measure_limits(plan, device)
-    record |= {"at_work": at_work(plan, device), "limits": limits}
-    print(f"{record['at_work']}\n{limits}")
+    limits = record["limits"] = measure_limits(plan, device)
+    print(limits)
     until = started + 60 * SHARE * plan.minutes
     gc.freeze()  # or every look at memory walks all of PyTorch's objects
     record["cases"], record["dropped"] = measure_cases(plan, device, limits, until)

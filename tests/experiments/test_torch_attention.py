@@ -9,7 +9,6 @@ import torch
 
 from experiments import measuring
 from experiments import torch_attention as benchmark
-from tests.sampling import long
 from tutorial_lib import causal_mask, multi_head_attention, multi_head_attention_backward, trace
 
 pytestmark = pytest.mark.usefixtures("no_compiler")

@@ -12,10 +12,9 @@ Writes src/tutorial_lib/data/results/capstone.json.
 from functools import partial
 
 import torch
-from torch.nn import functional
 
 from experiments import known_text
-from experiments.known_text import EXAMPLE, LENGTH, SEEDS, TEST, drawn, forward, judged, with_sink
+from experiments.known_text import EXAMPLE, LENGTH, SEEDS, TEST, drawn, forward, judged
 from experiments.measuring import progress
 
 RATE, STEPS = 4e-3, 768
@@ -30,23 +29,10 @@ def seen(T, *, window=LENGTH, ahead=0):
     return behind & ~torch.ones(T, T, dtype=torch.bool).tril(ahead - window)
 
 
-def met(X, matrices, arm, *, tiled):
-    """Return Q, K and V as they meet; tiled key heads go round, where others repeat."""
-    if not tiled:
-        return known_text.to_meet(X, matrices, arm)
-    Q, K, V = known_text.projected(X, matrices, arm)
-    return Q, *(Z.repeat(1, arm.heads // arm.kv_heads, 1, 1) for Z in (K, V))
-
-
 def attended(X, matrices, arm, *, scale=None, tiled=False, **sees):
     """Return the heads side by side, (B, T, H * d_v), of a layer with options or a mistake."""
-    Q, K, V = met(X, matrices, arm, tiled=tiled)
-    T = X.shape[1]
-    bias = torch.zeros(T, T, dtype=X.dtype).masked_fill(~seen(T, **sees), -torch.inf)
-    if arm.sink:
-        K, V, bias = with_sink(K, V, matrices[-1], bias.expand(arm.heads, T, T))
-    heads = functional.scaled_dot_product_attention(Q, K, V, attn_mask=bias, scale=scale)
-    return heads.transpose(1, 2).flatten(2)
+    how = {"seen": seen(X.shape[1], **sees), "scale": scale, "tiled": tiled}
+    return known_text.attended(X, matrices, arm, **how)
 
 
 FORMS = {

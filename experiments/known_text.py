@@ -176,37 +176,37 @@ def projected(X, matrices, arm):
     return [part.unflatten(-1, (n, -1)).transpose(1, 2) for part, n in parts]
 
 
-def to_meet(X, matrices, arm):
-    """Return Q, K and V as they meet: turned, and keys and values for each head."""
+def to_meet(X, matrices, arm, *, tiled=False):
+    """Return Q, K and V as they meet: turned, and keys and values for each head.
+
+    Key heads that are tiled go round, where others repeat.
+    """
     Q, K, V = projected(X, matrices, arm)
     if arm.positions == "RoPE":
         Q, K = turned(Q), turned(K)
-    if arm.kv_heads < arm.heads:
-        K, V = (Z.repeat_interleave(arm.heads // arm.kv_heads, dim=1) for Z in (K, V))
+    copies = arm.heads // arm.kv_heads
+    if tiled:
+        K, V = (Z.repeat(1, copies, 1, 1) for Z in (K, V))
+    elif copies > 1:
+        K, V = (Z.repeat_interleave(copies, dim=1) for Z in (K, V))
     return Q, K, V
 
 
-def attended(X, matrices, arm):
-    """Return the heads side by side, (B, T, H * d_k)."""
-    Q, K, V = to_meet(X, matrices, arm)
-    bias = slopes(arm.heads, X.shape[1], X.dtype) if arm.positions == "ALiBi" else None
-    if arm.sink:
-        K, V, bias = with_sink(K, V, matrices[-1], bias)
-    heads = functional.scaled_dot_product_attention(Q, K, V, attn_mask=bias, is_causal=bias is None)
+def attended(X, matrices, arm, *, seen=None, scale=None, tiled=False):
+    """Return the heads side by side, (B, T, H * d_v); `seen`, (T, T), in place of all before."""
+    Q, K, V = to_meet(X, matrices, arm, tiled=tiled)
+    T, bias = X.shape[1], None
+    if arm.positions == "ALiBi":
+        bias = slopes(arm.heads, T, X.dtype)
+    elif arm.sink or seen is not None:
+        seen = torch.ones(T, T, dtype=torch.bool).tril() if seen is None else seen
+        bias = torch.zeros(arm.heads, T, T, dtype=X.dtype).masked_fill(~seen, -torch.inf)
+    if arm.sink:  # a token of zeros first: each softmax has one more term, that brings no value
+        K, V = (functional.pad(Z, (0, 0, 1, 0)) for Z in (K, V))
+        bias = torch.cat([matrices[-1][:, None, None].expand(-1, T, 1), bias], dim=-1)
+    options = {"attn_mask": bias, "is_causal": bias is None, "scale": scale}
+    heads = functional.scaled_dot_product_attention(Q, K, V, **options)
     return heads.transpose(1, 2).flatten(2)
-
-
-def with_sink(K, V, sink, bias=None):
-    """Put a token of zeros before K and V; return both, and what is added to scores, (H, T, 1 + T).
-
-    So each row's softmax has one more term, exp(sink) of its head, that brings no value.
-    """
-    T = K.shape[-2]
-    if bias is None:
-        hidden = torch.ones(T, T, dtype=torch.bool).triu(1)
-        bias = torch.zeros(len(sink), T, T, dtype=K.dtype).masked_fill(hidden, -torch.inf)
-    bias = torch.cat([sink[:, None, None].expand(-1, T, 1), bias], dim=-1)
-    return *(functional.pad(Z, (0, 0, 1, 0)) for Z in (K, V)), bias
 
 
 def merged(heads, W_O, arm):

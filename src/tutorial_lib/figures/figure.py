@@ -1,12 +1,13 @@
 """The record that every plotting function returns: panels of SVG and the numbers they draw."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from html import escape
 
 import numpy as np
 
 from tutorial_lib.contract import require_value_fits_annotation
-from tutorial_lib.describe import entry_formatter, format_array
+from tutorial_lib.describe import entry_formatter, format_array, fraction_text
 from tutorial_lib.errors import ShapeError, require_finite
 
 _TABLE_CSS = (
@@ -105,26 +106,28 @@ class Figure:
         return {"text/plain": self.text(), "text/html": self.html()}
 
 
-def rounded_numbers_and_texts(array, *, fine=False):
+def rounded_numbers_and_texts(array, *, fine=False, fractions=False):
     """Round an array as `show` prints it, to 4 decimals.
 
     Parameters
     ----------
     array : integers or floats
     fine : keep 4 digits of a number that is close to 0, for a logarithmic axis
+    fractions : write 4/7 in place of 0.5714, as `show_fractions` does
 
     Returns
     -------
     numbers : float array, what is drawn
     texts : array of str, what is written
     """
-    format_entry = entry_formatter(array, 4)
+    format_entry = fraction_text if fractions else entry_formatter(array, 4)
+    parse = Fraction if fractions else float
     texts = [
         f"{entry:.3e}" if fine and abs(entry) < 0.01 else format_entry(entry)
         for entry in array.ravel().tolist()
     ]
-    texts = np.array(texts).reshape(array.shape)
-    return texts.astype(float), texts
+    numbers = np.array([float(parse(text)) for text in texts])
+    return numbers.reshape(array.shape), np.array(texts).reshape(array.shape)
 
 
 def require_nonempty_dict(name, panels):

@@ -1,7 +1,6 @@
 """Matrices as grids of coloured cells: attention weights, signed arrays."""
 
 import re
-from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
 
@@ -9,7 +8,7 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 
-from tutorial_lib.describe import escaped_name, fraction_text
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
@@ -74,7 +73,7 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     rows, columns = _escaped_axis_names(axis, tokens), _escaped_axis_names("key", key_names)
     heads = weights.reshape(-1, *weights.shape[-2:])  # (H, T, S)
     titles = ["weights"] if weights.ndim == 2 else [f"head {head}" for head in range(len(heads))]
-    head_matrices = zip(titles, *_rounded_numbers_and_texts(heads, fractions), strict=True)
+    head_matrices = zip(titles, *rounded_numbers_and_texts(heads, fractions=fractions), strict=True)
     grids = [LabelledGrid(*matrix, rows, columns) for matrix in head_matrices]
     colour_levels = [to_colour_levels(grid.numbers, 0, 1) for grid in grids]
     colour_key = colour_bar_svg("weight", SEQUENTIAL, (0, 0.5, 1))
@@ -84,7 +83,7 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     return Figure(svg, tuple(map(grid_table, grids)), caption, alt)
 
 
-def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption) -> Figure:
+def signed_maps(arrays, *, rows=None, columns=None, caption) -> Figure:
     """Draw matrices, one grid each, on one scale for all.
 
     The scale is symmetric about 0 where a number is negative, and runs from 0 to the largest where
@@ -96,20 +95,19 @@ def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption) ->
         colour
     rows, columns : names of the entries, or (name of the axis, names of the entries), such as
         ("query", tokens); or a dict of title -> such names; numbers from 0 by default
-    fractions : write 4/7 instead of 0.5714, as `show_fractions` does
     caption : what to look for
 
     Raises
     ------
     TypeError : an array is no array of numbers
     ShapeError : not two axes, or as many names as entries are expected
-    ValueError : no array, NaN, or no such fraction
+    ValueError : no array, NaN
     """
     require_nonempty_dict("arrays", arrays)
     grids = []
     for title, array in arrays.items():
         names = {"rows": _names_for_title(rows, title), "columns": _names_for_title(columns, title)}
-        grids.append(labelled_grid(title, array, **names, fractions=fractions))
+        grids.append(labelled_grid(title, array, **names))
     colours, lowest, highest = _shared_colour_scale_and_limits(grids)
     steps = [to_colour_levels(grid.numbers, lowest, highest) for grid in grids]
     if all(array.dtype == bool for array in arrays.values()):
@@ -133,8 +131,8 @@ def _names_for_title(names, title):
     return names.get(title) if isinstance(names, dict) else names
 
 
-def labelled_grid(title, array, *, rows, columns, fractions=False):
-    """Return a matrix of finite numbers as a LabelledGrid; names and fractions as in `signed_maps`.
+def labelled_grid(title, array, *, rows, columns):
+    """Return a matrix of finite numbers as a LabelledGrid; names as in `signed_maps`.
 
     Booleans are 1 and 0, and are written as `show` writes them.
     """
@@ -142,20 +140,11 @@ def labelled_grid(title, array, *, rows, columns, fractions=False):
     numbers = array.astype(int) if is_bool else array
     (axis_0, rows), (axis_1, columns) = _axis_and_entry_names(rows), _axis_and_entry_names(columns)
     require_plottable(title, numbers, "rows columns", rows=rows, columns=columns)
-    numbers, texts = _rounded_numbers_and_texts(numbers, fractions)
+    numbers, texts = rounded_numbers_and_texts(numbers)
     texts = np.where(array, "✓", "·") if is_bool else texts
     row_names = _escaped_axis_names(axis_0, rows or range(len(array)))
     column_names = _escaped_axis_names(axis_1, columns or range(len(array.T)))
     return LabelledGrid(title, numbers, texts, row_names, column_names)
-
-
-def _rounded_numbers_and_texts(array, fractions):
-    """Return what is drawn and what is written: decimals, or the fractions that the numbers are."""
-    if not fractions:
-        return rounded_numbers_and_texts(array)
-    texts = np.array([fraction_text(entry) for entry in array.ravel().tolist()])
-    numbers = np.array([float(Fraction(text)) for text in texts.tolist()])
-    return numbers.reshape(array.shape), texts.reshape(array.shape)
 
 
 def _axis_and_entry_names(names, axis=""):

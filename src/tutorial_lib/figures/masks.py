@@ -1,7 +1,5 @@
 """Masks as small drawings: which key each query may look at."""
 
-from itertools import groupby
-
 import numpy as np
 
 from tutorial_lib.contract import require, require_value_fits_annotation
@@ -80,18 +78,22 @@ def pair_count_text(mask):
     return f"{int(mask.sum()):,} of {mask.size:,} pairs"
 
 
-def _path_data(mask, *, cell=1, top_margin=0):
+def _path_data(mask, *, cell=1):
     """Return one path: a line for each run of keys in a row, whose dashes are its cells."""
     segments = []
-    for row, row_flags in enumerate(mask.tolist()):
-        row_y = top_margin + (row + 0.5) * cell
-        for is_seen, run_keys in groupby(range(len(row_flags)), key=row_flags.__getitem__):
-            first_key, *_, last_key = [*run_keys] * 2
-            if is_seen:
-                segment_x = (first_key + _GAP_SHARE / 2) * cell
-                segment_length = (last_key - first_key + _PAINTED) * cell
-                segments.append(f"M{segment_x:.4g} {row_y:.4g}h{segment_length:.4g}")
+    for row, row_flags in enumerate(mask):
+        for first_key, last_key in _key_runs(row_flags):
+            segment_x = (first_key + _GAP_SHARE / 2) * cell
+            segment_length = (last_key - first_key + _PAINTED) * cell
+            segments.append(f"M{segment_x:.4g} {(row + 0.5) * cell:.4g}h{segment_length:.4g}")
     return "".join(segments)
+
+
+def _key_runs(row_flags):
+    """Yield the first and the last key of each run that a row may look at."""
+    edges = np.flatnonzero(np.diff(row_flags, prepend=False, append=False)).tolist()
+    for first_key, end in zip(edges[::2], edges[1::2], strict=True):
+        yield first_key, end - 1
 
 
 def _stroke_css(cell_size):
@@ -141,9 +143,5 @@ def _seen_keys_table(title, mask):
 
 def _key_ranges_text(row_flags):
     """Write the places of the keys of a row, those in a run as 2–5."""
-    ranges = []
-    for is_seen, run_keys in groupby(range(len(row_flags)), key=row_flags.tolist().__getitem__):
-        first_key, *_, last_key = [*run_keys] * 2
-        if is_seen:
-            ranges.append(str(first_key) if first_key == last_key else f"{first_key}–{last_key}")
-    return ", ".join(ranges) or "none"
+    runs = _key_runs(row_flags)
+    return ", ".join(f"{a}–{b}" if a < b else str(a) for a, b in runs) or "none"

@@ -51,7 +51,7 @@ class EinsumChain(NamedTuple):
         return _HEADER + _BOX[1] + _RAIL * len(self.shared_indices) + _OPEN
 
 
-def tensor_network(chains, *, between="", caption, alt=None) -> Figure:
+def tensor_network(chains, *, between="", caption) -> Figure:
     """Draw sums of products: joined lines are summed over, open ends are the result's indices.
 
     Parameters
@@ -60,7 +60,6 @@ def tensor_network(chains, *, between="", caption, alt=None) -> Figure:
         "htd,hsd->hts", and a name for each operand, such as ["Q", "K"]
     between : what happens to the result of one chain before the next, which no sum of products can
     caption : what to look for
-    alt : the picture in words; by default the indices of every chain
 
     Raises
     ------
@@ -82,7 +81,7 @@ def tensor_network(chains, *, between="", caption, alt=None) -> Figure:
         )
 
     separator = f" Then {between}. " if between else " "
-    alt = alt or "Tensor network. " + separator.join(_chain_alt(chain) for chain in parsed_chains)
+    alt = "Tensor network. " + separator.join(_chain_alt(chain) for chain in parsed_chains)
     return Figure(
         side_by_side([svg_for_width]), tuple(map(_index_table, parsed_chains)), caption, alt
     )

@@ -1,12 +1,11 @@
 """Upright bars over the same names, one panel after the other."""
 
 import re
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
-from tutorial_lib.describe import escaped_name, fraction_text
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.figures.figure import (
     Figure,
     Table,
@@ -31,7 +30,7 @@ class BarPanel(NamedTuple):
     texts: list
 
 
-def bar_panels(panels, names, *, fractions=False, caption, alt=None) -> Figure:
+def bar_panels(panels, names, *, fractions=False, caption) -> Figure:
     """Draw each array as upright bars over the same names, with the number at the end of each bar.
 
     Every panel has a scale of its own, from 0, since panels may have different units.
@@ -42,7 +41,6 @@ def bar_panels(panels, names, *, fractions=False, caption, alt=None) -> Figure:
     names : n names of the bars, the same in each panel
     fractions : write 4/7 instead of 0.5714, as `show_fractions` does
     caption : what to look for
-    alt : the picture in words; by default every bar's number
 
     Raises
     ------
@@ -57,16 +55,13 @@ def bar_panels(panels, names, *, fractions=False, caption, alt=None) -> Figure:
     draws = [lambda room, p=p: _panel_svg(p, names, max(min_width, room)) for p in rounded_panels]
     cells = np.stack([panel.texts for panel in rounded_panels], axis=1)
     table = Table("bars", cells, names, [panel.title for panel in rounded_panels])
-    alt = alt or "Bars. " + " ".join(_bars_alt_text(panel, names) for panel in rounded_panels)
+    alt = "Bars. " + " ".join(_bars_alt_text(panel, names) for panel in rounded_panels)
     return Figure(side_by_side(draws, least=min_width + 8), (table,), caption, alt)
 
 
 def _rounded_bar_panel(title, array, names, fractions):
     require_plottable(title, array, "names", names=names)
-    if not fractions:
-        return BarPanel(escaped_name(title), *rounded_numbers_and_texts(array))
-    texts = [fraction_text(entry) for entry in array.tolist()]
-    return BarPanel(escaped_name(title), np.array([float(Fraction(text)) for text in texts]), texts)
+    return BarPanel(escaped_name(title), *rounded_numbers_and_texts(array, fractions=fractions))
 
 
 def _min_bar_pitch(panels, names):

@@ -37,14 +37,14 @@ _STEP_ROWS = (
 )
 
 
-def block_map(models, *, layers="L", caption):
+def block_map(models, *, layers, caption):
     """Draw the residual stream down from embed to unembed, with the two branches of each block.
 
     Parameters
     ----------
     models : dict of title -> names of the parts that it lacks, of "norm", "attend" and "MLP";
         what is lacking is dashed
-    layers : how many blocks there are, a whole number or the letter of one
+    layers : how many blocks there are
     caption : what to look for
 
     Returns
@@ -64,8 +64,7 @@ def block_map(models, *, layers="L", caption):
             f"{title!r} lacks {missing!r}; expected a tuple of {', '.join(PARTS)}. "
             f"Give () for a whole block, or for example ('norm', 'MLP').",
         )
-    if not isinstance(layers, str):
-        require_value_fits_annotation("layers", layers, "length")
+    require_value_fits_annotation("layers", layers, "length")
     named_models = [(escaped_name(title), frozenset(missing)) for title, missing in models.items()]
     svgs = [_residual_stream_svg(*model, layers) for model in named_models]  # they fit every room
     panel_draws = [lambda room, picture=picture: picture for picture in svgs]
@@ -81,7 +80,7 @@ def block_map(models, *, layers="L", caption):
 
 def _block_count_text(n_blocks):
     """Say how often a block stands in a model."""
-    return f"× {escaped_name(str(n_blocks))} {'block' if n_blocks == 1 else 'blocks'}"
+    return f"× {n_blocks} {'block' if n_blocks == 1 else 'blocks'}"
 
 
 def _missing_parts_text(title, missing_parts):

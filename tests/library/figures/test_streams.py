@@ -10,7 +10,7 @@ from tutorial_lib import figures
 
 
 @functools.cache
-def block_map(*absent, layers="L"):
+def block_map(*absent, layers=2):
     """The map of one model."""
     return figures.block_map({"model": absent}, layers=layers, caption="")
 
@@ -47,7 +47,6 @@ def test_lines_carry_their_shapes_and_the_block_its_count():
     assert names.count("(T, d_model)") == 3
     shape_labels = {"residual stream (T, d_model)", "(T, vocabulary)", "ids (T,)", "× 2 blocks"}
     assert shape_labels < set(names)
-    assert "× L blocks" in words(block_map())
     assert "× 1 block" in words(block_map(layers=1))
 
 
@@ -74,6 +73,6 @@ def test_the_count_of_blocks_stands_free_of_their_parts():
 
 
 def test_two_models_stand_beside_each_other_on_a_desk():
-    figure = figures.block_map({"a block": (), "TinyModel": ("norm", "MLP")}, caption="")
+    figure = figures.block_map({"a block": (), "TinyModel": ("norm", "MLP")}, layers=2, caption="")
     assert 2 * int(re.search(r"min\(100%,(\d+)px", figure.svg)[1]) + 16 <= 692
     assert {"a block", "TinyModel"} < {*words(figure)}

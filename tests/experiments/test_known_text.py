@@ -20,7 +20,6 @@ from tutorial_lib import (
 )
 from tutorial_lib.models import copying
 from tutorial_lib.models.block import mlp, rms_norm
-from tutorial_lib.models.entropy import accuracy, excess_loss
 from tutorial_lib.models.grammar import sample_documents
 from tutorial_lib.variants.grouped import group_params
 from tutorial_lib.variants.latent import latent_params
@@ -118,10 +117,6 @@ def require_judged(logits, tested, stored):
 def test_the_example_loses_and_answers_what_the_record_says(example, tested):
     logits = copying.run(example, tested.ids[:, :-1])[0]
     require_judged(logits, tested, RECORD["example"])
-    assert excess_loss(logits, tested).mean() == pytest.approx(
-        RECORD["example"]["excess_loss"], abs=1e-5
-    )
-    assert accuracy(logits, tested) == pytest.approx(RECORD["example"]["accuracy"], abs=1e-4)
 
 
 @pytest.mark.parametrize(

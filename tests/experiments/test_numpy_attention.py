@@ -90,11 +90,6 @@ def test_the_chapter_shows_the_rewrites_that_are_timed():
 # The measuring itself.
 
 
-def test_ratios_are_taken_within_rounds():
-    fast, slow = np.array([1.0, 10.0, 100.0]), np.array([2.0, 20.0, 300.0])
-    assert measuring.ratio(slow, fast) == {"median": 2.0, "low": 2.0, "high": 2.5}
-
-
 def test_the_limit_is_the_time_at_the_rate_of_the_product_in_the_same_round():
     product_ms = np.array([20.0, 40.0])
     assert measuring.limit_ms(3 * measuring.GEMM_FLOP, product_ms).tolist() == [60.0, 120.0]

@@ -247,6 +247,8 @@ def test_a_trained_model_is_one_arm_of_the_script():
         assert [one["rate"] for one in row["tried"]] == list(tiny_model.RATES)
         assert row["rate"] == max(row["tried"], key=lambda one: one["copy_accuracy"])["rate"]
         assert [run["seed"] for run in row["runs"]] == list(tiny_model.SEEDS)
+    compared = [row["parameters"] for row in found["variants"] if row["group"] == "layers"]
+    assert compared == [38912] * 3
     for one, other in combinations(range(len(tiny_model.ARMS)), 2):
         if tiny_model.ARMS[one][2:] == tiny_model.ARMS[other][2:]:
             assert found["variants"][one]["runs"] == found["variants"][other]["runs"]

@@ -96,21 +96,6 @@ def test_one_layer_copies_without_comparing_a_letter():
     assert (record.weights == record.weights[0]).all()  # the same for all sequences
 
 
-def test_the_record_compares_models_of_equal_size():
-    record = records.record("tiny_model")
-    variants = [variant for variant in record["variants"] if variant["group"] == "layers"]
-    model_sizes = [(variant["layers"], variant["heads"], variant["d_k"]) for variant in variants]
-    assert model_sizes == [(2, 2, 32), (1, 8, 16), (1, 4, 32)]
-    step_numbers = variants[0]["steps"]
-    for variant in variants:
-        assert variant["parameters"] == 38912
-        assert len(variant["runs"]) == 5
-        assert all(len(run["copy_accuracy"]) == len(variant["steps"]) for run in variant["runs"])
-        assert variant["rate"] == max(variant["tried"], key=lambda t: t["copy_accuracy"])["rate"]
-        assert variant["steps"][: len(step_numbers)] == step_numbers  # one figure shows all
-    assert record["by_positions"]["copy_accuracy"] == 1
-
-
 @pytest.mark.parametrize(("module", "line_limit"), [(copying, 120), (training, 80), (grammar, 205)])
 def test_module_is_short_enough_to_be_read_at_once(module, line_limit):
     assert len(inspect.getsource(module).splitlines()) <= line_limit

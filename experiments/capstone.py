@@ -14,7 +14,7 @@ from functools import partial
 import torch
 
 from experiments import known_text
-from experiments.known_text import EXAMPLE, LENGTH, SEEDS, TEST, drawn, forward, judged
+from experiments.known_text import EXAMPLE, LENGTH, SEEDS, TEST, drawn, judged, scores
 from experiments.measuring import progress
 
 RATE, STEPS = 4e-3, 768
@@ -53,15 +53,12 @@ FORMS = {
 
 def run(arm, seed, how, documents):
     """Train one layer from one seed; return its part of the record."""
-    attend, found, ids = partial(attended, **how), [], torch.from_numpy(documents.ids[:, :-1])
+    attend, found = partial(attended, **how), []
     for step, average in known_text.train(arm, seed, RATE, STEPS, attend):
         if step in WATCHED:
-            with torch.no_grad():
-                logits = forward(average, ids, arm, attend).double().numpy()
-            now = judged(logits, documents)
+            now = judged(scores(average, documents, arm, attend), documents)
             found.append(now["excess_loss"])
-    last = {task: round(share, 4) for task, share in now["accuracy"].items()}
-    return {"seed": seed, "excess_loss": found, "accuracy": last}
+    return {"seed": seed, "excess_loss": found, "accuracy": now["accuracy"]}
 
 
 def main(record):

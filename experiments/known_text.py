@@ -281,11 +281,11 @@ def train(arm, seed, rate, steps, attend=attended):
         yield step, average
 
 
-def scores(arrays, documents, arm):
+def scores(arrays, documents, arm, attend=attended):
     """Return what an arm expects behind each word, (n, T, vocabulary), in float64."""
     ids = torch.from_numpy(documents.ids[:, :-1])
     with torch.no_grad():
-        return forward(arrays, ids, arm).double().numpy()
+        return forward(arrays, ids, arm, attend).double().numpy()
 
 
 def judged(logits, documents):

@@ -113,13 +113,9 @@ def attended_by(X, matrices, arm, choice, watched=None):
 def judged(arrays, arm, documents, choice, watched=None):
     """Return nats above the floor of each document, and accuracies, with the chosen keys alone."""
     attend = partial(attended_by, choice=choice, watched=watched)
-    ids = torch.from_numpy(documents.ids[:, :-1])
-    with torch.no_grad():
-        logits = known_text.forward(arrays, ids, arm, attend).double().numpy()
-    right = entropy.accuracy(logits, documents)
-    return entropy.excess_loss(logits, documents).mean(axis=1), {
-        t: round(right[t], 4) for t in TASKS
-    }
+    logits = known_text.scores(arrays, documents, arm, attend)
+    right = {t: round(share, 4) for t, share in entropy.accuracy(logits, documents).items()}
+    return entropy.excess_loss(logits, documents).mean(axis=1), {t: right[t] for t in TASKS}
 
 
 def compared(arrays, arm, documents, choice, whole):

@@ -192,8 +192,11 @@ def to_meet(X, matrices, arm, *, tiled=False):
     return Q, K, V
 
 
-def attended(X, matrices, arm, *, seen=None, scale=None, tiled=False):
-    """Return the heads side by side, (B, T, H * d_v); `seen`, (T, T), in place of all before."""
+def attended(X, matrices, arm, *, seen=None, tiled=False, **options):
+    """Return the heads side by side, (B, T, H * d_v), with options of SDPA such as `scale`.
+
+    `seen`, (T, T), says which keys a query may see, in place of all before it.
+    """
     Q, K, V = to_meet(X, matrices, arm, tiled=tiled)
     T, bias = X.shape[1], None
     if arm.positions == "ALiBi":
@@ -204,7 +207,7 @@ def attended(X, matrices, arm, *, seen=None, scale=None, tiled=False):
     if arm.sink:  # a token of zeros first: each softmax has one more term, that brings no value
         K, V = (functional.pad(Z, (0, 0, 1, 0)) for Z in (K, V))
         bias = torch.cat([matrices[-1][:, None, None].expand(-1, T, 1), bias], dim=-1)
-    options = {"attn_mask": bias, "is_causal": bias is None, "scale": scale}
+    options |= {"attn_mask": bias, "is_causal": bias is None}
     heads = functional.scaled_dot_product_attention(Q, K, V, **options)
     return heads.transpose(1, 2).flatten(2)
 

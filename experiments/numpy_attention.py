@@ -14,7 +14,6 @@ import numpy as np
 import torch
 
 from experiments import measuring
-from experiments.decode import as_written
 from experiments.measuring import SIZES, Size, inputs
 from experiments.torch_attention import BareSDPA, bare, torch_module
 from tutorial_lib import (
@@ -126,7 +125,10 @@ class StepByStep(BareSDPA):
 
     def attend(self, Q, K, V):
         """Return the heads, (B, H, T, d_k)."""
-        return as_written(Q, K, V, is_causal=True)
+        scores = Q @ K.transpose(-1, -2) / math.sqrt(Q.shape[-1])
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        weights = torch.softmax(scores.masked_fill(hidden, -torch.inf), dim=-1)
+        return weights @ V
 
 
 TORCH = {

@@ -94,7 +94,7 @@ GRADE = {  # the arguments of `grade`
     ),
     "--notebook": (
         "where neither names nor times tell which notebook counts, the one with TEXT in its name "
-        "or folders does; may be repeated",
+        "or folders does, and always one whose whole place TEXT is; may be repeated",
         {"action": "append", "metavar": "TEXT", "default": []},
     ),
 }

@@ -94,8 +94,8 @@ class Reading:
 
     # one of LAYOUTS, or a pattern of `pattern_of`; by default what the names say
     layout: str | re.Pattern | None = None
-    # texts; where nothing else tells which notebook counts, the one with one of them in its
-    # name or folders does
+    # texts; a notebook whose whole place is one of them counts, and where nothing else tells
+    # which one does, the one with one of them in its name or folders
     notebook: Sequence = ()
     enrol: Callable = list  # names the students, list of Handin → list of Handin
     title: str = ""  # name of the assignment, and so of its notebook
@@ -352,30 +352,29 @@ def _counting(handins, reading):
     """
     left, why = [handin for handin in handins if handin.name] or handins[:1], ""
     for reason, rank_of in STAGES.items():
-        ranks = rank_of(left, reading.title.casefold())
+        ranks = rank_of(left, reading)
         best = [h for h, rank in zip(left, ranks, strict=True) if rank == max(ranks)]
         left, why = best, reason if len(best) < len(left) else why
     if len(left) > 1:
-        chosen = [h for h in left if _is_named(h, reading.notebook)]
-        if len(chosen) != 1:
-            problem = f"{WHICH}: {listed(quoted(h.own) for h in left)}"
-            return replace(left[0], of=len(handins), held=True, problem=problem)
-        left, why = chosen, "the one that --notebook names"
+        problem = f"{WHICH}: {listed(quoted(h.own) for h in left)}"
+        return replace(left[0], of=len(handins), held=True, problem=problem)
     return replace(left[0], of=len(handins), why=why)
 
 
 def _is_named(handin, texts):
-    """Whether one of some texts is in the name that a student gave a notebook or its folders."""
-    return any(text.casefold() in handin.own.casefold() for text in texts)
+    """Whether a text is its place, or in the name that a student gave a notebook or its folders."""
+    own = handin.own.casefold()
+    return handin.place in texts or any(text.casefold() in own for text in texts)
 
 
-def _likeness(handins, title):
+def _likeness(handins, reading):
     """Rank names by how far they are the assignment's: all of it, or else a part, or else any."""
+    title = reading.title.casefold()
     stems = [stem_of(last_part(handin.own)).casefold() for handin in handins]
     return [2 if numbered(stem, {title})[0] == title else int(title in stem) for stem in stems]
 
 
-def _numbers(handins, title):
+def _numbers(handins, reading):
     """Rank the highest of names that are the same but for a number, as of downloads."""
     stems = [stem_of(handin.own) for handin in handins]
     names = [numbered(stem, stems) for stem in stems]
@@ -383,18 +382,24 @@ def _numbers(handins, title):
     return [last[base] == number for base, number in names]
 
 
-def _times(handins, title):
+def _times(handins, reading):
     """Rank the newest, with all that are as new as a copy makes them."""
     times = [handin.when for handin in handins]
     return [None not in times and max(times) - when <= TIE_S for when in times]
 
 
 STAGES = {
-    "the one of the newest attempt": lambda handins, title: [
+    "the one at the place that --notebook gives": lambda handins, reading: [
+        handin.place in reading.notebook for handin in handins
+    ],
+    "the one of the newest attempt": lambda handins, reading: [
         handin.attempt * all(each.attempt for each in handins) for handin in handins
     ],
     "the one with the assignment's name": _likeness,
-    "the one nearest to the top": lambda handins, title: [-h.own.count("/") for h in handins],
+    "the one nearest to the top": lambda handins, reading: [-h.own.count("/") for h in handins],
     "the one with the highest number": _numbers,
     "the newest": _times,
+    "the one that --notebook names": lambda handins, reading: [
+        _is_named(handin, reading.notebook) for handin in handins
+    ],
 }

@@ -148,11 +148,11 @@ def entries_for(handins, old):
         entry = {"student": plain(handin.student), "file": plain(handin.place), "of": handin.of}
         pairs.append((entry | told | {"mark": digest_of(handin.student)}, handin))
     pairs.sort(key=lambda pair: (pair[0]["student"], pair[0]["mark"]))
-    before, now = {e["mark"] for e in old.get("handins", ())}, {e["mark"] for e, _ in pairs}
+    before = {e[key] for e in old.get("handins", ()) for key in ("mark", "file")} - {""}
+    now = {e[key] for e, _ in pairs for key in ("mark", "file")} - {""}  # a roster renames all
     if before and now and before.isdisjoint(now):
         raise GraderError(
-            f"none of the {len(before)} students of these results is in the class now: is it "
-            "a different class? Name another --out"
+            "nobody of these results is in the class now: is it a different one? Name another --out"
         )
     names = folders([(entry["student"], entry["mark"]) for entry, _ in pairs])
     for (entry, _), name in zip(pairs, names, strict=True):

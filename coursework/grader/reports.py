@@ -221,9 +221,11 @@ KINDS = {
     "held with a question": lambda report: report.held,
     "without a notebook": lambda report: not report.entry["file"],
     "that could not be read or run": lambda report: report.record["problem"],
+    "with several notebooks and points lost": lambda r: r.entry["of"] > 1 and r.total < r.out_of,
     "with 0 points because their function was not found": lambda r: r.lost_all("there is no"),
     "with 0 points because their function returns None": lambda r: r.lost_all(SAID["nothing"]),
     "with 0 points because their function raised an error": lambda r: r.lost_all("it raised"),
+    "with 0 points because their function did not come back": lambda r: r.lost_all("it did not"),
 }
 
 
@@ -239,10 +241,11 @@ def _since_last(batch, reports):
                 f"counts: {report.total} points, {sum(report.graded.values())} by the grader. Take "
                 f"the line out of {CORRECTIONS} if it should not"
             )
+    records = {record for _, record in now.values()}  # a roster gives them other names
     yield from (
         f"{student} was here before and is not in the class any more"
-        for mark, (student, _) in before.items()
-        if mark not in now
+        for mark, (student, record) in before.items()
+        if mark not in now and not (record and record in records)
     )
     batch["reported"] = now
 
@@ -321,7 +324,7 @@ def write_feedback(out, reports):
     `reports` : list of (entry, title of the report, its HTML)
     """
     known = any(entry.get("back") for entry, *_ in reports)
-    left = [entry["student"] for entry, *_ in reports if known and not entry.get("back")]
+    left = [e["student"] for e, *_ in reports if known and e["file"] and not e.get("back")]
     packed = {}
     for entry, title, body in reports:
         name = entry.get("back", "" if known else f"{entry['id']}/report.html")

@@ -197,8 +197,9 @@ BACKS = {  # names in feedback.zip, and what a student who opens the file finds
 
 def test_feedback_has_the_names_of_the_export_and_files_that_open(tmp_path):
     """Canvas shows a file under the name of what was handed in, whatever is in it."""
-    said, points = [], [record_of(result_of("right", i % 2 * 3)) for i in range(8)]
-    each = [{"back": name} for name in BACKS] + [{}, {"held": True, "back": "h_8_9_x.ipynb"}]
+    said, points = [], [record_of(result_of("right", i % 2 * 3)) for i in range(9)]
+    each = [*({"back": name} for name in BACKS), {}, {"held": True, "back": "h_8_9_x.ipynb"}]
+    each.append({"file": ""})  # nothing was handed in
     report(tmp_path, *points, each=each, say=said.append)
     found = packed(tmp_path)
     assert list(found) == list(BACKS)
@@ -282,13 +283,16 @@ def test_whom_to_look_at_and_who_has_the_same_file_is_told_by_name(tmp_path):
     )
     broken, said = record_of(problem="Not graded: x."), []
     (tmp_path / "corrections.csv").write_text("student,function,points,remark\ne,,3,on paper\n")
-    each = [{}, {"record": "same"}, {}, {"record": "same"}, {}]
-    report(tmp_path, right, missing, broken, missing, broken, each=each, say=said.append)
+    each = [{}, {"record": "same"}, {}, {"record": "same"}, {}, {}, {"of": 2}, {"of": 2}]
+    more = record_of(result_of("it did not come back within 5 seconds")), record_of(MADE), right
+    report(tmp_path, right, missing, broken, missing, broken, *more, each=each, say=said.append)
     assert said == [
-        "3 graded",
+        "6 graded",
         "1 with points by hand: e",
         "1 that could not be read or run: c",
+        "1 with several notebooks and points lost: g",
         "2 with 0 points because their function was not found: b, d",
+        "1 with 0 points because their function did not come back: f",
         "The reasons are in the notes of grades.csv",
         "The same file, to the byte: b, d",
     ]

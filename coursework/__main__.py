@@ -171,7 +171,7 @@ def _tell(graded, out, named):
     paths = [out / name for name in ("grades.csv", "items.csv", "feedback.zip", "email.csv")]
     if named:
         paths.append(roster.write_back(named, rows, out, graded["assignment"]))
-        told.append(roster.outside(rows))
+        told += roster.to_say(named, rows)
     print(f"{len(rows)} students: {', '.join(str(path) for path in paths if path)}")
     for sentence in filter(None, told):
         print(shown(sentence))

@@ -39,6 +39,7 @@ class Student(NamedTuple):
     names: set  # what a hand-in can be called: Doe, Jane is Jane Doe and doejane; ids and logins
     numbers: set  # what a system can give as the student's number
     address: str  # the first cell with an @, "" for none
+    late: bool = False  # whether Moodle's worksheet says so of what was handed in
 
 
 class Roster(NamedTuple):
@@ -68,7 +69,8 @@ def read_roster(path):
         name = plain(row[named[0]]).strip()
         cells = [cell for i in ids if (cell := plain(row[i]).strip())]
         if (name or cells) and not (set(header) >= CANVAS and name.casefold() in NOBODY):
-            students.append(_student(name or cells[0], line, cells))
+            late = " late" in dict(zip(header, row, strict=False)).get("status", "")
+            students.append(_student(name or cells[0], line, cells)._replace(late=late))
     return Roster(Path(path), table, header, _distinct(path, students))
 
 
@@ -138,7 +140,7 @@ def enrol(roster, handins, *, keep_unknown=False):
 
 def _whose(handin, student):
     own = {"student": student.name, "identifier": student.identifier, "address": student.address}
-    return replace(handin, **own)
+    return replace(handin, late=handin.late or student.late, **own)
 
 
 def _fits(roster, handins):
@@ -163,21 +165,26 @@ def _fits(roster, handins):
     return fits | {name: found for name, found in exact.items() if found or shared}
 
 
-def outside(rows):
-    """Return what to say of those who were graded and are not in the roster, "" for nobody."""
-    names = [row["student"] for row in rows if not row.get("identifier")]
-    said = f"{len(names)} graded outside the roster, and so in no file for the system"
-    return f"{said}: {listed(names)}" if names else ""
+def to_say(roster, rows):
+    """Yield what to say of who is outside the roster, and of another maximum in Moodle."""
+    if names := [row["student"] for row in rows if not row.get("identifier")]:
+        told = f"{len(names)} graded outside the roster, and so in no file for the system"
+        yield f"{told}: {listed(names)}"
+    of = str(max((row["of"] or 0 for row in rows), default=0))
+    lines = [dict(zip(roster.header, cells, strict=False)) for cells in roster.table[1:]]
+    if found := {re.sub(r"[.,]0+$", "", line.get("maximum grade", of)) for line in lines} - {of}:
+        told = f"The worksheet's maximum grade is {listed(found)}, the assignment's {of}"
+        yield f"{told}: correct it in Moodle before you upload moodle.csv"
 
 
 def write_back(roster, rows, out, title="points"):
     """Write a roster of Canvas or Moodle with the points in it, for the system to take back.
 
     Return the file's path, None where the roster is of neither.
-    GraderError: a student of the roster is in no row; the roster itself would be replaced.
+    GraderError: the roster itself would be replaced.
 
     `roster` : Roster
-    `rows` : list of dict, the lines of `grades.csv`; `identifier` says whose they are
+    `rows` : list of dict, the lines of `grades.csv`, each student's of the roster by `identifier`
     `out` : folder; the file is `canvas.csv` or `moodle.csv`
     `title` : the assignment; Canvas's column of it is the one with this name and a number
     """
@@ -186,11 +193,6 @@ def write_back(roster, rows, out, title="points"):
     if not (is_moodle or set(header) >= CANVAS):
         return None
     graded = {row["identifier"]: row for row in rows if row.get("identifier")}
-    if missing := [s.name for s in roster.students if s.identifier not in graded]:
-        raise GraderError(
-            f"{len(missing)} of the roster are not in the results: {listed(missing)}. Grade with "
-            "--roster and the same file first"
-        )
     path, text = Path(out) / ("moodle.csv" if is_moodle else "canvas.csv"), io.StringIO(newline="")
     if path.resolve() == roster.path.resolve():
         raise GraderError(f"{path} is the roster, and would be replaced: move it out of {out}")

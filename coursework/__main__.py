@@ -1,6 +1,6 @@
 """Release, check and grade assignments.
 
-    python -m coursework student 05_concatenation             a chapter without its solutions
+    python -m coursework student 05_concatenation         a chapter without its solutions
     python -m coursework release heads --out DIR          an assignment as students get it
     python -m coursework check heads                      reference 100 %, untouched 0, mistakes
     python -m coursework grade heads HANDINS --seed-file SEED --jobs 2 --out RESULTS
@@ -14,12 +14,11 @@ RESULTS/corrections.csv is yours: points and remarks by hand, which every run re
 import argparse
 import signal
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
 from coursework.grader import GraderError, assignment, batch, handins, release, reports, roster
-from coursework.grader.inert import shown
+from coursework.grader.inert import listed, shown
 from coursework.grader.sandbox import SECONDS, TORCH_SECONDS
 from coursework.grader.seeds import SeedError, number_of, read_seed
 from tools.chapters import ContentsError
@@ -125,7 +124,7 @@ def _grade(given):
     named = given.roster and roster.read_roster(given.roster)
     found, told = _found(given, named), []
     options = {name: getattr(given, name) for name in ("jobs", "trusted", "seconds")}
-    options |= {"source": given.handins, "told": _progress(time.monotonic()), "say": told.append}
+    options |= {"source": given.handins, "told": _progress, "say": told.append}
     graded = batch.grade_batch(exam, found, given.out, **options)
     print(file=sys.stderr)
     for sentence in told:
@@ -157,12 +156,9 @@ def _warn_of_place(out):
         )
 
 
-def _progress(start):
-    def told(done, of):
-        rate = 60 * done / (time.monotonic() - start)
-        print(f"\r{done} of {of} hand-ins, {rate:.0f} a minute ", end="", file=sys.stderr)
-
-    return told
+def _progress(done, of, names):
+    line = f"{done} of {of} hand-ins{', at work on ' * bool(names)}{listed(names)}"
+    print(f"\r{line[:78]:78}", end="", file=sys.stderr)
 
 
 def _tell(graded, out, named):

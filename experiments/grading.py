@@ -51,7 +51,7 @@ def measure(name, number):
         hand_in(Path(folder), exam, number)
         found = find_handins(folder)
 
-        def told(done, of):
+        def told(done, of, names):
             if done % max(of // 10, 1) == 0:
                 memory_mib[done] = resident_mib()
                 print(f"\r{name}: {done} of {of}", end="", flush=True)

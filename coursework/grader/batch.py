@@ -99,7 +99,7 @@ def prove(bench):
         )
 
 
-def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
+def grade_batch(exam, handins, out, *, told=lambda done, of, names: None, **options):
     """Grade the hand-in of every student in the tests of which it has no record yet.
 
     Return the batch, as stored in `batch.json`. GraderError: nothing more is graded; records stay.
@@ -107,7 +107,7 @@ def grade_batch(exam, handins, out, *, told=lambda done, of: None, **options):
     `exam` : Exam
     `handins` : as `find_handins` returns them
     `out` : folder of the results, made when it is missing
-    `told` : called with the number of files done, and of all
+    `told` : called with the number of files done, and of all, and whose are being graded
     `options` : `source`, where the hand-ins lie; `jobs`, sandboxes at a time, by default JOBS;
         `say`, called with each sentence for the instructor; `trusted`, `seconds`: see `set_bench`
     """
@@ -147,10 +147,10 @@ class _Reader:
                 entry["problem"] = f"Not graded: {error}."
         pool = ThreadPoolExecutor(jobs)
         try:
-            futures = [pool.submit(self._complete, *pair) for pair in files.values()]
+            futures = {pool.submit(self._complete, *p): p[0]["student"] for p in files.values()}
             for done, future in enumerate(as_completed(futures), start=1):
                 future.result()
-                told(done, len(futures))
+                told(done, len(futures), [futures[f] for f in futures if f.running()])
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
         labels = listed(t.case.label for t in self.bench.exam.tests if t.digest in self.lacking)

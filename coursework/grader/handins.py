@@ -142,7 +142,7 @@ def find_handins(source, **options):
     if reading.layout is None:
         _require_people(by_student, reading.title.casefold())
     for text in reading.notebook:
-        if not any(_is_named(handin, [text]) for handin in found):
+        if not any(_named(found, replace(reading, notebook=[text]))):
             raise GraderError(f"--notebook {plain(text)}: no notebook has this in its name")
     counting = [_counting(by_student[student], reading) for student in sorted(by_student)]
     if held := [f"{h.student}: {h.problem.removeprefix(WHICH)}" for h in counting if h.held]:
@@ -361,10 +361,12 @@ def _counting(handins, reading):
     return replace(left[0], of=len(handins), why=why)
 
 
-def _is_named(handin, texts):
-    """Whether a text is its place, or in the name that a student gave a notebook or its folders."""
-    own = handin.own.casefold()
-    return handin.place in texts or any(text.casefold() in own for text in texts)
+def _named(handins, reading):
+    """Rank those whose place --notebook gives, or in whose name or folders one of its texts is."""
+    texts = [text.casefold() for text in reading.notebook]
+    return [
+        h.place in reading.notebook or any(t in h.own.casefold() for t in texts) for h in handins
+    ]
 
 
 def _likeness(handins, reading):
@@ -399,7 +401,5 @@ STAGES = {
     "the one nearest to the top": lambda handins, reading: [-h.own.count("/") for h in handins],
     "the one with the highest number": _numbers,
     "the newest": _times,
-    "the one that --notebook names": lambda handins, reading: [
-        _is_named(handin, reading.notebook) for handin in handins
-    ],
+    "the one that --notebook names": _named,
 }

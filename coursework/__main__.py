@@ -101,7 +101,7 @@ GRADE = {  # the arguments of `grade`
 
 def _release(given):
     path = release.release(given.name, given.out)
-    print(f"Students get {path}. Their work is graded by: python -m coursework grade {given.name}")
+    print(f"Students get {path}. How their work is graded: python -m coursework grade --help")
 
 
 def _student(given):

@@ -10,9 +10,3 @@ def _classes():
 def hand_ins_a_minute_and_in_the_class():
     """Each class was graded at this rate and has so many hand-ins: NumPy, then PyTorch."""
     return [size[key] for size in _classes() for key in ("per_minute", "hand_ins")]
-
-
-def growth_of_the_memory_in_mib():
-    """While it grades a class, the grader's memory stays within so many MiB."""
-    memory_mib = [size["memory_mib"].values() for size in _classes()]
-    return round(max(max(mib) - min(mib) for mib in memory_mib))

@@ -171,7 +171,7 @@ def to_say(roster, rows):
         told = f"{len(names)} graded outside the roster, and so in no file for the system"
         yield f"{told}: {listed(names)}"
     of = str(max((row["of"] or 0 for row in rows), default=0))
-    lines = [dict(zip(roster.header, cells, strict=False)) for cells in roster.table[1:]]
+    lines = [dict(zip(roster.header, c, strict=False)) for c in roster.table[1:] if any(c)]
     if found := {re.sub(r"[.,]0+$", "", line.get("maximum grade", of)) for line in lines} - {of}:
         told = f"The worksheet's maximum grade is {listed(found)}, the assignment's {of}"
         yield f"{told}: correct it in Moodle before you upload moodle.csv"

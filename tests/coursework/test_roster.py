@@ -132,7 +132,7 @@ def test_of_two_columns_of_one_name_canvas_makes_a_new_one(tmp_path):
 def test_what_cannot_be_written_back_is_told_and_the_roster_is_not_replaced(tmp_path):
     outside = "1 graded outside the roster, and so in no file for the system: eve"
     assert [*to_say(roster(tmp_path, CANVAS), GRADED)] == [outside]
-    assert not [*to_say(roster(tmp_path, MOODLE), GRADED[:-1])]
+    assert not [*to_say(roster(tmp_path, f"{MOODLE}\n"), GRADED[:-1])]
     [said] = to_say(roster(tmp_path, MOODLE.replace("10.00", "100.0")), GRADED[:-1])
     assert "maximum grade is 100, the assignment's 10: correct it in Moodle" in said
     assert write_back(roster(tmp_path, OWN), [], tmp_path) is None

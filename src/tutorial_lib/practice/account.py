@@ -199,11 +199,13 @@ def _imported(address):
 
 
 def _check_docstring(name, reference):
-    """Say what a check takes, by the right function's signature."""
+    """Say what a check takes, and in which shapes, by the right function's signature."""
     signature = inspect.signature(reference)
     bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-    arguments = signature.replace(parameters=bare, return_annotation=signature.empty)
-    return f"Check `{name}{arguments}`. Prints an account."
+    call = f"{name}{signature.replace(parameters=bare, return_annotation=signature.empty)}"
+    axes = reference.contract.axes.items() if hasattr(reference, "contract") else ()
+    shapes = ", ".join(f"{argument} {spec}" for argument, spec in axes)
+    return f"Check `{call}`{': ' if shapes else ''}{shapes}. Prints an account."
 
 
 def _case(row, reference):

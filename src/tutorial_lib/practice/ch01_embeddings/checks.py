@@ -11,7 +11,6 @@ MISTAKES, cases_of = room(__file__)
 
 @cases_of(embedding.embed)
 def check_embed():
-    """Check `embed(ids, E, P=None)`: ids (..., T) → X (..., T, d_model). Prints an account."""
     E, P = normal(0, 9, D_MODEL), normal(1, 11, D_MODEL)
     ids = np.array([[3, 1, 4, 1, 5], [8, 2, 6, 0, 7]])  # (B, T)
     yield "one sentence", {"ids": ids[0], "E": E, "P": P}
@@ -21,7 +20,6 @@ def check_embed():
 
 @cases_of(embedding.sinusoidal_positions)
 def check_sinusoidal_positions():
-    """Check `sinusoidal_positions(T, d_model, *, base)` → P (T, d_model). Prints an account."""
     yield "7 positions of width 10", {"T": S, "d_model": 10}
     yield "width 16, another base", {"T": T, "d_model": 16}, {"base": 100.0}
 

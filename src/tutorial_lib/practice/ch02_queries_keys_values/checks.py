@@ -11,7 +11,6 @@ MISTAKES, cases_of = room(__file__)
 
 @cases_of(projection.project_heads)
 def check_project_heads():
-    """Check `project_heads(X, W)`: X (..., T, d_model) → (..., H, T, d). Prints an account."""
     W = normal(2, H, D_MODEL, D_K)
     yield "one sequence", {"X": normal(0, T, D_MODEL), "W": W}
     yield "a batch", {"X": normal(1, B, T, D_MODEL), "W": W}

@@ -11,7 +11,6 @@ MISTAKES, cases_of = room(__file__)
 
 @cases_of(attention.softmax)
 def check_softmax():
-    """Check `softmax(scores, axis=-1)`: rows that sum to 1. Prints an account."""
     scores = 3 * normal(0, H, T, S)
     fine = np.round(64 * normal(1, T, S)) / 64  # single precision holds these exactly
     far = fine + np.array([0, 1e4, -1e4, 0, 1e4])[:, None]
@@ -24,7 +23,6 @@ def check_softmax():
 
 @cases_of(attention.causal_mask)
 def check_causal_mask():
-    """Check `causal_mask(T, S=None)` → (T, S) booleans. Prints an account."""
     yield "5 tokens", {"T": T}
     yield "5 queries, 7 keys", {"T": T, "S": S}
     yield "1 query, 7 keys", {"T": 1, "S": S}
@@ -32,7 +30,6 @@ def check_causal_mask():
 
 @cases_of(attention.attention_weights)
 def check_attention_weights():
-    """Check `attention_weights(scores, *, mask=None)` → (..., H, T, S). Prints an account."""
     scores, square = 2 * normal(3, B, H, T, S), 2 * normal(4, H, T, T)
     yield "no mask", {"scores": scores}
     yield from ((label, {"scores": scores}, {"mask": mask}) for label, mask in masks().items())
@@ -41,7 +38,6 @@ def check_attention_weights():
 
 @cases_of(attention.scaled_dot_product_attention)
 def check_scaled_dot_product_attention():
-    """Check `scaled_dot_product_attention(Q, K, V, *, mask=None)` → heads. Prints an account."""
     Q, K = 2 * normal(5, B, H, T, D_K), normal(6, B, H, S, D_K)
     inputs = {"Q": Q, "K": K, "V": normal(7, B, H, S, D_V)}
     wide = {"Q": normal(8, H, T, WIDE), "K": normal(9, H, S, WIDE), "V": normal(10, H, S, D_V)}

@@ -11,7 +11,6 @@ MISTAKES, cases_of = room(__file__)
 
 @cases_of(heads.split_heads)
 def check_split_heads():
-    """Check `split_heads(X, n_heads)`: (..., T, H*d) → (..., H, T, d). Prints an account."""
     yield "15 tokens, 3 heads of 8", {"X": normal(8, 15, 3 * 8), "n_heads": 3}
     yield "a batch, 2 heads of 11", {"X": normal(9, 3, 14, 2 * 11), "n_heads": 2}
 
@@ -47,7 +46,6 @@ def _score_ranks(Q, K):
 
 @cases_of(_score_ranks)
 def check_score_ranks():
-    """Check `score_ranks(Q, K)`: (H, T, d_k), (H, S, d_k) → (H,), exercise of chapter 04."""
     Q, K = normal(18, 4, T, D_K), normal(19, 4, S, D_K)
     Q[0, 1] = Q[0, 0]  # head 0 has one query twice
     Q[1, :, 2:] = 0  # the queries of head 1 use two features

@@ -11,7 +11,6 @@ MISTAKES, cases_of = room(__file__)
 
 @cases_of(heads.concat_heads)
 def check_concat_heads():
-    """Check `concat_heads(heads)`: (..., H, T, d_v) → (..., T, H*d_v). Prints an account."""
     yield "3 heads", {"heads": normal(10, H, T, D_V)}
     yield "a batch", {"heads": normal(11, B, H, T, D_V)}
     yield "two batch axes", {"heads": normal(43, 8, B, H, T, D_V)}
@@ -24,7 +23,6 @@ def _concat_tokens_first(heads):
 
 @cases_of(_concat_tokens_first)
 def check_concat_tokens_first():
-    """Check `concat_tokens_first(heads)`: (..., T, H, d_v) → (..., T, H*d_v), exercise of 05."""
     yield "one sequence", {"heads": normal(22, T, H, D_V)}
     yield "a batch", {"heads": normal(23, B, T, H, D_V)}
     yield "two batch axes", {"heads": normal(44, 8, B, T, H, D_V)}
@@ -118,6 +116,5 @@ def _attend_packed(packed, n_heads):
 
 @cases_of(_attend_packed)
 def check_attend_packed():
-    """Check `attend_packed(packed, n_heads)`: (B, T, 3*H*d) → (B, T, H*d), exercise of 05."""
     yield "5 heads", {"packed": normal(25, B, S, 3 * 5 * D_K), "n_heads": 5}
     yield "2 heads", {"packed": normal(26, 8, S, 3 * 2 * D_V), "n_heads": 2}

@@ -31,7 +31,6 @@ def _layer_cases(context, length):
 
 @cases_of(multihead.trace)
 def check_trace():
-    """Check `trace(X, params, *, context=None, mask=None)`, all arrays of it. Prints an account."""
     yield from _layer_cases("a context of another length", S)
 
 
@@ -53,7 +52,6 @@ def _head_contributions(heads, W_O):
 
 @cases_of(_head_contributions)
 def check_head_contributions():
-    """Check `head_contributions(heads, W_O)` → (..., H, T), exercise of chapter 06."""
     W_O, wide = normal(30, H * D_V, D_MODEL), normal(46, 7 * D_K, D_MODEL)
     silent = normal(31, H, T, D_V)
     silent[1] = 0
@@ -100,5 +98,4 @@ def my_layer_cases():
 
 @cases_of(_my_layer)
 def check_my_layer():
-    """Check `my_layer(X, params, mask)`, the blank cell of chapter 06. Prints an account."""
     yield from my_layer_cases()

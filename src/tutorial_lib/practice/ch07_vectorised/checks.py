@@ -16,7 +16,6 @@ def _tile(rows, S, *lead):
 
 @cases_of(tiled.attend_block)
 def check_attend_block():
-    """Check `attend_block(Q, K_T, V, *, causal=False)`: → (..., rows, d_v). Prints an account."""
     tile = _tile(T, S, H)
     large = {**tile, "Q": 400 * tile["Q"]}
     yield "5 queries, 7 keys", tile
@@ -28,7 +27,6 @@ def check_attend_block():
 
 @cases_of(tiled.attend_in_blocks)
 def check_attend_in_blocks():
-    """Check `attend_in_blocks(Q, K_T, V, *, causal, block)`: → (H, T, d_v). Prints an account."""
     tile = _tile(10, 10, H)
     yield "blocks of 4 for 10 tokens", tile, {"causal": True, "block": 4}
     yield "not causal", tile, {"causal": False, "block": 4}
@@ -49,7 +47,6 @@ def _tiled_params(d_k):
 
 @cases_of(_tiled_multi_head_attention)
 def check_tiled_multi_head_attention():
-    """Check `tiled_multi_head_attention(X, params, *, causal=False, block=128)`, of chapter 07."""
     X, params = 2 * normal(63, B, S, D_MODEL), _tiled_params(D_K)
     single = projection.Params(*(W.astype(np.float32) for W in vars(params).values()))
     causal = {"causal": True, "block": 5}
@@ -67,7 +64,6 @@ def _score_across_heads(Q, K):
 
 @cases_of(_score_across_heads)
 def check_score_across_heads():
-    """Check `score_across_heads(Q, K)`: → (..., H, H, T, S), exercise of chapter 07."""
     yield "3 heads", {"Q": normal(65, H, T, D_K), "K": normal(66, H, S, D_K)}
     yield "a batch", {"Q": normal(67, B, H, T, D_K), "K": normal(68, B, H, S, D_K)}
 
@@ -79,7 +75,6 @@ def _window_masks(T, widths):
 
 @cases_of(_window_masks)
 def check_window_masks():
-    """Check `window_masks(T, widths)`: → (H, T, T) booleans, exercise of chapter 07."""
     yield "three heads", {"T": T, "widths": np.array([2, 1, 4])}
     yield "two heads, one that sees all", {"T": S, "widths": np.array([3, 9])}
 
@@ -90,7 +85,6 @@ def _weighted_norms(weights, V):
 
 @cases_of(_weighted_norms)
 def check_weighted_norms():
-    """Check `weighted_norms(weights, V)`: → (..., H, T, S), exercise of chapter 07."""
     weights = attention.softmax(normal(69, B, H, T, S))
     V = normal(70, B, H, S, D_V)
     yield "3 heads", {"weights": weights[0], "V": V[0]}

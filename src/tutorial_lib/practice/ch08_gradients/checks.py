@@ -11,7 +11,6 @@ MISTAKES, cases_of = room(__file__)
 
 @cases_of(gradients.softmax_backward)
 def check_softmax_backward():
-    """Check `softmax_backward(weights, dweights)`: dL/dweights → dL/dscores. Prints an account."""
     weights = attention.softmax(2 * normal(0, H, T, S))
     masked = attention.attention_weights(2 * normal(3, B, H, T, S), mask=_masked_row())
     yield "3 heads", {"weights": weights, "dweights": normal(1, H, T, S)}
@@ -25,7 +24,6 @@ def _masked_row():
 
 @cases_of(gradients.sum_copies)
 def check_sum_copies():
-    """Check `sum_copies(gradient, shape)`: add up what broadcasting copied. Prints an account."""
     gradient = normal(4, B, H, T, S)
     shapes = {
         "leading axes": (T, S),
@@ -51,7 +49,6 @@ def _attended(seed, *, batch=(), shared=(), mask=None, d_k=D_K):
 
 @cases_of(gradients.attention_backward)
 def check_attention_backward():
-    """Check `attention_backward(Q, K, V, weights, dheads)` → dQ, dK, dV. Prints an account."""
     own = masks()["a mask for each sentence and head"]
     yield "5 queries, 7 keys", _attended(5)
     yield "a fully masked row", _attended(9, mask=_masked_row())
@@ -63,7 +60,6 @@ def check_attention_backward():
 
 @cases_of(gradients.linear_backward)
 def check_linear_backward():
-    """Check `linear_backward(X, W, dY)` → dX, dW. Prints an account."""
     W = normal(20, D_MODEL, D_V)
     yield "5 tokens", {"X": normal(21, T, D_MODEL), "W": W, "dY": normal(22, T, D_V)}
     yield "a batch", {"X": normal(23, B, T, D_MODEL), "W": W, "dY": normal(24, B, T, D_V)}
@@ -75,7 +71,6 @@ def check_linear_backward():
 
 @cases_of(gradients.project_heads_backward)
 def check_project_heads_backward():
-    """Check `project_heads_backward(X, W, dprojected)` → dX, dW. Prints an account."""
     W = normal(25, H, D_MODEL, D_K)
     yield "5 tokens", (normal(26, T, D_MODEL), W, normal(27, H, T, D_K))
     yield "a batch", (normal(28, B, T, D_MODEL), W, normal(29, B, H, T, D_K))
@@ -90,7 +85,6 @@ def _layer_case(label, X, *, context=None, mask=None, d_k=D_K):
 
 @cases_of(gradients.multi_head_attention_backward)
 def check_multi_head_attention_backward():
-    """Check `multi_head_attention_backward(trace, dY)` → Gradients. Prints an account."""
     X, context = normal(41, B, T, D_MODEL), normal(42, B, S, D_MODEL)
     shown = masks()
     labels = (
@@ -114,7 +108,6 @@ def _input_gradients(params, dQ, dK, dV):
 
 @cases_of(_input_gradients)
 def check_input_gradients():
-    """Check `input_gradients(params, dQ, dK, dV)` → dX, dcontext, exercise of chapter 08."""
     rng = np.random.default_rng(2)
     params = projection.init_params(rng, d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=D_V)
 
@@ -134,8 +127,6 @@ def _scale_gradients(Q, K, weights, dweights):
 
 @cases_of(_scale_gradients)
 def check_scale_gradients():
-    """Check `scale_gradients(Q, K, weights, dweights)` → (H,), exercise of chapter 08."""
-
     def inputs(seed, *batch, mask=None):
         Q, K = normal(seed, *batch, H, T, D_K), normal(seed + 1, *batch, H, S, D_K)
         scores = np.array([0.2, 0.5, 0.9])[:, None, None] * (Q @ np.swapaxes(K, -1, -2))
@@ -176,7 +167,6 @@ def _constant(X):
 
 @cases_of(_wrong_entries)
 def check_wrong_entries():
-    """Check `wrong_entries(function, X, gradient)` → booleans, exercise of chapter 08."""
     X, Z = normal(60, 2, T), normal(61, H, T, S)
     steep, flat = 1e4 * (np.exp(X) + X[::-1]), np.zeros(Z.shape)
     flat[..., 0] = -3e-5 * Z[..., 0] ** 2

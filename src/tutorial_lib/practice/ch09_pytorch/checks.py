@@ -29,7 +29,6 @@ def _split_packed(weight, n_heads):
 
 @cases_of(_split_packed)
 def check_split_packed():
-    """Check `split_packed(weight, n_heads)` → W_Q, W_K, W_V, exercise of chapter 09."""
     yield "5 heads", {"weight": normal(50, 3 * 5 * D_K, D_MODEL), "n_heads": 5}
     yield "2 heads", {"weight": normal(51, 3 * 2 * D_V, 7), "n_heads": 2}
     yield "2 heads, d_model = H * d", {"weight": normal(55, 3 * 2 * 5, 10), "n_heads": 2}
@@ -42,7 +41,6 @@ def _from_interleaved(weight, n_heads):
 
 @cases_of(_from_interleaved)
 def check_from_interleaved():
-    """Check `from_interleaved(weight, n_heads)` → the packed order, exercise of chapter 09."""
     yield "5 heads", {"weight": normal(52, 5 * 3 * D_K, D_MODEL), "n_heads": 5}
     yield "2 heads", {"weight": normal(53, 2 * 3 * D_V, 7), "n_heads": 2}
 

@@ -80,7 +80,6 @@ def _packed_mask(ids, end):
 
 @cases_of(_packed_mask)
 def check_packed_mask():
-    """Check `packed_mask(ids, end)` → (B, 1, T, T), exercise of chapter 10. Prints an account."""
     yield "three documents and one", {"ids": _ids("abcabcdec", "abdabdabd"), "end": 2}
     yield "documents of one token", {"ids": _ids("ccabc", "bccac", "abcab"), "end": 2}
     yield "a different end", {"ids": _ids("caebae", "dbcade"), "end": 4}
@@ -113,7 +112,6 @@ def _spread(X):
 
 @cases_of(_leaking_pairs)
 def check_leaking_pairs():
-    """Check `leaking_pairs(layer, X, mask)` → (T, T), exercise of chapter 10."""
     X, causal = normal(67, S, D_MODEL), attention.causal_mask(S)
     ahead, positions = np.tri(S, k=1, dtype=bool), np.arange(S)
     layer = _layer(causal)

@@ -22,14 +22,12 @@ def _attention(seed, dtype, *, batch=(H,), rows=T, keys=S):
 
 @cases_of(attention_flop)
 def check_attention_flop():
-    """Check `attention_flop(Q, K, V)`: a number. Prints an account."""
     yield "one head", _attention(70, float, batch=())
     yield "a batch", _attention(76, float, batch=(B, H))
 
 
 @cases_of(attention_bytes)
 def check_attention_bytes():
-    """Check `attention_bytes(Q, K, V, fused=...)`: a number. Prints an account."""
     yield "fused", _attention(70, np.float32), {"fused": True}
     yield "step by step", _attention(70, np.float32), {"fused": False}
     yield "a batch in float16", _attention(73, np.float16, batch=(B, H)), {"fused": False}
@@ -87,7 +85,6 @@ def _least_times(Q, K, V, peak, bandwidth):
 
 @cases_of(_least_times)
 def check_least_times():
-    """Check `least_times(Q, K, V, peak, bandwidth)`: two numbers, exercise of chapter 11."""
     long = _attention(70, np.float16, rows=48, keys=50)
     one = _attention(73, np.float16, batch=(B, H), rows=1, keys=50)
     yield "memory is the limit of both", {**one, "peak": 8e6, "bandwidth": 4e3}
@@ -141,5 +138,4 @@ def _rounding_cases():
 
 @cases_of(_within_rounding)
 def check_within_rounding():
-    """Check `within_rounding(result, exact, eps)`: True or False, exercise of chapter 11."""
     yield from _rounding_cases().items()

@@ -28,7 +28,6 @@ def _quietly(function, *arguments, **options):
 
 @cases_of(fold_block)
 def check_fold_block():
-    """Check `fold_block(state, scores, V)`: → (maximum, total, mixed). Prints an account."""
     scores, V = 2 * normal(70, H, T, S), normal(71, H, S, D_V)
     low, high = scores.copy(), 3 * normal(72, H, T, S)
     low[..., 0] -= 9  # for every row a different maximum than in `high`
@@ -50,7 +49,6 @@ def _rows(rows, keys, *lead, d_k=D_K):
 
 @cases_of(attend_rows)
 def check_attend_rows():
-    """Check `attend_rows(Q, K, V, last, block)`: → (heads, logsumexp). Prints an account."""
     tile, wide, batch = _rows(T, S, H), _rows(T, S, H, d_k=WIDE), _rows(T, S, B, H)
     every, causal = (last_keys(T, S, causal=causal) for causal in (False, True))
     large, few = {**tile, "Q": 400 * tile["Q"]}, last_keys(S, T, causal=True)
@@ -65,8 +63,6 @@ def check_attend_rows():
 
 @cases_of(flash_backward)
 def check_flash_backward():
-    """Check `flash_backward(trace, dheads, *, block=64)`: → (dQ, dK, dV). Prints an account."""
-
     def case(label, block, sizes, *lead, causal=True, d_k=D_K):
         rows, keys = sizes
         inputs = _rows(rows, keys, *lead, d_k=d_k).values()

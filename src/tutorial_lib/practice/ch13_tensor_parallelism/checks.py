@@ -46,7 +46,6 @@ def _shard_unevenly(params, rank, world_size):
 
 @cases_of(_shard_unevenly)
 def check_shard_unevenly():
-    """Check `shard_unevenly(params, rank, world_size)`: → Params, exercise of chapter 13."""
     yield from _shards((5, 2, 1), (5, 2, 0), (7, 3, 1), (8, 3, 1), (8, 3, 2), (6, 3, 1))
 
 
@@ -72,7 +71,6 @@ def _pairs_seen(owner, n):
 
 @cases_of(_pairs_seen)
 def check_pairs_seen():
-    """Check `pairs_seen(owner, n)`: → (n,), exercise of chapter 13."""
     owners = {
         "blocks": (np.arange(12) // 4, 3),
         "in turn": (np.arange(12) % 3, 3),

@@ -45,7 +45,6 @@ def _masks(*, n_heads=H, n_keys=S):
 
 @cases_of(grouped.grouped_attention)
 def check_grouped_attention():
-    """Check `grouped_attention(Q, K, V, *, mask=None)`: some heads, fewer KV heads."""
     inputs = _qkv(1500, B, H=18, G=3)
     yield "18 heads, 3 KV heads", inputs
     yield from ((label, inputs, {"mask": mask}) for label, mask in _masks(n_heads=18).items())
@@ -58,14 +57,12 @@ def check_grouped_attention():
 
 @cases_of(grouped.group_params)
 def check_group_params():
-    """Check `group_params(params, n_kv_heads)`: Params → GroupedParams."""
     yield "6 heads, 2 KV heads", {"params": _params(1530, H=6), "n_kv_heads": 2}
     yield "10 heads, 5 KV heads", {"params": _params(1540, H=10), "n_kv_heads": 5}
 
 
 @cases_of(latent.absorbed_attention)
 def check_absorbed_attention():
-    """Check `absorbed_attention(Q, C, latent, *, mask=None)`."""
     inputs = {"Q": normal(1550, B, H, T, D_K), "C": normal(1551, B, S, RANK)}
     inputs["latent"] = _latent(1552)
     wide = {"Q": normal(1560, H, T, WIDE), "C": normal(1561, S, 4)}
@@ -77,7 +74,6 @@ def check_absorbed_attention():
 
 @cases_of(grouped.cross_layer_attention)
 def check_cross_layer_attention():
-    """Check `cross_layer_attention(X, layers, sources, *, mask=None)`."""
     layers = tuple(_params(seed, H=H, d_k=9) for seed in (1570, 1580, 1590, 1600))
     inputs = {"X": normal(1575, B, T, D_MODEL), "layers": layers, "sources": (0, 0, 2, 0)}
     wide = tuple(_params(seed, H=4, d_k=WIDE) for seed in (1610, 1620, 1630))
@@ -108,7 +104,6 @@ def _absorbed_output(latent):
 
 @cases_of(_absorbed_output)
 def check_absorbed_output():
-    """Check `absorbed_output(latent)`, exercise of chapter 15: (H*rank, d_model)."""
     yield "3 heads, rank 9", {"latent": _latent(1660)}
     yield "2 heads, rank 5", {"latent": _latent(1670, H=2, rank=5)}
 
@@ -119,7 +114,6 @@ def _latent_cache_bytes(*, n_layers, n_heads, rank, rope_dim, itemsize):
 
 @cases_of(_latent_cache_bytes)
 def check_latent_cache_bytes():
-    """Check `latent_cache_bytes(*, n_layers, n_heads, rank, rope_dim, itemsize)`."""
     small = {"n_layers": 3, "n_heads": 7, "rank": 40, "rope_dim": 6, "itemsize": 4}
     yield "a small model", {}, small
     yield (

@@ -45,7 +45,6 @@ def _halves_from_interleaved(W, n):
 
 @cases_of(_halves_from_interleaved)
 def check_halves_from_interleaved():
-    """Check `halves_from_interleaved(W, n)`: columns in another order, exercise of chapter 16."""
     yield "all four pairs rotated", {"W": normal(75, H, D_MODEL, 8), "n": 4}
     yield "five pairs rotated, one head", {"W": normal(76, D_MODEL, 10), "n": 5}
     yield "four pairs of seven rotated", {"W": normal(77, H, D_MODEL, 14), "n": 4}

@@ -16,7 +16,6 @@ def _tokens(seed, *batch, length=T, d_k=D_K):
 
 @cases_of(linear_attention)
 def check_linear_attention():
-    """Check `linear_attention(Q, K, V)` of chapter 18, in either form. Prints an account."""
     yield "three heads", _tokens(90)
     yield "a batch", _tokens(93, B)
     yield "wider keys", _tokens(87, d_k=WIDE)

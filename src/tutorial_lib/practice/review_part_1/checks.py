@@ -13,5 +13,4 @@ def _layer_from_memory(X, params, mask):
 
 @cases_of(_layer_from_memory)
 def check_layer_from_memory():
-    """Check `layer_from_memory(X, params, mask)` as chapter 06 checks its blank cell."""
     yield from my_layer_cases()

@@ -47,10 +47,6 @@ def _step_by_card(X, params, card, cache):
 
 @cases_of(_step_by_card)
 def check_step_by_card():
-    """Check `step_by_card(X, params, card, cache)` → (Y, cache), the task of Part III's review.
-
-    Prints an account.
-    """
     params, wide = _params(60), _params(80, d_k=WIDE)
     card = {"window": WINDOW, "frequencies": FREQUENCIES, "sink": normal(64, H)}
     sharp = GroupedParams(2000 * params.W_Q, params.W_K, params.W_V, params.W_O)

@@ -66,10 +66,6 @@ def _find_circuit(model, ids, other):
 
 @cases_of(_find_circuit)
 def check_find_circuit():
-    """Check `find_circuit(model, ids, other)` → (pair, increases, effect), the task of the review.
-
-    Prints an account.
-    """
     for seed, (label, (low, top, d_k, n)) in enumerate(PLANTED.items(), start=90):
         ids, other = sample_pairs(np.random.default_rng(seed), n)
         model = planted_model(seed, (low, top), d_k)

@@ -19,6 +19,7 @@ from tutorial_lib.pytorch.known_layers import (
     LLAMAS,
     checked_known_layer,
     checked_rotary_frequencies,
+    copied_and_compared,
     rms_norm_eps,
 )
 from tutorial_lib.pytorch.mha import MultiHeadAttention
@@ -182,11 +183,13 @@ def decoder_from_gpt2(attention: "GPT2Attention") -> DecoderAttention:
     """Make a decoder with the weights of a layer of GPT-2, such as `model.transformer.h[0].attn`.
 
     Introduced in chapter 14. Weights and biases are copied, in their precision and on their device.
-    The dropout is not, so in training the two differ. Raises as `known_layers.checked_known_layer`.
+    The dropout is not, so in training the two differ. Raises as `known_layers.checked_known_layer`
+    and `copied_and_compared`.
 
     Source: transformers, `models/gpt2/modeling_gpt2.py`, whose Conv1D stores (in, out).
     """
-    return _decoder_from_known_layer(attention, checked_known_layer(attention, GPT2), None)
+    kind = checked_known_layer(attention, GPT2)
+    return copied_and_compared(attention, None, lambda: _copied(attention, kind, None))
 
 
 def decoder_from_llama(attention: "LlamaAttention", rotary: object) -> DecoderAttention:
@@ -196,17 +199,17 @@ def decoder_from_llama(attention: "LlamaAttention", rotary: object) -> DecoderAt
     and 3, Qwen2 and Qwen3: they add a window, sinks, biases, QK-norm or a different scale of
     scores. Subclasses are refused. Weights are copied as by `decoder_from_gpt2`. Of a model give
     `model.model.layers[0].self_attn` and `model.model.rotary_emb`. Raises as
-    `known_layers.checked_known_layer` and `checked_rotary_frequencies`.
+    `decoder_from_gpt2`, and as `known_layers.checked_rotary_frequencies`.
 
     Source: transformers, `models/llama/modeling_llama.py`, and those of the other families.
     """
     known_layer = checked_known_layer(attention, LLAMAS)
     inv_freq, rotation_scale = checked_rotary_frequencies(rotary, attention)
     rotation = Rotation(inv_freq.double(), half=True, stretch=rotation_scale)
-    return _decoder_from_known_layer(attention, known_layer, rotation)
+    return copied_and_compared(attention, rotary, lambda: _copied(attention, known_layer, rotation))
 
 
-def _decoder_from_known_layer(attention, known_layer, rotation):
+def _copied(attention, known_layer, rotation):
     *input_projections, out = (getattr(attention, name) for name in known_layer.parts)
     d_k, group_size = attention.head_dim, getattr(attention, "num_key_value_groups", 1)
     qkv_rows = torch.cat([_weight_as_out_in(projection) for projection in input_projections])
@@ -217,7 +220,7 @@ def _decoder_from_known_layer(attention, known_layer, rotation):
         state["out_proj.bias"] = _bias_or_zeros(out)
     if known_layer.sinks:
         state["sink"] = attention.sinks
-    if known_layer.norm:
+    if known_layer.has_norms:
         for name in ("q_norm", "k_norm"):
             gains = getattr(attention, name).weight
             wide_gains = gains.to(torch.promote_types(gains.dtype, torch.float32))
@@ -235,7 +238,7 @@ def _score_options(attention, known_layer):
         soft_cap=attention.attn_logit_softcapping if known_layer.capped else None,
         window=known_layer.window(attention),
         sink=known_layer.sinks,
-        norm_eps=rms_norm_eps(attention.q_norm) if known_layer.norm else None,
+        norm_eps=rms_norm_eps(attention.q_norm) if known_layer.has_norms else None,
     )
 
 

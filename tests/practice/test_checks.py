@@ -13,6 +13,7 @@ from tests.practice.rooms import MISTAKES, account, asked
 from tests.practice.variants import NARROW, VARIANTS
 from tutorial_lib.practice.account import WIDTH
 from tutorial_lib.practice.calls import arrays_of, call
+from tutorial_lib.practice.mistake import Edit, edited
 
 
 def reference(name):
@@ -193,11 +194,12 @@ def test_right_variant_is_right(name, function, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "function"),
-    [pytest.param(name, function, id=f"{name}: {label}") for name, label, function in NARROW],
+    ("name", "edit"),
+    [pytest.param(name, edit, id=f"{name}: {label}") for name, label, *edit in NARROW],
 )
-def test_function_for_some_inputs_alone_is_turned_down(name, function, capsys):
-    assert account(name, function, capsys).startswith(f"✗ {name}: ")
+def test_function_for_some_inputs_alone_is_turned_down(name, edit, capsys):
+    narrow = edited(reference(name), [Edit("", *edit)])
+    assert account(name, narrow, capsys).startswith(f"✗ {name}: ")
 
 
 @pytest.mark.parametrize("kind", [np.array, lambda answer: np.array(answer)[()]])

@@ -1,6 +1,7 @@
 """Right answers written in other ways, which a check must accept, and too narrow ones.
 
-A module a room: `VARIANTS` and `NARROW` hold the name of a function, a label, and the answer.
+A module a room: `VARIANTS` hold the name of a function, a label, and the answer; `NARROW` the name,
+for what alone it is right, and the edit of the right function that makes it so, old and new.
 """
 
 import pkgutil

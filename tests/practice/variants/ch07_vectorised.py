@@ -1,4 +1,4 @@
-"""Right answers of chapter 07 in other ways, and too narrow ones."""
+"""Right answers of chapter 07 in other ways, and edits that make it too narrow."""
 
 import math
 
@@ -74,18 +74,6 @@ VARIANTS = [
 
 
 NARROW = [
-    (
-        "attend_block",
-        "heads alone, no batch",
-        lambda Q, K_T, V, causal=False: (
-            block_by_rows(Q, K_T, V, causal=causal) if Q.ndim < 4 else V[..., : Q.shape[-2], :]
-        ),
-    ),
-    (
-        "tiled_multi_head_attention",
-        "a batch alone",
-        lambda X, params, causal=False, block=128: np.stack(
-            [tiled_for_the_whole_batch(x, params, causal=causal, block=block) for x in X]
-        ),
-    ),
+    ("attend_block", "heads alone, no batch", "scores = Q", "assert Q.ndim < 4\nscores = Q"),
+    ("tiled_multi_head_attention", "a batch alone", "return", "assert X.ndim == 3\nreturn"),
 ]

@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 
-from tutorial_lib import causal_mask
-
 
 def softmax_of_exponentials(scores, *, mask=None):
     shown = scores if mask is None else scores.where(mask, -math.inf)
@@ -23,20 +21,6 @@ def causal_by_positions(mask, is_causal, Q, K):
     T, S = Q.shape[-2], K.shape[-2]
     causal = Q.new_tensor(np.arange(S) <= np.arange(S - T, S)[:, None]).bool()
     return causal if mask is None else mask.logical_and(causal)
-
-
-def rows_by_axis_1(scores, *, mask=None):
-    if mask is None:
-        return scores.softmax(-1)
-    some = mask.any(1, keepdim=True)
-    return scores.masked_fill(~mask & some, -math.inf).softmax(-1).where(some, 0.0)
-
-
-def narrow_heads(width):
-    def heads(Q, K, V, *, mask=None, dropout=0.0):
-        return heads_step_by_step(Q * (Q.shape[-1] / width(Q, V)) ** 0.5, K, V, mask=mask)
-
-    return heads
 
 
 def repeated_masks(mask, n_heads):
@@ -68,10 +52,6 @@ def leaks_of(tokens, *, rows=slice(None), limit=1e-9):
     return leaking_pairs
 
 
-def causal_leaks(layer, X, mask):
-    return leaks_of(slice(None))(layer, X, mask) & ~causal_mask(len(X))
-
-
 VARIANTS = [
     ("masked_softmax", "exponentials over their sum", softmax_of_exponentials),
     ("fused_attention", "step by step", heads_step_by_step),
@@ -81,14 +61,30 @@ VARIANTS = [
     ("leaking_pairs", "other numbers", leaks_of(slice(None))),
 ]
 
+
 NARROW = [
-    ("masked_softmax", "masked rows by axis 1", rows_by_axis_1),
-    ("fused_attention", "values as wide as keys", narrow_heads(lambda Q, V: V.shape[-1])),
-    ("leaking_pairs", "the first token left out", leaks_of(slice(1, None))),
-    ("leaking_pairs", "the first two tokens left out", leaks_of(slice(2, None))),
-    ("leaking_pairs", "only the last token", leaks_of(slice(-1, None))),
-    ("leaking_pairs", "only the first two rows", leaks_of(slice(None), rows=slice(2))),
-    ("leaking_pairs", "the first two rows left out", leaks_of(slice(None), rows=slice(2, None))),
-    ("leaking_pairs", "only causal masks", causal_leaks),
-    ("leaking_pairs", "to six digits", leaks_of(slice(None), limit=1e-6)),
+    ("masked_softmax", "masked rows by axis 1", "mask.any(dim=-1", "mask.any(dim=1"),
+    (
+        "fused_attention",
+        "values as wide as keys",
+        "if mask is",
+        "Q = Q * (Q.shape[-1] / V.shape[-1]) ** 0.5\nif mask is",
+    ),
+    ("leaking_pairs", "the first token left out", "range(len(X))", "range(1, len(X))"),
+    ("leaking_pairs", "the first two tokens left out", "range(len(X))", "range(2, len(X))"),
+    ("leaking_pairs", "only the last token", "range(len(X))", "range(len(X) - 1, len(X))"),
+    (
+        "leaking_pairs",
+        "only the first two rows",
+        "& ~mask",
+        "& ~mask & (np.arange(len(X)) < 2)[:, None]",
+    ),
+    (
+        "leaking_pairs",
+        "the first two rows left out",
+        "& ~mask",
+        "& ~mask & (np.arange(len(X)) >= 2)[:, None]",
+    ),
+    ("leaking_pairs", "only causal masks", "& ~mask", "& ~mask & ~attention.causal_mask(len(X))"),
+    ("leaking_pairs", "to six digits", "1e-9", "1e-6"),
 ]

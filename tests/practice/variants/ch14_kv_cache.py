@@ -1,4 +1,4 @@
-"""Right answers of chapter 14 in other ways, and too narrow ones."""
+"""Right answers of chapter 14 in other ways, and edits that make it too narrow."""
 
 import numpy as np
 
@@ -11,23 +11,10 @@ def users_by_bytes(free, tokens, model, bits):
     return int(free // (tokens * cache_bytes(**shape, itemsize=bits / 8)))
 
 
-def users_of_equal_widths(free, tokens, model, bits):
-    return free * 8 // (tokens * bits * 2 * model["layers"] * model["kv_heads"] * model["d_k"])
-
-
 def positions_by_padding(is_token, T):
     pad = (~is_token).sum(axis=-1, keepdims=True)
     S = is_token.shape[-1]
     return np.clip(np.arange(S - T, S) - pad, 0, None)
-
-
-def users_rounded(free, tokens, model, bits):
-    entries = model["layers"] * model["kv_heads"] * (model["d_k"] + model["d_v"])
-    return round(free * 8 / (tokens * entries * bits))
-
-
-def positions_with_a_point(is_token, T):
-    return 1.0 * positions_by_padding(is_token, T)
 
 
 VARIANTS = [
@@ -38,17 +25,14 @@ VARIANTS = [
 
 
 NARROW = [
+    ("buffer_mask", "only one token", "length + np.arange(T)", "length + 0 * np.arange(T)"),
+    ("users_that_fit", "keys as wide as values", 'model["d_v"]', 'model["d_k"]'),
     (
-        "buffer_mask",
-        "only one token",
-        lambda length, T, capacity: np.broadcast_to(np.arange(capacity) <= length, (T, capacity)),
+        "users_that_fit",
+        "users less than half of whom do not fit",
+        "free * 8 // (tokens * entries * bits)",
+        "round(free * 8 / (tokens * entries * bits))",
     ),
-    ("users_that_fit", "keys as wide as values", users_of_equal_widths),
-    ("users_that_fit", "users less than half of whom do not fit", users_rounded),
-    ("positions_of_new", "no use as indices", positions_with_a_point),
-    (
-        "positions_of_new",
-        "no padding",
-        lambda is_token, T: np.arange(is_token.shape[-1])[None, -T:] + 0 * is_token[:, -T:],
-    ),
+    ("positions_of_new", "no use as indices", "np.maximum", "1.0 * np.maximum"),
+    ("positions_of_new", "no padding", "np.cumsum(is_token", "np.cumsum(is_token | True"),
 ]

@@ -1,9 +1,9 @@
-"""Right answers of chapter 16 in other ways, and too narrow ones."""
+"""Right answers of chapter 16 in other ways, and edits that make it too narrow."""
 
 import numpy as np
 
 import tutorial_lib as tl
-from tutorial_lib.variants.positions import rope_frequencies, rotate
+from tutorial_lib.variants.positions import rotate
 
 
 def rotate_by_complex_numbers(X, positions, frequencies, *, half=False):
@@ -60,20 +60,6 @@ def rotated_back_by_hand(Q, C, positions, frequencies, *, mask=None):
     return heads
 
 
-def longer_frequencies_of_one_base(d_k, factor, *, base=0):
-    return rope_frequencies(d_k, base=1e4 * factor ** (d_k / (d_k - 2)))
-
-
-def rotate_by_an_outer_product(X, positions, frequencies, *, half=False):
-    n = len(frequencies)
-    cos, sin = np.cos(np.outer(positions, frequencies)), np.sin(np.outer(positions, frequencies))
-    a, b = (np.s_[..., :n], np.s_[..., n : 2 * n])
-    a, b = (a, b) if half else (np.s_[..., 0 : 2 * n : 2], np.s_[..., 1 : 2 * n : 2])
-    rotated = X * 1.0
-    rotated[a], rotated[b] = cos * X[a] - sin * X[b], sin * X[a] + cos * X[b]
-    return rotated
-
-
 VARIANTS = [
     ("rotate", "complex numbers", rotate_by_complex_numbers),
     ("rotate", "rotate_half", rotate_half_as_in_llama),
@@ -85,36 +71,22 @@ VARIANTS = [
 
 
 NARROW = [
-    (
-        "rotate",
-        "positions from 0",
-        lambda X, p, r, *, half=False: rotate(X, p - p[0], r, half=half),
-    ),
-    ("rotate", "positions of one sequence", rotate_by_an_outer_product),
-    (
-        "rotate",
-        "positions up to 15",
-        lambda X, p, r, *, half=False: rotate(X, p % 16, r, half=half),
-    ),
+    ("rotate", "positions from 0", "positions[..., None]", "(positions - positions[0])[..., None]"),
+    ("rotate", "positions of one sequence", "positions[..., None]", "np.ravel(positions)[:, None]"),
+    ("rotate", "positions up to 15", "positions[..., None]", "positions[..., None] % 16"),
     (
         "rotate",
         "positions up to 1,000",
-        lambda X, p, r, *, half=False: rotate(X, np.minimum(p, 1000), r, half=half),
+        "positions[..., None]",
+        "np.minimum(positions, 1000)[..., None]",
     ),
     (
         "alibi_slopes",
         "more than two heads",
-        lambda n: tl.variants.positions.alibi_slopes(n) * (1 if n > 2 else 2),
+        "return",
+        "series = series if n_heads > 2 else 2 * series\nreturn",
     ),
-    ("alibi_slopes", "powers of two", lambda n: 2.0 ** (-8 * np.arange(1, n + 1) / n)),
-    (
-        "halves_from_interleaved",
-        "all pairs rotated",
-        lambda W, n: halves_by_slices(W, W.shape[-1] // 2),
-    ),
-    (
-        "longer_frequencies",
-        "one base",
-        longer_frequencies_of_one_base,
-    ),
+    ("alibi_slopes", "powers of two", "2 ** int(np.log2(n_heads))", "n_heads"),
+    ("halves_from_interleaved", "all pairs rotated", "order =", "n = W.shape[-1] // 2\norder ="),
+    ("longer_frequencies", "one base", "base=base *", "base=1e4 *"),
 ]

@@ -17,10 +17,6 @@ def composition_of_directions(first, second):
     return np.linalg.norm((first / lengths[0]) @ (second / lengths[1]))
 
 
-def match_by_loops(E, W_QK, W_OV):
-    return np.array([[query @ W_QK @ (key @ W_OV) for key in E] for query in E])
-
-
 def match_by_one_matrix(E, W_QK, W_OV):
     return E @ (W_QK @ W_OV.T) @ E.T
 
@@ -55,14 +51,6 @@ VARIANTS = [
 
 
 NARROW = [
-    (
-        "composition",
-        "square matrices",
-        lambda A, B: composition_of_directions(A, B) if A.shape == B.shape else 0.0,
-    ),
-    (
-        "match_scores",
-        "seven words",
-        lambda E, W_QK, W_OV: match_by_loops(E, W_QK, W_OV) if len(E) == 7 else E @ E.T,
-    ),
+    ("composition", "square matrices", "norms =", "assert first.shape == second.shape\nnorms ="),
+    ("match_scores", "seven words", "return", "assert len(E) == 7\nreturn"),
 ]

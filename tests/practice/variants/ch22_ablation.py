@@ -70,11 +70,6 @@ def seeds_by_every_pair(first, second):
     return bool((gap > 0).all() or (gap < 0).all())
 
 
-def seeds_that_may_touch(first, second):
-    a, b = first.mean(axis=1), second.mean(axis=1)
-    return bool(a.max() <= b.min() or b.max() <= a.min())
-
-
 def open_by_breakpoints(gates, n):
     """The clipped sum is linear between the shifts at which a gate reaches 0 or 1."""
     shifts = np.unique([*gates, *(gates - 1)])
@@ -95,11 +90,17 @@ VARIANTS = [
 
 
 NARROW = [
+    ("ablate", "five heads by the mean", "others, how)", 'others, "mean")'),
     (
-        "ablate",
-        "five heads by the mean",
-        lambda *given, how="mean": ablate_by_differences(*given, how="mean"),
+        "seeds_apart",
+        "a tie is apart",
+        "a.max() < b.min() or b.max() < a.min()",
+        "a.max() <= b.min() or b.max() <= a.min()",
     ),
-    ("seeds_apart", "a tie is apart", seeds_that_may_touch),
-    ("seeds_apart", "documents, not seeds", lambda a, b: seeds_by_every_pair(a.T, b.T)),
+    (
+        "seeds_apart",
+        "documents, not seeds",
+        "first.mean(axis=1), second.mean(axis=1)",
+        "first.mean(axis=0), second.mean(axis=0)",
+    ),
 ]

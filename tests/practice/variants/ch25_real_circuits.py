@@ -1,13 +1,11 @@
-"""Right answers of chapter 25 in other ways, and too narrow ones."""
+"""Right answers of chapter 25 in other ways, and edits that make it too narrow."""
 
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from tutorial_lib.models.real.heads import run_real_with
 from tutorial_lib.models.real.model import run_real
-from tutorial_lib.projection import Params
 
 
 def outputs_by_partial(model, ids, outputs):
@@ -50,12 +48,6 @@ def sums_by_masks(probabilities, digit):
     return np.stack([digits < digit, digits > digit]) @ probabilities
 
 
-def _in_pairs(block):
-    grouped, heads = block.params, np.arange(block.params.n_heads) // 2
-    W_Q, W_K, W_V = grouped.W_Q, grouped.W_K[heads % 3], grouped.W_V[heads % 3]
-    return Params(*(block.gain_1[:, None] * W for W in (W_Q, W_K, W_V)), grouped.W_O)
-
-
 VARIANTS = [
     ("run_real_with", "partial", outputs_by_partial),
     ("head_logits", "einsum", terms_by_einsum),
@@ -67,37 +59,30 @@ VARIANTS = [
 
 
 NARROW = [
+    ("run_real_with", "only layer 0", "outputs.items()}", "outputs.items() if head[0] == 0}"),
     (
-        "run_real_with",
-        "only layer 0",
-        lambda model, ids, outputs: run_real_with(
-            model, ids, {head: o for head, o in outputs.items() if head[0] == 0}
-        ),
+        "fold_gain",
+        "pairs of heads",
+        "params.W_K, params.W_V",
+        "*(W[np.arange(params.n_heads) // 2 % 3] for W in (block.params.W_K, block.params.W_V))",
     ),
-    ("fold_gain", "pairs of heads", _in_pairs),
     (
         "patching_effect",
         "a head that carries",
-        lambda *differences: max(0, effect_by_sums(*differences)),
+        "(whole - patched).mean() / (whole - other).mean()",
+        "max(0, (whole - patched).mean() / (whole - other).mean())",
     ),
     (
         "fraction_below",
         "ranks without ties",
-        lambda logits, tokens: (
-            np.take_along_axis(
-                logits.argsort(axis=-1).argsort(axis=-1), tokens[..., None], axis=-1
-            )[..., 0]
-            / logits.shape[-1]
-        ),
+        "(logits < own).mean(axis=-1)",
+        "((logits <= own).sum(axis=-1) - 1) / logits.shape[-1]",
     ),
-    (
-        "earlier_and_later",
-        "not the first digit",
-        lambda p, digit: np.array([p[: digit or None].sum(), p[digit + 1 :].sum()]),
-    ),
+    ("earlier_and_later", "not the first digit", "[:digit]", "[: digit or None]"),
     (
         "earlier_and_later",
         "the rest of 1",
-        lambda p, digit: np.array([p[:digit].sum(), 1 - p[: digit + 1].sum()]),
+        "probabilities[digit + 1 :].sum()",
+        "1 - probabilities[: digit + 1].sum()",
     ),
 ]

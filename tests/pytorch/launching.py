@@ -1,7 +1,6 @@
-"""What the tests of processes share: a free port, who is alive, and commands from the root."""
+"""What the tests of processes share: who is alive, and commands from the root."""
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +10,6 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def free_port():
-    """A port that was free a moment ago."""
-    with socket.create_server(("", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 def is_alive(pid):
     """Whether there is such a process; one that is dead and not yet waited for is none."""
     try:
@@ -24,12 +17,6 @@ def is_alive(pid):
     except OSError:
         return False
     return stat_text.rpartition(")")[2].split()[0] != "Z"
-
-
-def child_pids():
-    """The processes that this one has started and that are alive."""
-    task_files = Path("/proc/self/task").glob("*/children")
-    return [pid for task in task_files for pid in task.read_text().split() if is_alive(pid)]
 
 
 def backend(n):

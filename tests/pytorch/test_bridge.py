@@ -13,20 +13,14 @@ from tests import oracle
 from tests.pytorch.layers import draw
 from tutorial_lib import Params, ShapeError, init_params
 from tutorial_lib.pytorch import (
-    DecoderAttention,
     MultiHeadAttention,
-    Rotation,
-    ScoreOptions,
-    decoder_from_params,
     module_from_params,
     packed_weight,
-    params_from_decoder,
     params_from_module,
     params_from_torch_mha,
     torch_mha_from_params,
 )
-from tutorial_lib.variants.grouped import GroupedParams, group_params
-from tutorial_lib.variants.positions import rope_frequencies
+from tutorial_lib.variants.grouped import GroupedParams
 
 B, T, S, H, D_MODEL = 2, 6, 7, 4, 20  # not three heads: three are the queries, keys and values
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O")
@@ -73,7 +67,6 @@ def test_each_row_is_one_feature_of_one_head_or_kv_head(params, convert):
 CONVERSIONS = {
     module_from_params: params_from_module,
     torch_mha_from_params: params_from_torch_mha,
-    decoder_from_params: params_from_decoder,
 }
 each_conversion = pytest.mark.parametrize(("to_layer", "to_params"), CONVERSIONS.items())
 
@@ -98,7 +91,6 @@ def test_params_go_into_a_layer_and_back_unchanged(to_layer, to_params, widths):
     [
         (module_from_params, partial(MultiHeadAttention, 12, 3, d_k=4, d_v=7)),
         (torch_mha_from_params, partial(nn.MultiheadAttention, 20, 4, bias=False)),
-        (decoder_from_params, partial(DecoderAttention, 12, 6, n_kv_heads=2, sizes=(4, 7))),
     ],
 )
 def test_a_layer_goes_into_params_and_back_unchanged_in_every_precision(to_layer, layer, dtype):
@@ -171,36 +163,6 @@ def test_both_sides_own_their_numbers(to_layer, to_params, H):
         assert torch.equal(tensor, original_state[name]), name
 
 
-# --- GroupedParams and the decoder ---
-
-
-@pytest.mark.parametrize("G", [1, 2, 3, 6])
-def test_grouped_params_go_into_a_decoder_and_back_unchanged(G):
-    params = grouped_params(G)
-    decoder = decoder_from_params(params, rotation=Rotation(rope_frequencies(4)))
-    assert (decoder.n_heads, decoder.n_kv_heads, decoder.d_k, decoder.d_v) == (6, G, 4, 7)
-    copied_params = params_from_decoder(decoder)
-    assert isinstance(copied_params, GroupedParams)
-    assert_same_params(copied_params, params)
-
-
-def test_a_decoder_of_params_is_the_layer_of_chapter_06_under_a_causal_mask(assert_close):
-    params, X = torch_params(), draw(B, T, D_MODEL)
-    Y = decoder_from_params(params)(X)
-    assert_close(Y.detach().numpy(), oracle.mha(X.numpy(), params, mask=oracle.causal_mask(T)))
-    assert torch.equal(decoder_from_params(group_params(params, H))(X), Y)
-
-
-def test_sinks_begin_as_zeros_and_gains_as_ones_and_gains_are_not_lost_on_the_way_back():
-    decoder = decoder_from_params(grouped_params(2), scores=ScoreOptions(sink=True, norm_eps=1e-5))
-    assert torch.equal(decoder.sink, torch.zeros(6, dtype=torch.float64))
-    assert torch.equal(decoder.k_norm.weight, torch.ones(4, dtype=torch.float64))
-    assert (decoder.q_norm.eps, decoder.q_norm.weight.is_meta) == (1e-5, False)
-    message = "the decoder has QK-norm; expected none, since GroupedParams hold no gains"
-    with pytest.raises(ValueError, match=message):
-        params_from_decoder(decoder)
-
-
 # --- torch's own layer ---
 
 
@@ -219,16 +181,13 @@ def test_batch_first_and_widths_of_keys_that_are_the_same_are_no_properties_of_t
 # --- what is refused ---
 
 
-@pytest.mark.parametrize("function", [packed_weight, decoder_from_params])
 @pytest.mark.parametrize("value", [None, {"W_Q": np.ones((2, 3, 4))}, MultiHeadAttention(4, 2)])
-def test_only_params_are_taken_for_params(function, value):
+def test_only_params_are_taken_for_params(value):
     with pytest.raises(TypeError, match=f"params is a {type(value).__name__}; expected Params or"):
-        function(value)
+        packed_weight(value)
 
 
-@pytest.mark.parametrize(
-    "to_layer", [module_from_params, torch_mha_from_params, decoder_from_params]
-)
+@pytest.mark.parametrize("to_layer", CONVERSIONS)
 @pytest.mark.parametrize("dtype", [torch.int64, torch.complex64])
 def test_only_a_precision_of_floats_is_taken_for_one(to_layer, dtype):
     with pytest.raises(TypeError, match=f"dtype is {dtype}; expected a precision of floats. Give"):
@@ -241,7 +200,6 @@ def test_only_a_precision_of_floats_is_taken_for_one(to_layer, dtype):
     [
         (params_from_module, MultiHeadAttention(4, 2, bias=True)),
         (params_from_torch_mha, nn.MultiheadAttention(4, 2)),
-        (params_from_decoder, DecoderAttention(4, 2, bias=True)),
     ],
 )
 def test_a_bias_must_be_zero(to_params, layer, value):
@@ -281,9 +239,7 @@ def test_weights_that_are_no_numbers_are_refused(to_layer, to_params):
 
 
 def test_weights_that_do_not_fit_the_heads_are_refused_with_their_shapes():
-    decoder, torch_mha = DecoderAttention(D_MODEL, H), torch_layer(bias=False)
-    decoder.qkv_proj = nn.Linear(D_MODEL, 55, bias=False)
-    torch_mha.in_proj_weight = nn.Parameter(torch_mha.in_proj_weight[5:].detach())
-    for to_params, layer in ((params_from_decoder, decoder), (params_from_torch_mha, torch_mha)):
-        with pytest.raises(ShapeError, match=rf"\(55, 20\) and \(20, 20\); .* with H={H}, G={H}"):
-            to_params(layer)
+    layer = torch_layer(bias=False)
+    layer.in_proj_weight = nn.Parameter(layer.in_proj_weight[5:].detach())
+    with pytest.raises(ShapeError, match=rf"\(55, 20\) and \(20, 20\); .* with H={H}, d_k=5"):
+        params_from_torch_mha(layer)

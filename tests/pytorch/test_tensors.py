@@ -13,7 +13,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from tests.library.test_signatures import LENGTHS, arguments, array_faults, call_faults, case_id
 from tests.pytorch.layers import D_MODEL, PATHS, B, NoArithmetic, T, draw, make
 from tutorial_lib import ShapeError, init_params, pytorch
-from tutorial_lib.pytorch import DecoderAttention, MultiHeadAttention
+from tutorial_lib.pytorch import MultiHeadAttention
 from tutorial_lib.pytorch.tensors import TensorContract, TensorSpec
 
 FOLDER = Path(pytorch.__file__).parent
@@ -31,10 +31,8 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "flash_attention": FLASH_QKV | {"blocks": None},
     "params_from_module": {"module": LAYER},
     "params_from_torch_mha": {"layer": nn.MultiheadAttention(12, 3)},
-    "params_from_decoder": {"decoder": DecoderAttention(12, 3)},
     "packed_weight": {"params": PARAMS},
     "torch_mha_from_params": {"params": PARAMS},
-    "decoder_from_params": {"params": PARAMS, "rotation": None},
     **{name: {"device": "cpu"} for name in ("time_ms", "measure", "peak_mib")},
     "time_in_rounds": {"device": "cpu", "calls": {"nothing": list}, "say": None},
     "shard_params": {"params": PARAMS, "rank": 0, "world_size": 3},

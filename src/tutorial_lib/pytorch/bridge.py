@@ -25,12 +25,9 @@ from tutorial_lib.pytorch.known_layers import (
 from tutorial_lib.pytorch.mha import MultiHeadAttention
 from tutorial_lib.variants.grouped import GroupedParams
 
-PLAIN = ScoreOptions()
 MADE_BY |= {
     torch.dtype: "a precision of floats. Give torch.float64, torch.float32 or torch.bfloat16.",
     nn.MultiheadAttention: "torch's own layer. For ours call params_from_module(module).",
-    ScoreOptions: "ScoreOptions. Make them with ScoreOptions(window=128), for example.",
-    DecoderAttention: "a DecoderAttention. For chapter 09's call params_from_module(module).",
 }
 
 
@@ -69,7 +66,7 @@ def params_from_module(module: MultiHeadAttention) -> Params:
     ShapeError : weights that do not fit the heads
     """
     projections = {"qkv_proj": module.qkv_proj, "out_proj": module.out_proj}
-    return Params(*_params_arrays(projections, module.n_heads, module.n_heads, module.d_k))
+    return Params(*_params_arrays(projections, module.n_heads, module.d_k))
 
 
 @checked
@@ -111,7 +108,7 @@ def params_from_torch_mha(layer: nn.MultiheadAttention) -> Params:
     )
     in_proj = SimpleNamespace(weight=layer.in_proj_weight, bias=layer.in_proj_bias)
     projections = {"in_proj": in_proj, "out_proj": layer.out_proj}
-    return Params(*_params_arrays(projections, layer.num_heads, layer.num_heads, layer.head_dim))
+    return Params(*_params_arrays(projections, layer.num_heads, layer.head_dim))
 
 
 @checked
@@ -136,47 +133,6 @@ def torch_mha_from_params(
     layer = nn.MultiheadAttention(d_model, H, bias=False, batch_first=True, device="meta")
     layer.load_state_dict(_packed_state_dict(params, dtype, "in_proj_weight"), assign=True)
     return layer
-
-
-@checked
-def decoder_from_params(
-    params: object,
-    *,
-    rotation: object = None,
-    scores: ScoreOptions = PLAIN,
-    dtype: torch.dtype = torch.float64,
-) -> DecoderAttention:
-    """Make a decoder that computes what `decode_step` computes, with grouped queries and RoPE.
-
-    Introduced in chapter 15. As `module_from_params`, from GroupedParams, or from Params, whose
-    heads are KV heads too. The rotation is a Rotation or None. Sinks begin as zeros, gains as ones.
-    """
-    state_dict = _packed_state_dict(params, dtype)
-    if scores.sink:
-        state_dict["sink"] = torch.zeros(params.n_heads, dtype=dtype)
-    if scores.norm_eps is not None:
-        state_dict |= {f"{name}_norm.weight": torch.ones(params.d_k, dtype=dtype) for name in "qk"}
-    decoder_options = {"rotation": rotation, "scores": scores, "n_kv_heads": len(params.W_K)}
-    return _decoder_from_state_dict(state_dict, params.n_heads, params.d_k, decoder_options)
-
-
-@checked
-def params_from_decoder(decoder: DecoderAttention) -> GroupedParams:
-    """Copy the matrices of a decoder of any precision and device into GroupedParams, float64.
-
-    Introduced in chapter 15. Its rotation, window and sinks, `decoder.sink`, are not copied. Raises
-    as `params_from_module`, and ValueError for QK-norm.
-    """
-    require(
-        decoder.q_norm is None,
-        ValueError,
-        "the decoder has QK-norm; expected none, since GroupedParams hold no gains, and its "
-        "scores would differ. Make it without norm_eps, or stay in PyTorch.",
-    )
-    projections = {"qkv_proj": decoder.qkv_proj, "out_proj": decoder.out_proj}
-    return GroupedParams(
-        *_params_arrays(projections, decoder.n_heads, decoder.n_kv_heads, decoder.d_k)
-    )
 
 
 def decoder_from_gpt2(attention: "GPT2Attention") -> DecoderAttention:
@@ -272,7 +228,7 @@ def _contiguous_tensor(array, dtype):
     return torch.from_numpy(np.array(array, dtype=np.float64, order="C")).to(dtype)
 
 
-def _params_arrays(projections, H, G, d_k):
+def _params_arrays(projections, H, d_k):
     """Return copies of the four matrices in two projections without biases."""
     biases = {name: projection.bias for name, projection in projections.items()}
     with_bias = [name for name, bias in biases.items() if bias is not None and bool(bias.any())]
@@ -285,16 +241,15 @@ def _params_arrays(projections, H, G, d_k):
     qkv_weight, out_weight = (projection.weight for projection in projections.values())
     d_v, remainder = divmod(out_weight.shape[1], H)
     require(
-        not remainder and qkv_weight.shape == ((H + G) * d_k + G * d_v, out_weight.shape[0]),
+        not remainder and qkv_weight.shape == (H * (2 * d_k + d_v), out_weight.shape[0]),
         ShapeError,
         f"the layer has weights {tuple(qkv_weight.shape)} and {tuple(out_weight.shape)}; expected "
-        f"((H + G) * d_k + G * d_v, d_model) and (d_model, H * d_v) with H={H}, G={G}, "
-        f"d_k={d_k}. Load both for the same heads.",
+        f"(H * (2 * d_k + d_v), d_model) and (d_model, H * d_v) with H={H}, d_k={d_k}. Load both "
+        f"for the same heads.",
     )
     qkv_weight, out_weight = (to_float64(weight).numpy() for weight in (qkv_weight, out_weight))
-    qkv_blocks = np.split(qkv_weight, [H * d_k, (H + G) * d_k])
+    qkv_blocks = np.split(qkv_weight, [H * d_k, 2 * H * d_k])
     head_matrices = [
-        np.swapaxes(block_rows.reshape(n_heads, -1, qkv_weight.shape[1]), -1, -2)
-        for block_rows, n_heads in zip(qkv_blocks, (H, G, G), strict=True)
+        np.swapaxes(rows.reshape(H, -1, qkv_weight.shape[1]), -1, -2) for rows in qkv_blocks
     ]
     return [np.array(W, order="C") for W in (*head_matrices, out_weight.T)]  # each a copy

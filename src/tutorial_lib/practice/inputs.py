@@ -2,6 +2,9 @@
 
 import numpy as np
 
+from tutorial_lib.models.copying import TinyModel
+from tutorial_lib.projection import Params
+
 
 def normal(seed, *shape):
     """Sample standard normal numbers; the same seed gives the same."""
@@ -10,6 +13,7 @@ def normal(seed, *shape):
 
 B, T, S, H, D_MODEL, D_K, D_V = 2, 5, 7, 3, 13, 8, 11  # none is product or ratio of others
 WIDE = 17  # another d_k, so that a scale that is right only at one width is seen
+N_POSITIONS = 19  # that a model has
 
 
 def masks(*, empty=True):
@@ -31,3 +35,14 @@ def masks(*, empty=True):
     }
     nothing = {"a fully masked row": causal & (np.arange(T) != 2)[:, None]}
     return found | nothing if empty else found
+
+
+def two_layer_model(seed, *, d_k=D_K, vocabulary):
+    """Sample a model with scores so large that layer 1 depends on what layer 0 adds."""
+    layers = []
+    for layer in range(2):
+        wide = [normal(seed + 10 * layer + i, H, D_MODEL, d) for i, d in enumerate((d_k, d_k, D_V))]
+        W_O = normal(seed + 10 * layer + 3, H * D_V, D_MODEL)
+        layers.append(Params(*(W / np.sqrt(D_MODEL) for W in wide), W_O / np.sqrt(H * D_V)))
+    E, P = normal(seed + 4, vocabulary, D_MODEL), normal(seed + 5, N_POSITIONS, D_MODEL)
+    return TinyModel(E, P, tuple(layers), normal(seed + 6, D_MODEL, vocabulary))

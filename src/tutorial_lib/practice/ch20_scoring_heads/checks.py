@@ -4,16 +4,14 @@ import numpy as np
 
 from tutorial_lib.attention import softmax
 from tutorial_lib.models import head_scores
-from tutorial_lib.models.copying import TinyModel, run
+from tutorial_lib.models.copying import run
 from tutorial_lib.models.grammar import WORDS, read_documents
 from tutorial_lib.models.language import encode
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, T, normal
-from tutorial_lib.projection import Params
+from tutorial_lib.practice.inputs import D_K, D_V, WIDE, H, T, normal, two_layer_model
 
 MISTAKES, cases_of = room(__file__)
 N, LENGTH, VOCABULARY = 4, 10, 14  # sequences, their length, words there are
-POSITIONS = 19  # that a model has
 
 
 def _target(seed, *, n=N, length=LENGTH):
@@ -68,15 +66,8 @@ def check_fixed_offset_score():
     yield "a distance that never occurs", {"target": _back(11, 1), "offset": 7}
 
 
-def _model(seed, *, d_k=D_K, vocabulary=VOCABULARY):
-    """Two layers with large scores, so that the second depends on the output of the first."""
-    layers = []
-    for layer in range(2):
-        wide = [normal(seed + 10 * layer + i, H, D_MODEL, d) for i, d in enumerate((d_k, d_k, D_V))]
-        W_O = normal(seed + 10 * layer + 3, H * D_V, D_MODEL)
-        layers.append(Params(*(W / np.sqrt(D_MODEL) for W in wide), W_O / np.sqrt(H * D_V)))
-    E, P = normal(seed + 4, vocabulary, D_MODEL), normal(seed + 5, POSITIONS, D_MODEL)
-    return TinyModel(E, P, tuple(layers), normal(seed + 6, D_MODEL, vocabulary))
+def _model(seed, **widths):
+    return two_layer_model(seed, **{"vocabulary": VOCABULARY} | widths)
 
 
 def _ids(seed, *batch, length=LENGTH):

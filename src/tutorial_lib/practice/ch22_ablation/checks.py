@@ -3,28 +3,18 @@
 import numpy as np
 
 from tutorial_lib.models import ablation
-from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.practice.account import room
-from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, normal
-from tutorial_lib.projection import Params
+from tutorial_lib.practice.inputs import D_V, WIDE, normal, two_layer_model
 
 MISTAKES, cases_of = room(__file__)
 N, LENGTH, VOCABULARY = 7, 9, 23  # documents, words of a document, words there are
-POSITIONS = 19  # that a model has
 HEADS = [(0, 0), (0, 1), (1, 0), (1, 2)]
 FIVE = [(0, 1), (1, 0), (1, 2), (0, 2), (1, 1)]
 DISORDERED = [(1, 2), (0, 1), (1, 0), (0, 0)]
 
 
-def _model(seed, *, d_k=D_K):
-    """Two layers with large scores, so that the second depends on what the first adds."""
-    layers = []
-    for layer in range(2):
-        wide = [normal(seed + 10 * layer + i, H, D_MODEL, d) for i, d in enumerate((d_k, d_k, D_V))]
-        W_O = normal(seed + 10 * layer + 3, H * D_V, D_MODEL)
-        layers.append(Params(*(W / np.sqrt(D_MODEL) for W in wide), W_O / np.sqrt(H * D_V)))
-    E, P = normal(seed + 4, VOCABULARY, D_MODEL), normal(seed + 5, POSITIONS, D_MODEL)
-    return TinyModel(E, P, tuple(layers), normal(seed + 6, D_MODEL, VOCABULARY))
+def _model(seed, **widths):
+    return two_layer_model(seed, **{"vocabulary": VOCABULARY} | widths)
 
 
 def _ids(seed, *batch):

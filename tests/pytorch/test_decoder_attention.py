@@ -21,6 +21,7 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from tests.sampling import every
 from tools.chapters import ROOT
 from tutorial_lib import attention_scores, concat_heads, project_heads
+from tutorial_lib.practice.mistake import Edit, edited
 from tutorial_lib.pytorch import decoder_attention, packed_weight
 from tutorial_lib.pytorch.decoder_attention import (
     DecoderAttention,
@@ -354,35 +355,30 @@ MISTAKES = {
     "window wider by one": (
         decoder_attention,
         "visible",
-        lambda old: lambda query, key, window=None: old(query, key, window and window + 1),
+        "distance < window",
+        "distance <= window",
     ),
-    "padding is seen": (
-        decoder_attention,
-        "visible",
-        lambda old: lambda query, key, window=None: old(query + 5, key + 5, window),
-    ),
+    "padding is seen": (decoder_attention, "visible", "key_index >= 0", "key_index >= -5"),
     "the other layout of pairs": (
         decoder_attention,
         "apply_rotation",
-        lambda old: lambda A, tables, half: old(A, tables, not half),
+        "cos, sin = tables",
+        "(cos, sin), half = tables, not half",
     ),
-    "positions that restart at each step": (
+    "positions that restart": (
         DecoderAttention,
         "_project",
-        lambda old: lambda self, X, index: old(self, X, index - index.min()),
+        "index.clamp",
+        "index.sub(index.min()).clamp",
     ),
-    "rows of the ring that start anew": (
-        DecoderCache,
-        "_rows",
-        lambda old: lambda self, later: old(self, later) * 0 + later % self.capacity,
-    ),
+    "rows of the ring that start anew": (DecoderCache, "_rows", "self.length + later", "later"),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_planted_mistake_is_noticed_by_the_table(mistake, monkeypatch):
-    owner, name, replacement = MISTAKES[mistake]
-    monkeypatch.setattr(owner, name, replacement(getattr(owner, name)))
+    owner, name, *edit = MISTAKES[mistake]
+    monkeypatch.setattr(owner, name, edited(getattr(owner, name), [Edit("", *edit)]))
     with pytest.raises((AssertionError, IndexError)):
         rows_match(KINDS)
 

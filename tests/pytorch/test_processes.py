@@ -16,6 +16,7 @@ from torch.multiprocessing import ProcessExitedException
 
 from tests.pytorch.launching import ROOT, is_alive
 from tests.sampling import long
+from tutorial_lib.pytorch import processes
 from tutorial_lib.pytorch.processes import run_parallel
 
 WAITS_S = 600  # how long a process sleeps that nobody ends
@@ -89,6 +90,20 @@ def test_a_worker_that_ends_without_a_result_is_named():
 def test_a_run_that_takes_too_long_is_ended(tmp_path):
     with pytest.raises(TimeoutError, match=r"ranks \[0, 1\] of 2 processes gave no result"):
         run_parallel(end, 2, "wait", tmp_path, timeout_s=0.3)
+    assert not active_children()
+
+
+@pytest.mark.long
+def test_an_interrupt_ends_the_workers(tmp_path, monkeypatch):
+    def interrupt(context, timeout_s):
+        while len(list(tmp_path.iterdir())) < 2:
+            time.sleep(0.05)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(processes, "_wait_for_all", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_parallel(end, 2, "wait", tmp_path, timeout_s=WAITS_S)
+    assert seconds_since_last_file(tmp_path) < DEADLINE_S
     assert not active_children()
 
 

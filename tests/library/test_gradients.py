@@ -98,18 +98,6 @@ def assert_differences(function, arrays, direction, gradients):
         assert np.abs(differences - gradient).max() <= 1e-8 * np.abs(gradient).max(), name
 
 
-def test_all_gradients_agree_with_central_differences(case):
-    def layer_output(arrays):
-        params = Params(*(arrays[name] for name in MATRICES))
-        options = {"context": arrays.get("context"), "mask": case.mask}
-        return tl.multi_head_attention(arrays["X"], params, **options)
-
-    arrays = {"X": case.X, "context": case.context, **vars(case.params)}
-    arrays = {name: array for name, array in arrays.items() if array is not None}
-    gradients = case.gradients()
-    assert_differences(layer_output, arrays, case.dY, [gradients[name] for name in arrays])
-
-
 # the leading axes of Q and K, and of V
 @pytest.mark.parametrize(("query_axes", "V_axes"), [((), ()), ((3,), (3,)), ((3,), (2, 3))])
 @pytest.mark.parametrize("is_masked", [False, True])

@@ -5,7 +5,6 @@ the new processes stand first: those import this file.
 """
 
 import os
-import socket
 import sys
 from multiprocessing import active_children
 
@@ -246,16 +245,6 @@ def test_heads_that_do_not_split_end_the_module_with_one_line(monkeypatch, capsy
     with pytest.raises(SystemExit):
         parallel.main(["--heads", "3"])
     assert "error: heads=3 does not split into processes=2 equal" in capsys.readouterr().err
-
-
-@pytest.mark.long
-def test_torchrun_fails_at_a_taken_port():
-    with socket.create_server(("", 0)) as listener:
-        port = str(listener.getsockname()[1])
-        process = torchrun("--master-port", port, "-m", "tutorial_lib.pytorch.parallel")
-    assert process.returncode == 1
-    assert "EADDRINUSE" in process.stderr
-    assert process.stdout == ""
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 4])

@@ -68,13 +68,7 @@ def checked_known_layer(attention, known_layers):
         raise TypeError(_unknown_layer_message(attention, known_layers))
     for part in kind.parts:
         weight = getattr(getattr(attention, part, None), "weight", None)
-        found = f"{_class_path(weight)} of {getattr(weight, 'dtype', 'no precision')}"
-        require(
-            isinstance(weight, torch.Tensor) and weight.dtype in FLOATS and not weight.is_meta,
-            TypeError,
-            f"attention.{part}.weight is a {found}; expected a plain tensor of floats that has its "
-            f"data. Load the whole model, without quantisation, sharding or offloading.",
-        )
+        _require_floats(f"attention.{part}.weight", weight)
     is_causal = getattr(attention, "is_causal", True)
     require(
         is_causal and not getattr(attention, "is_cross_attention", False),
@@ -85,15 +79,25 @@ def checked_known_layer(attention, known_layers):
     return kind
 
 
+def _require_floats(name, weight):
+    found = f"{_class_path(weight)} of {getattr(weight, 'dtype', 'no precision')}"
+    require(
+        isinstance(weight, torch.Tensor) and weight.dtype in FLOATS and not weight.is_meta,
+        TypeError,
+        f"{name} is a {found}; expected a plain tensor of floats that has its data. Load the "
+        f"whole model, without quantisation, sharding or offloading.",
+    )
+
+
 def checked_rotary_frequencies(rotary, attention):
     """Require the rotary embedding of the layer's model, with frequencies that stay.
 
     Returns its frequencies for this layer, and what it multiplies the rotated by. Refuses another
     module or configuration, and frequencies that change with the length.
     """
-    cls = type(rotary)
+    is_of_same_file = type(rotary).__module__ == type(attention).__module__
     require(
-        cls.__module__ == type(attention).__module__ and "RotaryEmbedding" in cls.__name__,
+        is_of_same_file and "RotaryEmbedding" in type(rotary).__name__,
         TypeError,
         f"rotary is a {_class_path(rotary)}; expected the rotary embedding of "
         f"{_class_path(attention)}, which has the frequencies: the model.model.rotary_emb.",
@@ -111,8 +115,7 @@ def checked_rotary_frequencies(rotary, attention):
         rope_type in PLAIN_ROPE_TYPES,
         ValueError,
         f"rotary has rope_type={rope_type!r}; expected one of {PLAIN_ROPE_TYPES}, whose "
-        f"frequencies are the same at every length. Choose one in the configuration, or stay "
-        f"with transformers.",
+        f"frequencies do not change with the length. Choose one, or stay with transformers.",
     )
     frequencies = getattr(rotary, f"{layer_prefix}inv_freq")
     return frequencies, getattr(rotary, f"{layer_prefix}attention_scaling")

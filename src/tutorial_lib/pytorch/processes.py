@@ -51,18 +51,11 @@ def run_parallel(
     RuntimeError : a process ended without an error and without a result
     TimeoutError : not done in time
     """
-    module, name = (getattr(worker, field, None) for field in ("__module__", "__qualname__"))
-    require(
-        callable(worker) and module not in (None, "__main__") and name and "<" not in name,
-        TypeError,
-        f"worker is {worker!r}; expected a function at the top level of a .py file, since "
-        f"the new processes import it by name. Write it to a file beside the notebook or "
-        f"script, such as my_workers.py, and import it: from my_workers import my_worker.",
-    )
+    _require_importable(worker)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder_name:
-        folder = Path(folder_name)
-        job = n_processes, worker, arguments, folder, timeout_s
-        context = spawn(_run_worker, job, n_processes, join=False, daemon=True)
+        folder, job = Path(folder_name), (worker, arguments)
+        options = n_processes, folder, timeout_s, job
+        context = spawn(_run_worker, options, n_processes, join=False, daemon=True)
         try:
             _wait_for_all(context, timeout_s)
         except (ProcessExitedException, ProcessRaisedException) as error:
@@ -73,15 +66,29 @@ def run_parallel(
             for process in context.processes:
                 process.kill()
                 process.join()
-        paths = [folder / f"result{rank}" for rank in range(n_processes)]
-        missing = [rank for rank, path in enumerate(paths) if not path.exists()]
-        require(
-            not missing,
-            RuntimeError,
-            f"ranks {missing} of {n_processes} processes ended before they gave a result; expected "
-            f"one of each. Look for what ends the process, such as os._exit or an interrupt.",
-        )
-        return [pickle.loads(path.read_bytes()) for path in paths]
+        return _results([folder / f"result{rank}" for rank in range(n_processes)])
+
+
+def _require_importable(worker):
+    module, name = (getattr(worker, field, None) for field in ("__module__", "__qualname__"))
+    require(
+        callable(worker) and module not in (None, "__main__") and name and "<" not in name,
+        TypeError,
+        f"worker is {worker!r}; expected a function at the top level of a .py file, since "
+        f"the new processes import it by name. Write it to a file beside the notebook or "
+        f"script, such as my_workers.py, and import it: from my_workers import my_worker.",
+    )
+
+
+def _results(paths):
+    missing = [rank for rank, path in enumerate(paths) if not path.exists()]
+    require(
+        not missing,
+        RuntimeError,
+        f"ranks {missing} of {len(paths)} processes ended before they gave a result; expected one "
+        f"of each. Look for what ends the process, such as os._exit or an interrupt.",
+    )
+    return [pickle.loads(path.read_bytes()) for path in paths]
 
 
 def _wait_for_all(context, timeout_s):
@@ -97,7 +104,7 @@ def _wait_for_all(context, timeout_s):
         )
 
 
-def _run_worker(rank, n_processes, worker, arguments, folder, timeout_s):
+def _run_worker(rank, n_processes, folder, timeout_s, job):
     """Be one of the processes of `run_parallel`: do the job, write the result."""
     with (folder / f"log{rank}").open("wb") as log_file:
         for output in (sys.stdout, sys.stderr):
@@ -105,7 +112,7 @@ def _run_worker(rank, n_processes, worker, arguments, folder, timeout_s):
     for name in TORCHRUN:
         os.environ.pop(name, None)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
-    meeting_file = (folder / "meet").as_uri()
+    (worker, arguments), meeting_file = job, (folder / "meet").as_uri()
     with process_group(rank, n_processes, init_method=meeting_file, timeout_s=timeout_s) as mesh:
         result_bytes = pickle.dumps(worker(mesh, *arguments))
     (folder / f"result{rank}").write_bytes(result_bytes)

@@ -6,14 +6,6 @@ import tutorial_lib as tl
 from tutorial_lib.variants.positions import alibi_bias, rope_frequencies, rotate
 
 
-def _without_positions():
-    """Queries and keys of head 0, computed only from words."""
-    example = tl.running_example()
-    X = tl.embed(example.ids, example.E)
-    params = example.params
-    return tl.project_heads(X, params.W_Q)[0], tl.project_heads(X, params.W_K)[0]
-
-
 def what_a_swap_changes():
     """Whether the row of *bark* changes when the words before it swap positions."""
     example = tl.running_example()

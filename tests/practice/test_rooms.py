@@ -33,6 +33,8 @@ def test_every_check_is_found_and_no_two_rooms_check_one_function():
         check = getattr(checks, f"check_{name}")
         assert check is getattr(room, f"check_{name}")
         assert check.__doc__.startswith("Check ")
+    says = "Check `concat_heads(heads)`: heads (..., H, T, d_v). Prints an account."
+    assert checks.check_concat_heads.__doc__ == says
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def read_assignment(name):
     try:
         exec(spec.loader.source_to_code(path.read_bytes(), file), vars(module))  # no .pyc
         given = module.ASSIGNMENT
-        written = read_mistakes(beside, {}) if beside.exists() else {}
+        written = read_mistakes(beside) if beside.exists() else {}
         if unknown := set(written) - {task.function for task in given.tasks}:
             names = ", ".join(sorted(unknown))
             raise AssignmentError(f"{beside.name} has mistakes of {names}, no task")

@@ -13,11 +13,10 @@ A room keeps its mistakes as short diffs of the right function, in `mistakes.txt
 A section is called after the function that is checked. What a line `-` holds must stand exactly
 once in the function's source, however it is spaced; several lines are one piece, and several pieces
 are changed in their order. `in scale:` goes before the pieces of another function of ours, which
-the right one calls. `= name` takes a function from the room's `mistakes.py`: for what is no edit.
-`symptom:` names the entry of the page *Symptoms* that describes how the mistake shows in a program
-of one's own; many mistakes have none. `keeps: 5` says how many points of a graded function this
-mistake alone leaves. `from room/function: names` takes mistakes over from another section, with
-their symptoms.
+the right one calls. `symptom:` names the entry of the page *Symptoms* that describes how the
+mistake shows in a program of one's own; many mistakes have none. `keeps: 5` says how many points of
+a graded function this mistake alone leaves. `from room/function: names` takes mistakes over from
+another section, with their symptoms.
 """
 
 import inspect
@@ -25,7 +24,6 @@ import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib import import_module
 from types import FunctionType, ModuleType
 
 import numpy as np
@@ -63,7 +61,7 @@ class Mistake:
     name : short name, used by the tests
     says : what it does, a clause that a check prints behind the function's name
     mend : one sentence on how to put it right
-    function : the wrong implementation, where it is no edit
+    function : the wrong implementation of a mistake that no file holds; None: its edits make it
     edits : of the right function
     symptom : entry of the page *Symptoms*, without `symptom-`; "": none describes it
     keeps : points of a graded function that it leaves, if it is all that is wrong
@@ -220,13 +218,12 @@ def _only(name, source, old):
     return tokens[starts[0]].start(), tokens[starts[0] + n - 1].end()
 
 
-def read_mistakes(path, by_hand=None):
+def read_mistakes(path):
     """Read a file of mistakes.
 
     Parameters
     ----------
     path : Path of a `mistakes.txt`
-    by_hand : dict of the functions that are no edits; None: those of the room's `mistakes.py`
 
     Returns
     -------
@@ -248,7 +245,7 @@ def read_mistakes(path, by_hand=None):
                 for mistake in _taken(path, sections, **taken.groupdict()):
                     section[_new(mistake.name, section)] = mistake
             else:
-                mistake = _written(path, head, lines, by_hand)
+                mistake = _written(head, lines)
                 section[_new(mistake.name, section)] = mistake
         except (LookupError, ValueError) as error:
             where = f"{path.parent.name}/{path.name}, at {head!r}"
@@ -274,11 +271,11 @@ def _taken(path, sections, *, room, function, names):
         yield replace(known[name], edits=tuple(edits))
 
 
-def _written(path, head, lines, by_hand):
+def _written(head, lines):
     """Return the mistake of a block."""
     if not (first := HEAD.fullmatch(head)):
         raise ValueError("write `# function`, `name: what it does wrong` or `from function: names`")
-    says, mend, edits, where, function, last = [first["says"]], [], [], "", None, ""
+    says, mend, edits, where, last = [first["says"]], [], [], "", ""
     for line in (line for line in lines if not _is_note(line)):
         mark, _, rest = line[4:].partition(" ")
         if line.startswith(8 * " ") and not edits:
@@ -291,14 +288,12 @@ def _written(path, head, lines, by_hand):
             edits[-1] = replace(edits[-1], new=new)
         elif mark == "in" and rest.endswith(":"):
             where = rest[:-1]
-        elif mark == "=":
-            function = _by_hand(path, rest, by_hand)
         else:
             mend.append(line.strip())
         last = mark
-    if bool(edits) == bool(function) or not mend:
-        raise ValueError("give a sentence that mends it, and either an edit or a function")
-    own = first["name"], " ".join(says), " ".join(mend), function, tuple(edits)
+    if not edits or not mend:
+        raise ValueError("give a sentence that mends it, and an edit")
+    own = first["name"], " ".join(says), " ".join(mend), None, tuple(edits)
     return Mistake(*own, *(_note(lines, name) for name in NOTES))
 
 
@@ -314,12 +309,6 @@ def _note(lines, name):
     if len(given) > 1 or None in given:
         raise ValueError(f"write `{name}: {example}` on a line of its own, once")
     return kind(given[0][1]) if given else kind()
-
-
-def _by_hand(path, name, by_hand):
-    if by_hand is None:
-        by_hand = vars(import_module(f"{__package__}.{path.parent.name}.mistakes"))
-    return by_hand[name]
 
 
 def named(mistakes, name):

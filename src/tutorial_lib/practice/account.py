@@ -170,9 +170,9 @@ def room(path):
     mistakes : dict, a tuple of Mistake for each function
     cases_of : decorator for `check_name`, whose argument is the right function, or where it is
         imported from, such as "tutorial_lib.pytorch.mha.may_look"; `wrap` is what is done to the
-        reader's function. The decorated one yields Cases, or a label, arguments and options of
-        each, by name or in order; what stands in its place takes the reader's function, and says
-        so if it has no docstring
+        reader's function. The decorated one yields a label, arguments and options of each case, by
+        name or in order; what stands in its place takes the reader's function, and says so if it
+        has no docstring
     """
     mistakes = read_mistakes(Path(path).with_name("mistakes.txt"))
     return mistakes, partial(partial, _check_of_cases, mistakes)
@@ -210,8 +210,6 @@ def _check_docstring(name, reference):
 
 def _case(row, reference):
     """Return the Case of a label, arguments and options; a tuple has the right function's names."""
-    if isinstance(row, Case):
-        return row
     label, arguments, *options = row
     if isinstance(arguments, tuple):
         arguments = dict(zip(inspect.signature(reference).parameters, arguments, strict=False))

@@ -284,13 +284,6 @@ def hidden_rows_of_nan(Y, cache):
     return np.where((now < np.asarray(cache.pad)[..., None])[..., None], np.nan, Y)
 
 
-def a_token_a_step(Y, cache):
-    """The rows of a layer that does not do chunks yet."""
-    if cache.length and Y.shape[-2] > 1:
-        raise NotImplementedError("one token a step")
-    return Y
-
-
 def with_other_cached(change):
     """A layer whose cached keys and values are changed when new ones come."""
 
@@ -298,12 +291,6 @@ def with_other_cached(change):
         return replace(cache, buffers=change(*cache.buffers)).append(K, V)
 
     return lambda params: cached_layer(append=append)
-
-
-def batch_in_reverse(params):
-    """The plain layer, which reads the sequences of a batch in reverse."""
-    step, empty = plain(params)
-    return (lambda X, cache: step(X if X.ndim == 2 else X[::-1], cache)), empty
 
 
 def counting_in_the_layer(params):
@@ -377,7 +364,12 @@ def instead(old, new):
     return lambda params: edited(cached_layer, [Edit("", old, new)])()
 
 
-SEEN, KEYS, SCORES = "mask(cache, T)", "np.arange(cache.length + T)", "attention_scores(Q, K)"
+STEPS, SEEN, KEYS, SCORES = (
+    "T = X.shape[-2]",
+    "mask(cache, T)",
+    "np.arange(cache.length + T)",
+    "attention_scores(Q, K)",
+)
 BACK = f"({KEYS}[-T:, None] - {KEYS})"  # how far each key is from the token itself
 DIFFERS = "chunks of 1: the row of token 1 begins "  # below, … is any text
 KEYS_RIGHT = "it attends to the right tokens, but its output differs."
@@ -407,13 +399,18 @@ NO_MISTAKE = [  # layers that no planted mistake explains, and how the account o
         spoilt(hidden_rows_of_nan),
         "one chunk, padded: row 0 of Y holds NaN…a row of padding, fully masked: give it any fi",
     ),
-    (spoilt(a_token_a_step), "chunks of 2: step raised NotImplementedError: one token a step."),
+    (
+        instead(
+            STEPS, f"{STEPS}\nif cache.length and T > 1:\n    raise NotImplementedError('one')"
+        ),
+        "chunks of 2: step raised NotImplementedError: one.",
+    ),
     (
         spoilt(lambda Y, cache: Y * (1 + (cache.pad is not None))),
         "…padded: token 0 attends to the right tokens, but its row differs.",
     ),
     (
-        batch_in_reverse,
+        instead(STEPS, f"X = X if X.ndim == 2 else X[::-1]\n{STEPS}"),
         "one chunk, a batch of 2: the row of token 0 of sequence 0 changes with another sequence.",
     ),
     (with_other_cached(lambda K, V: (K, 0.9 * V)), f"{DIFFERS}…{KEYS_RIGHT}"),

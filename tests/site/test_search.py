@@ -13,7 +13,7 @@ import yaml
 from bs4 import BeautifulSoup, SoupStrainer
 
 from book._ext.content import search
-from book._ext.content.search import SENTENCES, SYNONYMS
+from book._ext.content.search import READERS, SENTENCES
 from tests.sampling import every, long
 from tests.site.browsing import KINDS, PARAMETERS, ROOT
 from tests.site.test_deeper import IN_VIEW
@@ -132,7 +132,7 @@ def test_section_that_says_it_otherwise_is_among_the_first_three(searching, quer
 
 @pytest.mark.long
 def test_every_word_that_readers_say_for_another_finds_something(searching):
-    words = [word for line in SYNONYMS for word in line]
+    words = [word for line in READERS["synonyms"] for word in line]
     found = dict(zip(words, ask(searching, OWN_PAGE, *words), strict=True))
     assert [word for word, hits in found.items() if not hits] == []
     assert searching.problems == []

@@ -15,6 +15,7 @@ from itertools import takewhile
 from math import log, sqrt
 from pathlib import Path
 
+import yaml
 from bs4 import BeautifulSoup, SoupStrainer
 
 from book._ext.content.exhibits import MAP
@@ -54,109 +55,8 @@ ENDINGS = (
 )
 BASE = 56  # of the characters that number the entries
 CAMEL = re.compile("[a-z][A-Z][a-z]")
-LISTED = """
-a about after all also an and any are as at be been before below both but by can cannot code could
-did do does each else every for from get got had has have here how i if in into is it its itself let
-like may me more most must my need needs no not now of off on one only or other our out over own say
-same see should so some such take than that the their them then there these they this those through
-to too two under up use used uses using versus very vs want was we were what when where which while
-who whose why will with without work works would you your
-"""
-COMMON = set(LISTED.split())
-# Readers' words for what a page calls otherwise; each line is one meaning.
-SYNONYMS = (
-    ("gqa", "mqa", "grouped query", "multi query", "kv_heads"),
-    ("mha", "multi head attention"),
-    ("multiple heads", "several heads", "two heads", "multi-head"),
-    ("how many parameters", "count_parameters", "layer_parameters"),
-    ("attn_mask", "attention_mask", "boolean masks"),
-    ("cu_seqlens", "varlen", "document mask"),
-    ("register_buffer", "state dict"),
-    ("from scratch", "the whole layer"),
-    ("computed from scratch", "without the cache"),
-    ("results", "output", "logits"),
-    ("flash_attn", "FlashAttention"),
-    ("repeat_kv", "GQA", "KV heads"),
-    ("softcap", "softcapping", "soft cap"),
-    ("QKᵀ", "Q K.T", "attention_scores", "dot product"),
-    ("dot product", "inner product"),
-    ("kv", "keys and values"),
-    ("past_key_values", "past_key_value", "use_cache", "kv cache", "with the cache"),
-    ("paged attention", "pages"),
-    ("quantized", "quantised", "few bits", "int8"),
-    ("interleaved", "neighbours", "gpt-j"),
-    ("half split", "halves", "rotate_half"),
-    ("rope", "rotary", "rotate", "rope_theta", "inv_freq", "apply_rotary_pos_emb"),
-    ("context length", "extrapolation", "longer texts"),
-    ("nope", "no positions"),
-    ("positional encoding", "position embedding", "position"),
-    ("order of words", "position"),
-    ("sin", "sine", "cosine", "sinusoidal"),
-    ("install", "set up", "pip", "your own computer", "laptop", "no gpu"),
-    ("run", "launch", "start"),
-    ("offline", "without a network"),
-    ("browser", "in the page", "pyodide"),
-    ("progress", "saved", "kept", "forget"),
-    ("overflow", "nan", "inf", "infinity"),
-    ("stable", "stability", "overflow"),
-    ("reshape", "view"),
-    ("concat", "concatenate", "side by side"),
-    ("split", "cut"),
-    ("gpu", "cuda", "device"),
-    ("memory", "ram", "bytes"),
-    ("speed", "fast", "slow", "timing"),
-    ("benchmark", "measure", "stopwatch", "timing"),
-    ("latency", "milliseconds"),
-    ("fp16", "half precision", "float16"),
-    ("fp32", "single precision", "float32"),
-    ("bf16", "bfloat16"),
-    ("precision", "digits"),
-    ("quadratic", "complexity", "T²"),
-    ("backprop", "backpropagation", "backward", "gradient", "derivative"),
-    ("finite difference", "gradient check", "gradcheck", "central difference"),
-    ("train", "learn", "optimizer", "adam"),
-    ("sqrt", "square root", "root"),
-    ("divide", "scale", "root of d_k"),
-    ("matmul", "matrix multiplication", "einsum"),
-    ("einstein", "einsum"),
-    ("loop", "vectorised", "vectorized", "vectorize"),
-    ("residual", "skip connection"),
-    ("layernorm", "layer norm", "norm"),
-    ("ffn", "feed forward", "feed-forward", "mlp"),
-    ("lowest possible", "irreducible", "entropy"),
-    ("sample", "sampling", "let it generate"),
-    ("importance", "ablate", "ablation"),
-    ("important", "matters", "explanation"),
-    ("logit lens", "logit attribution", "logit terms"),
-    ("llm", "language model", "gpt"),
-    ("chatgpt", "copilot", "cheating", "plagiarism", "solutions and ai"),
-    ("distributed", "multi gpu", "many devices", "ranks", "processes"),
-    ("autoregressive", "causal", "look ahead", "future"),
-    ("decoding", "generate", "inference", "one token at a time"),
-    ("encoder decoder", "cross attention", "context", "encoder_hidden_states"),
-    ("local attention", "sliding window"),
-    ("bertviz", "heatmap", "visualise", "visualize", "figure"),
-    ("interpret", "interpretability", "explain", "explanation"),
-    ("interact", "communicate", "know of the others"),
-    ("tokenizer", "tokenise", "tokens"),
-    ("error", "shapeerror", "exception"),
-    ("matrix", "matrices"),
-    ("index", "indices"),
-    ("transpose", "swapaxes", "swap the axes"),
-    ("teacher", "instructor", "teach"),
-    ("grading", "grade", "marking", "points"),
-    ("symbols", "notation"),
-    ("misconception", "myth"),
-    ("bibliography", "references", "papers", "citation"),
-    ("license", "licence"),
-    ("duration", "long take", "long chapter"),
-    ("prerequisites", "requirements", "powers logarithms", "math"),
-    ("author", "authors", "wrote", "written by"),
-    ("errata", "report", "mistake"),
-    ("shortcuts", "keyboard", "Ctrl"),
-    ("syllabus", "curriculum", "calendar"),
-    ("dark mode", "night mode", "colours"),
-)
+READERS = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
+COMMON = set(READERS["common"].split())
 # How readers type what MathML nests, by the element around it.
 TYPED = {
     "msqrt": "√{}",
@@ -224,7 +124,7 @@ def tell(entries) -> dict:
         "entries": columns(entries),
         "words": front(words),
         "places": " ".join(places),
-        "synonyms": SYNONYMS,
+        "synonyms": READERS["synonyms"],
         "common": " ".join(sorted(COMMON)),
         "endings": ENDINGS,
     }

@@ -71,7 +71,7 @@ TABLE = {
     ),
     "book": Row(
         (*MODELS, "figures", "elements", "elements.exhibits", "tools"),
-        ("bs4", "numpy", *BUILD, *PRINTED),
+        ("bs4", "numpy", "yaml", *BUILD, *PRINTED),
     ),
     "experiments": Row((*LIBRARY, "coursework"), ("threadpoolctl", *TORCH)),
 }

@@ -100,7 +100,7 @@ FINISH = (
 
 def finish_pages(app, exception):
     """Take all pages through the steps that need their final text."""
-    if exception or not site_shell.is_site(app):
+    if exception:
         return
     site = Path(app.outdir)
     paths = sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)

@@ -18,7 +18,6 @@ from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.nodes import make_refnode
 
-from book._ext.theme.site_shell import is_site
 from tools import chapters
 
 EXERCISE = r"Exercise (?P<number>\d+)(?=:)"
@@ -150,7 +149,7 @@ class LinkStates(SphinxPostTransform):
 
 def write_sitemap(app, exception):
     """List the pages of the book for those who search, by their public addresses."""
-    if exception or not is_site(app):
+    if exception:
         return
     base = app.config.html_baseurl
     places = sorted(base + app.builder.get_target_uri(name) for name in app.env.found_docs)

@@ -5,9 +5,9 @@ import re
 from html import escape
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
 
+from book._ext.content.exhibits import raw
 from book._ext.content.models import (
     TOKENS,
     arrows,
@@ -30,7 +30,6 @@ from book._ext.content.variants import every_row
 from tools.chapters import FOLDER, pages
 from tutorial_lib.counting import cache_entries, layer_kind_counts, layer_kinds, model_cache_bytes
 from tutorial_lib.figures.masks import mask_svg
-from tutorial_lib.records import DATA
 
 COMPARED = {1024: "1k", 32_768: "32k", 131_072: "128k"}  # tokens
 PARTS = ("growing", "fixed")
@@ -472,48 +471,40 @@ def _source(text):
     return f'<a href="{address}">{owner}/{name}, {path[-1]}</a>{where} at {commit[:7]}'
 
 
-class Cards(Directive):
+class Cards(SphinxDirective):
     """The directive `model-cards`: a section for each model."""
 
     def run(self):
         """Return them in a grid; an entry out of form ends the build."""
         chapters = [page for page in pages() if page.has_variants]
-        env = self.state.document.settings.env
-        for path in (DATA / "facts" / "models.json", *(page.path for page in chapters)):
-            env.note_dependency(str(path))
         try:
             models, ways = checked(), links(chapters)
             cards = [self.card(model, arrow_lines(model, ways)) for model in models]
         except ValueError as error:
             raise self.error(str(error)) from None
-        return [_raw('<div class="cards">'), *cards, _raw("</div>")]
+        return [raw('<div class="cards">'), *cards, raw("</div>")]
 
     def card(self, model, lines):
         """Return one card as a section, so that it is found, listed and linked as one."""
         section = nodes.section(ids=[slug(model)], names=[slug(model)])
         section += nodes.title(model["name"], model["name"])
-        section += _raw(head(model))
-        self.state.nested_parse(StringList(lines, "models.json"), self.content_offset, section)
+        section += raw(head(model))
+        section += self.parse_text_to_nodes("\n".join(lines))
         drawn = [masks(model), reach_words(model)]
         if writes(model):
             drawn.append(f'{plot(model)}<p class="card-kept">{kept_words(model)}</p>')
         else:
             drawn.append('<p class="card-kept">Reads both ways, and keeps nothing.</p>')
-        section += _raw("".join([*drawn, numbers(model)]))
+        section += raw("".join([*drawn, numbers(model)]))
         return section
 
 
-class Table(Directive):
+class Table(SphinxDirective):
     """The directive `model-table`: all models, a row for each."""
 
     def run(self):
         """Return the table; an entry out of form ends the build."""
-        self.state.document.settings.env.note_dependency(str(DATA / "facts" / "models.json"))
         try:
-            return [_raw(table(checked()))]
+            return [raw(table(checked()))]
         except CardError as error:
             raise self.error(str(error)) from None
-
-
-def _raw(html):
-    return nodes.raw("", html, format="html")

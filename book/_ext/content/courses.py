@@ -1,13 +1,11 @@
 """The calendars for courses: weeks are given, and what they cost and leave out is computed."""
 
-import json
 import re
 from itertools import chain
 
-from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
 
+from book._ext.content.exhibits import cells
 from tools.chapters import FOLDER, ROOT, pages
 from tools.minutes import SAID, goal
 
@@ -42,8 +40,8 @@ def minutes(page) -> tuple[int, int]:
     found = SAID.search(page.head)
     if not found:
         raise CourseError(
-            f"{page.name} does not say how long it takes; expected “{goal(_cells(page))}” in its "
-            "Goal. `python -m tools.minutes` gives the minutes of every page."
+            f"{page.name} does not say how long it takes; expected “{goal(cells(page.path))}” in "
+            "its Goal. `python -m tools.minutes` gives the minutes of every page."
         )
     return int(found[1]), int(found[2])
 
@@ -87,13 +85,9 @@ def borrowed(planned) -> dict:
     return {name: sorted(n & absent) for name, n in needs.items() if n & absent}
 
 
-def _cells(page):
-    return json.loads(page.path.read_text(encoding="utf-8"))["cells"]
-
-
 def _code(page):
-    cells = (cell for cell in _cells(page) if cell["cell_type"] == "code")
-    return "\n".join("".join(cell["source"]) for cell in cells)
+    code = (cell for cell in cells(page.path) if cell["cell_type"] == "code")
+    return "\n".join("".join(cell["source"]) for cell in code)
 
 
 def assignments(planned) -> list[list[str]]:
@@ -144,19 +138,15 @@ def _without(planned):
     return said
 
 
-class Course(Directive):
+class Course(SphinxDirective):
     """The directive `course`: a calendar, of the weeks that its content lists."""
 
     has_content = True
 
     def run(self):
         """Return the table; a calendar out of form ends the build."""
-        for page in pages():
-            self.state.document.settings.env.note_dependency(str(page.path))
         try:
             lines = table(weeks([line for line in self.content if line.strip()]))
         except CourseError as error:
             raise self.error(str(error)) from None
-        whole = nodes.container()
-        self.state.nested_parse(StringList(lines, "course"), self.content_offset, whole)
-        return whole.children
+        return self.parse_text_to_nodes("\n".join(lines))

@@ -12,7 +12,6 @@ import shutil
 import tarfile
 from pathlib import Path
 
-from book._ext.theme.site_shell import is_site
 from tools.chapters import FOLDER, pages
 from tutorial_lib.records import DATA, FOLDERS, MANIFEST, page_of_room
 
@@ -101,8 +100,6 @@ def left_out(name) -> bool:
 
 def place_library(app):
     """Pack the library into the site, and copy the data that the archive leaves out."""
-    if not is_site(app):
-        return
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
     for old in static.glob("tutorial_lib-*"):
@@ -118,7 +115,7 @@ def place_library(app):
 
 def add_button(app, pagename, templatename, context, doctree):
     """Place the button above the goal of a page that can run."""
-    if not is_site(app) or pagename not in {FOLDER + p.name for p in pages() if p.runs_in_browser}:
+    if pagename not in {FOLDER + p.name for p in pages() if p.runs_in_browser}:
         return
     app.add_js_file("run.js", loading_method="defer")
     bar = BAR.format(library=app.library.name, notice=NOTICE)

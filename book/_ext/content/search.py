@@ -70,14 +70,12 @@ TURNED = r"\b(?:([A-Z]) (?=[A-Z]\^⊤))|\^(⊤)"
 
 def leave_out_sphinx(app):
     """Leave out Sphinx's own index; its page keeps its address."""
-    if app.builder.name == "html":
-        app.builder.search = False
+    app.builder.search = False
 
 
 def search_page(app):
     """Yield the page that searches."""
-    if app.builder.name == "html":
-        yield "search", {}, "search.html"
+    yield "search", {}, "search.html"
 
 
 def index_pages(site, pages):

@@ -2,9 +2,7 @@
 
 import re
 
-from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
 
 from book._ext.content.exhibits import cells, small_map
 from book._ext.content.models import STEPS
@@ -110,19 +108,16 @@ def table(chapters) -> list[str]:
     return lines
 
 
-class Variants(Directive):
+class Variants(SphinxDirective):
     """The directive `variants`: the table of all variants, from the chapters."""
 
     def run(self):
         """Return the table; a chapter whose own is out of form ends the build."""
         chapters = [page for page in pages() if page.has_variants]
-        for page in chapters:
-            self.state.document.settings.env.note_dependency(str(page.path))
         try:
             lines = table(chapters)
         except VariantsError as error:
             raise self.error(str(error)) from None
-        whole = nodes.container()
-        self.state.nested_parse(StringList(lines, "variants"), self.content_offset, whole)
-        whole[0]["classes"].append("book-variants")
-        return whole.children
+        drawn = self.parse_text_to_nodes("\n".join(lines))
+        drawn[0]["classes"].append("book-variants")
+        return drawn

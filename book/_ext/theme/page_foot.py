@@ -25,10 +25,9 @@ What it should be:
 
 def lead_to_the_first_chapter(app, doctree, docname):
     """Lead from the first page to chapter 1 and back; pages listed between are for who asks."""
-    if app.builder.name == "html":
-        first, chapter = app.config.root_doc, FOLDER + pages()[0].name
-        app.builder.relations[first][2] = chapter
-        app.builder.relations[chapter][1] = first
+    first, chapter = app.config.root_doc, FOLDER + pages()[0].name
+    app.builder.relations[first][2] = chapter
+    app.builder.relations[chapter][1] = first
 
 
 def arrow(page, doctree) -> str:
@@ -78,7 +77,7 @@ def cite(config, title: str, place: str, url: str) -> dict[str, str]:
 
 def fill_foot(app, pagename, templatename, context, doctree):
     """Fill in the foot of a page of the book; a page such as the index has none."""
-    if app.builder.name != "html" or doctree is None:
+    if doctree is None:
         return
     config, title = app.config, clean_astext(app.env.titles[pagename])
     number = ".".join(map(str, app.env.toc_secnumbers.get(pagename, {}).get("", ())))

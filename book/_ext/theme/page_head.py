@@ -6,7 +6,6 @@ They stand one below the other in the page as it comes; here they get one box, b
 import re
 
 from book._ext.content.runnable import BEFORE
-from book._ext.theme.site_shell import is_site
 from tools.chapters import NOT_IN_BROWSER, at
 
 STEPS = re.compile(r'<(?:details|p) class="book-steps">')
@@ -20,7 +19,7 @@ NOT_HERE = '<p class="book-elsewhere">This chapter cannot run here, since {}.</p
 def join_head(app, pagename, templatename, context, doctree):
     """Put what stands between the title and the goal of a notebook into one box."""
     page = at(pagename)
-    if not is_site(app) or page is None:
+    if page is None:
         return
     head, goal, rest = context["body"].partition(BEFORE)
     start = STEPS.search(head).start()

@@ -25,8 +25,6 @@ MENDS = (
     (r'<span class="(?:n|nn|nx|p|w)">([^<]*)</span>', r"\1"),
     # A name that hides the visible text "Search Ctrl+K" from speech control.
     (r'(<button class="btn search-button-field[^>]*?) aria-label="Search"', r"\1"),
-    # A name that hides "Show code cell source" and "Hide code cell source".
-    (r'<summary aria-label="Toggle hidden content">', "<summary>"),
     # The search button and the book's contents stood in no landmark.
     (
         r'<div id="pst-primary-sidebar" class',
@@ -136,11 +134,6 @@ START_PAGE = """\
 """
 
 
-def is_site(app) -> bool:
-    """Whether this build is the website; EPUB and PDF builds raise the same events."""
-    return app.builder.name == "html"
-
-
 def place_not_found_page(app, config):
     """Take the prefix of 404.html, whose addresses are absolute, from the site's own address."""
     config.notfound_urls_prefix = urlsplit(config.html_baseurl).path
@@ -148,7 +141,7 @@ def place_not_found_page(app, config):
 
 def link_first_page(app, pagename, templatename, context, doctree):
     """Fill in where the page for what is not there leads to."""
-    if is_site(app) and pagename == app.config.notfound_pagename:
+    if pagename == app.config.notfound_pagename:
         prefix, address = app.config.notfound_urls_prefix, app.builder.get_target_uri
         context["body"] = context["body"].format(
             first_page=prefix + address(app.config.root_doc), search=prefix + address("search")
@@ -196,8 +189,6 @@ def social_tags(config, title: str, description: str, url: str) -> str:
 
 def dress_page(app, pagename, templatename, context, doctree):
     """Give a page its description and its card, and take thebe's style sheet from it."""
-    if not is_site(app):
-        return
     title = re.sub(r"<[^>]+>", "", context.get("title", "")) or app.config.html_title
     description = describe(doctree) if doctree else SUMMARY
     url = app.config.html_baseurl + app.builder.get_target_uri(pagename)
@@ -208,7 +199,7 @@ def dress_page(app, pagename, templatename, context, doctree):
 
 def write_start_page(app, exception):
     """Write index.html: a card of its own and the way to the first page."""
-    if exception or not is_site(app):
+    if exception:
         return
     target = app.builder.get_target_uri(app.config.root_doc)
     title, base = app.config.html_title, app.config.html_baseurl

@@ -1,10 +1,9 @@
 // The links of what has an address to itself, such as #exercise-2: each copies its full address.
 // Without this script they are ordinary links.
 {
-  const all = (root, selector) => [...root.querySelectorAll(selector)];
-  const news = document.body.appendChild(document.createElement("p"));
-  news.className = "book-news";
+  const news = element("p", "book-news");
   news.role = "status";
+  document.body.append(news);
 
   let timer;
   const say = (text) => {

@@ -1,7 +1,6 @@
 // The foot of a page, its printing, and a model that it loads late. Everything reads without this
 // script, which adds the section to a report, and the answers to the end of what is printed.
 {
-  const all = (root, selector) => [...root.querySelectorAll(selector)];
   const page = document.documentElement;
 
   // A report names the section that is on the screen when its link is reached for.
@@ -58,19 +57,16 @@
 
   // On paper nothing can be pressed: the answers go to the end of the page, in light colours.
   const answersOf = (article) => {
-    const section = document.createElement("section");
-    section.className = "book-answers";
-    const title = section.appendChild(document.createElement("h2"));
-    title.textContent = "Answers";
+    const title = element("h2", "", "Answers");
     title.ariaLevel = article.querySelector("h2")?.ariaLevel;
+    const section = element("section", "book-answers", title);
     for (const answer of all(article, ":is(.tl-quiz, .tl-predict, .tl-parsons) details")) {
-      const copy = section.appendChild(document.createElement("div"));
-      const element = answer.closest(".tl");
+      const asked = answer.closest(".tl");
       const number = answer.closest("fieldset")?.querySelector("legend b").textContent;
-      const question = element.matches(".tl-quiz") ? ` ${number}` : "";
-      copy.className = element.className;
-      copy.append(...all(answer, ":scope > :not(summary)").map((node) => node.cloneNode(true)));
-      copy.insertAdjacentHTML("afterbegin", `<p><b>${element.ariaLabel}${question}</b></p>`);
+      const question = asked.matches(".tl-quiz") ? ` ${number}` : "";
+      const title = element("p", "", element("b", "", `${asked.ariaLabel}${question}`));
+      const parts = all(answer, ":scope > :not(summary)").map((node) => node.cloneNode(true));
+      section.append(element("div", asked.className, title, ...parts));
     }
     return section;
   };
@@ -95,7 +91,7 @@
     const exhibit = button.parentNode;
     const band = exhibit.querySelector(".tl-said");
     const [news] = band.children;
-    const link = document.createElement("a"); // as the exhibit will offer one
+    const link = element("a", "", "Link to this sentence"); // as the exhibit will offer one
     const rest = (waits) => {
       exhibit.removeAttribute("data-bare");
       exhibit.toggleAttribute("data-waiting", waits);
@@ -130,7 +126,6 @@
       button.onclick = load;
       button.hidden = false;
       band.append(button);
-      link.textContent = "Link to this sentence";
       all(exhibit, ".tl-asked > .tl-row").at(-1).append(link);
       rest(true);
       follow();

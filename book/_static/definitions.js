@@ -5,22 +5,13 @@
   const [WAIT, LINGER] = [200, 300]; // of a mouse, in ms: passing over shows nothing
   const address = new URL("definitions-cards.js", document.currentScript.src);
 
-  const card = document.createElement("div");
-  card.className = "book-card";
+  const card = element("div", "book-card");
   card.id = "book-card";
   card.popover = "manual";
   card.role = "tooltip";
   document.body.append(card);
 
   let [shown, timer, loaded] = [];
-  const load = () =>
-    (loaded ??= new Promise((done, fail) => {
-      const script = document.head.appendChild(document.createElement("script"));
-      script.src = address;
-      script.onload = done;
-      script.onerror = fail;
-    }));
-
   // Below the link, or above it where there is more room; within the window in any case.
   const place = () => {
     const { left, top, bottom } = shown.getClientRects()[0];
@@ -45,7 +36,7 @@
     hide();
     shown = link;
     try {
-      await load();
+      await (loaded ??= loadScript(address));
     } catch {
       loaded = undefined;
     }

@@ -10,7 +10,6 @@
   const KINDS = ["predict", "quiz", "parsons"];
   const LOST =
     "This browser keeps nothing for the book: what you do lasts until you leave the page.";
-  const all = (root, selector) => [...root.querySelectorAll(selector)];
   const root = new URL(document.documentElement.dataset.content_root, location).pathname;
   const prefix = `kept:${root}`;
   const placeOf = (url) => new URL(url, location).pathname.slice(root.length);
@@ -238,15 +237,11 @@
     all(link, ".book-done, .visually-hidden").forEach((node) => node.remove());
     const [done, of] = [0, 1].map((i) => sum(page.work, i));
     if (!done && !page.read) return;
-    const mark = document.createElement("span");
-    mark.className = "book-done";
+    const sign = isComplete(page) ? "✓" : done ? `${done}/${of}` : "read";
+    const mark = element("span", "book-done", sign);
     mark.ariaHidden = true;
     mark.title = wordsOf(page);
-    mark.textContent = isComplete(page) ? "✓" : done ? `${done}/${of}` : "read";
-    const words = document.createElement("span");
-    words.className = "visually-hidden";
-    words.textContent = ` (${mark.title})`;
-    link.append(mark, words);
+    link.append(mark, element("span", "visually-hidden", ` (${mark.title})`));
   };
 
   const links = all(document, ".bd-links a.internal").map((link) => ({

@@ -33,12 +33,6 @@
     html: "text_html",
   };
 
-  const make = (tag, className, ...children) => {
-    const node = document.createElement(tag);
-    node.className = className;
-    node.append(...children);
-    return node;
-  };
   const tell = (text) => (status.textContent = text);
   const trouble = (text) =>
     Error(`${text} To try again, press the button again. The link to Colab runs the chapter too.`);
@@ -113,7 +107,7 @@
     let end = 0;
     for (const { 0: token, 1: comment, 2: quoted, 4: keyword, index } of text.matchAll(TOKEN)) {
       const kind = comment ? "c1" : quoted ? "s2" : keyword ? "k" : "mi";
-      nodes.push(text.slice(end, index), make("span", kind, token));
+      nodes.push(text.slice(end, index), element("span", kind, token));
       end = index + token.length;
     }
     cell.copy.replaceChildren(...nodes, text.slice(end) + "\n");
@@ -138,7 +132,7 @@
   };
 
   const button = (words, { number }, onclick) => {
-    const node = make("button", "", words);
+    const node = element("button", "", words);
     node.type = "button";
     if (number) node.ariaLabel = `${words}: cell ${number}`;
     node.onclick = onclick;
@@ -195,25 +189,25 @@
     cell.copy = cell.input.querySelector("pre");
     cell.copy.tabIndex = -1;
     cell.copy.ariaHidden = true;
-    cell.area = make("textarea", "");
+    cell.area = element("textarea", "");
     Object.assign(cell.area, { value: cell.source, spellcheck: false, autocapitalize: "off" });
     cell.area.ariaLabel = `Code of cell ${cell.number}`;
     Object.assign(cell.area, { wrap: "off", rows: 1 });
     cell.area.oninput = () => onInput(cell);
     cell.area.onkeydown = (event) => onKey(cell, event);
-    const frame = make("div", "tl-edit");
+    const frame = element("div", "tl-edit");
     cell.copy.replaceWith(frame);
     frame.append(cell.copy, cell.area);
-    cell.state = make("span", "tl-state");
+    cell.state = element("span", "tl-state");
     cell.stop = button("Stop", cell, stop);
     cell.stop.hidden = true;
     cell.other = button("The book’s text", cell, () => exchange(cell));
     cell.other.hidden = true;
     cell.input.append(
-      make(
+      element(
         "div",
         "tl-tools",
-        make("span", "", `Cell ${cell.number}`),
+        element("span", "", `Cell ${cell.number}`),
         button("Run", cell, () => run([cell], cell)),
         button("Run all above", cell, () => run(cells.slice(0, cell.number - 1))),
         cell.stop,
@@ -261,13 +255,13 @@
   bar.recall = (left) => {
     bar.querySelector(".tl-mine")?.remove();
     if (!left.length) return;
-    const summary = make("summary", "", "Your code from an earlier edition");
-    const box = make("details", "tl-mine", summary);
+    const summary = element("summary", "", "Your code from an earlier edition");
+    const box = element("details", "tl-mine", summary);
     for (const [key, text] of left) {
-      const was = make("code", "", key.split("\n")[0].replace("code ", ""));
-      const pre = make("pre", "", text);
+      const was = element("code", "", key.split("\n")[0].replace("code ", ""));
+      const pre = element("pre", "", text);
       pre.tabIndex = 0; // a long line scrolls, also by keys
-      const row = make("div", "", make("p", "", "In place of ", was, " you wrote:"), pre);
+      const row = element("div", "", element("p", "", "In place of ", was, " you wrote:"), pre);
       row.keptAs = key;
       row.append(
         button("Remove", {}, () => {
@@ -289,7 +283,7 @@
   const clear = (cell) => {
     cell.output = cell.box.querySelector(".cell_output");
     if (!cell.output) {
-      cell.output = make("div", "cell_output");
+      cell.output = element("div", "cell_output");
       cell.input.after(cell.output);
     }
     cell.output.replaceChildren();
@@ -303,7 +297,7 @@
       ? cell.output.querySelector(`[data-kind="${kind}"]`)
       : cell.output.lastElementChild;
     if (kind == "html" || block?.dataset.kind != kind) {
-      block = make("div", `output ${OUTPUTS[kind] ?? OUTPUTS.html} notranslate`);
+      block = element("div", `output ${OUTPUTS[kind] ?? OUTPUTS.html} notranslate`);
       block.dataset.kind = kind;
       cell.output.append(block);
     }
@@ -312,10 +306,10 @@
       block.dispatchEvent(new Event("tl-shown", { bubbles: true }));
       return;
     }
-    const pre = block.querySelector("pre") ?? make("pre", "");
+    const pre = block.querySelector("pre") ?? element("pre", "");
     pre.append(text);
     pre.tabIndex = 0; // a long line scrolls, also by keys
-    if (!pre.parentNode) block.append(make("div", "highlight", pre));
+    if (!pre.parentNode) block.append(element("div", "highlight", pre));
   };
 
   // The queue: cells run one after the other; the first error, or Stop, empties it.

@@ -333,13 +333,6 @@
     return piece;
   };
 
-  const element = (tag, name, ...content) => {
-    const made = document.createElement(tag);
-    if (name) made.className = name;
-    made.append(...content);
-    return made;
-  };
-
   // All that the entries of a page say, fetched when one of them is a hit.
   const REQUESTS = new Map();
   globalThis.readSentences = (path, texts) => {
@@ -347,13 +340,8 @@
     entries.forEach((entry, i) => (entry.sentences = texts[i]));
   };
   const fetchSentences = (path) => {
-    const load = (done) => {
-      const script = document.createElement("script");
-      script.src = new URL(`_static/sentences/${path.split("/").at(-1)}.js`, ROOT);
-      script.onload = script.onerror = done;
-      document.head.append(script);
-    };
-    if (!REQUESTS.has(path)) REQUESTS.set(path, new Promise(load));
+    const address = new URL(`_static/sentences/${path.split("/").at(-1)}.js`, ROOT);
+    if (!REQUESTS.has(path)) REQUESTS.set(path, loadScript(address).catch(() => {}));
     return REQUESTS.get(path);
   };
 

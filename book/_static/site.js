@@ -6,6 +6,15 @@ if (document.documentElement.dataset.theme == "auto") {
   document.documentElement.dataset.theme = dark ? "dark" : "light";
 }
 
+// What the other scripts of a page make and look for.
+const all = (root, selector) => [...root.querySelectorAll(selector)];
+const element = (tag, name, ...content) => {
+  const made = document.createElement(tag);
+  if (name) made.className = name;
+  made.append(...content);
+  return made;
+};
+
 // Code, tables and drawings in closed folds wait as text, so that a page is soon there. They become
 // markup before a fold opens, is printed, is searched, or is shown with everything.
 const unwrap = (root) => {
@@ -175,10 +184,8 @@ const loadScript = (src) =>
   const address = new URL("search.js", document.currentScript.src);
   let script;
   const load = () => {
-    if (script) return;
-    unwrap(document);
-    script = document.head.appendChild(document.createElement("script"));
-    script.src = address;
+    if (!script) unwrap(document);
+    script ??= loadScript(address);
   };
   addEventListener("focusin", ({ target }) => target.closest(".bd-search") && load());
   addEventListener("DOMContentLoaded", () => {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.site.arrival import arrive, beyond_budget, closer_looks
-from tests.site.browsing import KINDS, OPEN_ALL, PARAMETERS, PHONE, START_EXHIBITS
+from tests.site.browsing import KINDS, OPEN_ALL, PHONE, START_EXHIBITS
 
 LUMINANCE = """(element) => {
   const [r, g, b] = getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).map(Number);
@@ -308,13 +308,6 @@ def test_no_formula_in_a_line_scrolls(visited):
     assert visited.evaluate(SCROLLING) == []
 
 
-def test_every_formula_is_set(visited, page_name):
-    assert visited.locator("math").count() == visited.locator(".math").count()
-    assert visited.locator("merror, .math:not(:has(> math > :first-child))").count() == 0
-    if Path(page_name).stem in PARAMETERS["chapter"]:
-        assert visited.locator("math").count() > 0
-
-
 def test_every_element_answers_and_the_page_stays_quiet(visited):
     look(visited)
     visited.mouse.wheel(0, 20_000)
@@ -376,24 +369,6 @@ def test_axe_finds_nothing_faint_in_the_dark_either(visited, axe):
     look(visited, dark=True)
     operate(visited)
     assert violations(axe, visited, runOnly=["color-contrast"]) == []
-
-
-def test_search_finds_a_word_of_a_chapter(open_page):
-    page = open_page("search.html?q=softmax")
-    results = page.locator("#search-results a[href*='03_attention_weights']")
-    results.first.wait_for()
-    results.first.click()
-    page.wait_for_url("**/notebooks/03_attention_weights.html**")
-    assert page.problems == []
-
-
-def test_search_opens_by_keyboard_on_any_page(page):
-    page.keyboard.press("Control+k")
-    field = page.locator("#pst-search-dialog input[name=q]")
-    field.fill("softmax")
-    field.press("Enter")
-    page.wait_for_url("**/search.html?q=softmax**")
-    assert page.locator("#search-results li").first.is_visible()
 
 
 def test_icon_of_a_search_field_leaves_its_text_free(open_page):

@@ -64,6 +64,7 @@ def test_page_says_what_it_is(pages, page_name, config, site_dir):
     assert page.meta("description") == page.meta("og:description")
     assert 40 <= len(page.meta("description")) <= 200
     assert page.meta("og:title")
+    assert page.meta("viewport")
     assert page.meta("twitter:card") == "summary_large_image"
     image = page.meta("og:image")
     assert image.startswith(base)

@@ -29,19 +29,6 @@ def test_search_works_from_disk(open_fresh):
     assert page.problems == []
 
 
-def test_elements_work_from_disk(open_fresh):
-    page = open_fresh(CHAPTER, from_disk=True)
-    question = page.locator("tl-quiz fieldset").first
-    question.get_by_role("radio").first.check()
-    question.get_by_role("button", name="Check").click()
-    assert question.locator("[aria-live] > :is(.tl-right, .tl-wrong)").is_visible()
-    page.locator(".tl-predict").first.get_by_role("button", name="Show me").click()
-    assert page.locator("details.below-input[open]").count() == 1
-    page.locator("tl-parsons").get_by_role("button", name="Add:").first.click()
-    assert page.locator("tl-parsons ol li").count() == 1
-    assert page.problems == []
-
-
 @pytest.mark.long
 def test_mode_chosen_from_disk_stays_on_the_next_page(open_fresh):
     page = open_fresh(CHAPTER, from_disk=True)

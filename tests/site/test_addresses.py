@@ -454,18 +454,3 @@ def test_every_page_of_the_book_leads_to_its_pdf_at_the_public_address(config):
     assert PDF == SITE / BOOK, "where `make pdf` puts it, to be published with the site"
     for document in DOCUMENTS:
         assert f'href="{address}"' in text_of(f"{document}.html"), document
-
-
-@pytest.mark.usefixtures("site_dir")
-def test_a_page_says_its_viewport_once(page_name):
-    assert text_of(page_name).count('<meta name="viewport"') == 1
-
-
-def test_button_for_colours_says_which_are_on(page):
-    assert page.get_by_role("button", name="Colour mode: that of the system").count() == 1
-    region = page.locator(".theme-switch-button > [aria-live=polite]")
-    said = []
-    for _ in range(2):
-        page.locator(".theme-switch-button").click()
-        said.append((region.text_content(), page.locator("html").get_attribute("data-mode")))
-    assert sorted(said) == [("Colour mode: dark", "dark"), ("Colour mode: light", "light")]

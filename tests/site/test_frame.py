@@ -5,12 +5,12 @@ import json
 
 import pytest
 from bs4 import BeautifulSoup, SoupStrainer
+from playwright.sync_api import Locator
 
 from tests.sampling import long
-from tests.site.browsing import ROOT, STORES
+from tests.site.browsing import PHONE, ROOT, STORES
 
 CHAPTER = "notebooks/03_attention_weights.html"
-WIDTHS = {"phone": 390, "wide": 1280}
 # What scrolls, and what of it the keyboard reaches.
 BOXES = """() => [...document.querySelectorAll("article pre")]
   .filter((e) => e.checkVisibility() && e.scrollWidth > e.clientWidth)
@@ -26,9 +26,10 @@ FRAMES = ["refused phone", "full wide", *long("refused wide", "full phone")]
 def framed(request, visit):
     """A chapter in a browser that stores nothing; whatever it is asked, it must not complain."""
     store, width = request.param.split()
-    options = {"width": WIDTHS[width], "has_touch": width == "phone"}
+    options = PHONE if width == "phone" else {"width": 1280}
     page = visit(CHAPTER, first=STORES[store], **options)
     page.narrow = width == "phone"
+    page.press = Locator.tap if page.narrow else Locator.click
     yield page
     page.wait_for_load_state()
     problems = list(page.problems)
@@ -38,19 +39,30 @@ def framed(request, visit):
 
 def test_colours_change_where_nothing_is_stored(framed):
     assert framed.evaluate(REALLY) == [False, False]
-    page = framed.locator("html")
+    page, said = framed.locator("html"), framed.locator(".theme-switch-button > [aria-live=polite]")
     shown = []
     for _ in range(3):
-        framed.get_by_role("button", name="Colour mode").click()
-        shown.append((page.get_attribute("data-mode"), page.get_attribute("data-theme")))
-    assert sorted(shown) == [("auto", "light"), ("dark", "dark"), ("light", "light")]
+        framed.press(framed.get_by_role("button", name="Colour mode: "))
+        modes = (page.get_attribute("data-mode"), page.get_attribute("data-theme"))
+        shown.append((*modes, said.first.text_content().removeprefix("Colour mode: ")))
+    assert sorted(shown) == [
+        ("auto", "light", "that of the system"),
+        ("dark", "dark", "dark"),
+        ("light", "light", "light"),
+    ]
 
 
 def test_elements_answer_where_nothing_is_stored(framed):
     question = framed.locator("tl-quiz fieldset").first
-    question.get_by_role("radio").first.check()
-    question.get_by_role("button", name="Check").click()
+    framed.press(question.locator("label").first)
+    framed.press(question.get_by_role("button", name="Check"))
     assert question.locator("[aria-live] > :is(.tl-right, .tl-wrong)").is_visible()
+    framed.press(framed.get_by_role("button", name="Show me").first)
+    framed.press(framed.locator("details.above-input summary").first)
+    for fold in ("below-input", "above-input"):
+        assert framed.locator(f"details.{fold}[open]").count() == 1
+    framed.press(framed.locator("tl-parsons ul code").first)
+    assert framed.locator("tl-parsons ol li").count() == 1
 
 
 def test_keys_reach_and_scroll_code_where_nothing_is_stored(framed):
@@ -71,7 +83,7 @@ def test_keys_reach_and_scroll_code_where_nothing_is_stored(framed):
 
 def test_search_finds_where_nothing_is_stored(framed):
     field = framed.locator("#pst-search-dialog input[name=q]")
-    framed.locator(".search-button" if framed.narrow else ".search-button-field").click()
+    framed.press(framed.locator(".search-button" if framed.narrow else ".search-button-field"))
     field.wait_for()
     framed.keyboard.press("Escape")
     field.wait_for(state="hidden")
@@ -85,9 +97,9 @@ def test_search_finds_where_nothing_is_stored(framed):
 
 def test_contents_of_the_page_lead_on_where_nothing_is_stored(framed):
     if framed.narrow:
-        framed.locator(".secondary-toggle").click()
+        framed.locator(".secondary-toggle").tap()
         framed.locator("#pst-secondary-sidebar-modal").wait_for()
-    framed.locator(".page-toc:visible").get_by_role("link", name="Quiz").click()
+    framed.press(framed.locator(".page-toc:visible").get_by_role("link", name="Quiz"))
     framed.wait_for_url("**#quiz")
 
 
@@ -97,13 +109,13 @@ def test_menu_leads_on_where_nothing_is_stored(framed):
     link = framed.locator(".bd-links a[href$='04_multi_head_attention.html']")
     if framed.narrow:
         assert not link.is_visible()
-        framed.locator(".primary-toggle").click()
+        framed.locator(".primary-toggle").tap()
         framed.locator("#pst-primary-sidebar-modal").wait_for()
     else:
         for state in ("hidden", "visible"):
             framed.locator(".primary-toggle").click()
             sidebar.wait_for(state=state)
-    link.click()
+    framed.press(link)
     framed.wait_for_url("**/notebooks/04_multi_head_attention.html")
 
 

@@ -287,7 +287,9 @@ def test_page_that_cannot_store_works_says_so_and_can_be_begun_anew(open_fresh, 
     assert page.locator("tl-quiz .tl-right:visible").count() == before
     answer(page, 2, 0)
     assert "lasts until you leave the page" in page.locator(".book-kept").inner_text()
+    page.get_by_role("checkbox", name="I have read this page").check()
     assert words(page, "#")[0] == "2/9"
+    assert words(page, "#")[1].endswith(", read")
     page.get_by_role("button", name="Forget what I did on this page").click()
     page.get_by_role("button", name="Forget it").click()
     page.wait_for_function("() => !document.querySelector('.book-done')")

@@ -1,11 +1,9 @@
 """A page by keys alone, by touch, and for readers who ask for less motion."""
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 
-from tests.site.browsing import OPEN_ALL, PHONE
+from tests.site.browsing import OPEN_ALL
 from tools.chapters import FOLDER, part
 
 CHAPTER = "notebooks/03_attention_weights.html"
@@ -107,56 +105,6 @@ def test_first_stop_skips_to_the_text(open_page):
     page.wait_for_url("**#main-content")
     page.keyboard.press("Tab")
     assert page.evaluate("() => document.activeElement.closest('main') != null")
-
-
-@pytest.fixture
-def phone(open_page):
-    """A chapter on a phone."""
-    page = open_page(CHAPTER, **PHONE)
-    yield page
-    assert page.problems == []
-
-
-def test_contents_of_the_book_open_and_lead_on_by_touch(phone):
-    phone.locator(".primary-toggle").tap()
-    phone.locator("#pst-primary-sidebar-modal").get_by_role("link", name=re.compile(r"^4\. ")).tap()
-    phone.wait_for_url("**/notebooks/04_multi_head_attention.html")
-
-
-def test_contents_of_the_page_open_and_lead_on_by_touch(phone):
-    phone.locator(".secondary-toggle").tap()
-    phone.locator("#pst-secondary-sidebar-modal").get_by_role("link", name="Quiz").tap()
-    phone.wait_for_url("**#quiz")
-
-
-def test_search_and_mode_by_touch(phone):
-    mode = phone.locator("html").get_attribute("data-mode")
-    phone.get_by_role("button", name="Colour mode").tap()
-    assert phone.locator("html").get_attribute("data-mode") != mode
-    phone.locator(".search-button").tap()
-    assert phone.locator("#pst-search-dialog input").is_visible()
-
-
-def test_elements_of_a_chapter_by_touch(phone):
-    phone.locator(".tl-predict").first.get_by_role("button", name="Show me").tap()
-    assert phone.locator("details.below-input[open]").count() == 1
-    phone.locator("details.above-input summary").first.tap()
-    assert phone.locator("details.above-input[open]").count() == 1
-    question = phone.locator("tl-quiz fieldset").first
-    question.locator("label").first.tap()
-    question.get_by_role("button", name="Check").tap()
-    assert question.locator(".tl-right, .tl-wrong").first.is_visible()
-    phone.locator("tl-parsons ul code").first.tap()
-    assert phone.locator("tl-parsons ol li").count() == 1
-
-
-def test_button_without_an_attribute_of_code_still_acts(open_page):
-    page = open_page(CHAPTER)
-    page.evaluate("() => { window.print = () => { window.printed = true; }; }")
-    page.get_by_role("button", name="Download this page").click()
-    page.locator(".btn-download-pdf-button").click()
-    assert page.evaluate("() => window.printed")
-    assert page.problems == []
 
 
 @pytest.mark.parametrize("from_disk", [False, True])

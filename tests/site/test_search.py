@@ -36,23 +36,29 @@ TOP = "(e) => e.getBoundingClientRect().top"
 MARKS = "article mark.search-mark"
 # Answers, hints, solutions, outputs that wait for a prediction.
 FOLDED = "article details:not(.book-deeper)"
-ALL_SHOWN = """() => [...document.querySelectorAll("a.search-hit")]
-  .every((hit) => hit.querySelector(".search-excerpt"))"""
 # As in a browser that does not hold the page still while something above grows.
 UNANCHORED = """addEventListener("DOMContentLoaded", () => {
   document.documentElement.style.overflowAnchor = "none";
 })"""
 
-# The addresses of what is found for each query, typed into a field and read from its list.
-ASK = """([field, list, queries]) => queries.map((query) => {
+# What is found for each query, typed into a field and read from its list: for each hit its address
+# and, where they are waited for, its excerpt.
+ASK = """async ([field, list, queries, excerpts]) => {
   const input = document.querySelector(field);
-  input.value = query;
-  input.dispatchEvent(new Event("input", {bubbles: true}));
-  return [...document.querySelectorAll(`${list} a.search-hit`)].map((link) => {
-    const {href, hash} = link;
-    return new URL(href).pathname.split("/").slice(-2).join("/") + hash;
-  });
-})"""
+  const found = [];
+  for (const query of queries) {
+    input.value = query;
+    input.dispatchEvent(new Event("input", {bubbles: true}));
+    const hits = [...document.querySelectorAll(`${list} a.search-hit`)];
+    const shown = () => hits.map((hit) => hit.querySelector(".search-excerpt")?.textContent ?? "");
+    for (let i = 0; excerpts && i < 60 && shown().includes(""); i++) {
+      await new Promise((done) => setTimeout(done, 10 * i));
+    }
+    found.push(hits.map(({href, hash}, i) =>
+      [new URL(href).pathname.split("/").slice(-2).join("/") + hash, shown()[i]]));
+  }
+  return found;
+}"""
 DIALOGUE = ("#pst-search-dialog input", "#search-hits")
 OWN_PAGE = ("main .bd-search input", "#search-results")
 REQUESTS = """() => performance.getEntriesByType("resource")
@@ -61,7 +67,8 @@ REQUESTS = """() => performance.getEntriesByType("resource")
 
 def ask(page, place, *queries):
     """Return what is found for each query: places such as book/glossary.html#term-mask."""
-    return page.evaluate(ASK, [*place, list(queries)])
+    found = page.evaluate(ASK, [*place, list(queries), False])
+    return [[hit for hit, _ in hits] for hits in found]
 
 
 def opened(page):
@@ -83,6 +90,14 @@ def searching(visit):
 
 
 @pytest.fixture(scope="module")
+def answers(searching):
+    """What the page finds for each of the QUERIES: places and excerpts."""
+    queries = [query["query"] for query in QUERIES]
+    found = searching.evaluate(ASK, [*OWN_PAGE, queries, True])
+    return dict(zip(queries, found, strict=True))
+
+
+@pytest.fixture(scope="module")
 def dialogue(visit):
     """The dialogue over a chapter, opened from disk."""
     page = opened(visit(CHAPTER, from_disk=True))
@@ -93,13 +108,14 @@ def dialogue(visit):
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_right_section_is_among_the_first_three_and_first_for_a_standard_term(searching, group):
+def test_right_section_is_among_the_first_three_and_first_for_a_standard_term(answers, group):
     queries, standard = GROUPS[group], group == "in_standard_terms"
-    found = ask(searching, OWN_PAGE, *(query["query"] for query in queries))
+    most = 1 if standard else 3
+    firsts = {q["query"]: [hit for hit, _ in answers[q["query"]][:most]] for q in queries}
     missed = {
-        query["query"]: hits[:3]
-        for query, hits in zip(queries, found, strict=True)
-        if not set(hits[: 1 if standard else 3]) & set(query["right"])
+        query["query"]: firsts[query["query"]]
+        for query in queries
+        if not set(firsts[query["query"]]) & set(query["right"])
     }
     assert len(queries) >= 20
     assert len(missed) <= (0 if standard else len(queries) // 20), json.dumps(missed, indent=1)
@@ -153,25 +169,23 @@ def test_words_that_stand_together_as_asked_come_before_scattered_ones(searching
     assert firsts == ["term-entropy-of-the-text", "term-rank-of-a-matrix"]
 
 
-def test_every_hit_and_every_answer_of_a_query_is_an_id_that_its_page_has(searching, site_dir):
-    found = ask(searching, OWN_PAGE, *(query["query"] for query in QUERIES))
-    places = {hit for hits in found for hit in hits}
+def test_every_hit_and_every_answer_of_a_query_is_an_id_that_its_page_has(answers, site_dir):
+    places = {hit for hits in answers.values() for hit, _ in hits}
     assert len(places) > 200
     pages = {}
     for place in places | {right for query in QUERIES for right in query["right"]}:
         name, _, section = place.partition("#")
         path = site_dir / (name if "/" in name else f"book/{name}")
-        page = pages.setdefault(path, path.read_text(encoding="utf-8"))
-        assert not section or f'id="{section}"' in page, place
+        if path not in pages:
+            pages[path] = set(re.findall(r' id="([^"]+)"', path.read_text(encoding="utf-8")))
+        assert not section or section in pages[path], place
 
 
-def test_dialogue_from_disk_and_the_page_find_the_same(searching, dialogue):
-    queries = [query["query"] for query in QUERIES]
-    pairs = zip(ask(searching, OWN_PAGE, *queries), ask(dialogue, DIALOGUE, *queries), strict=True)
-    for query, (page, first) in zip(queries, pairs, strict=True):
+def test_dialogue_from_disk_and_the_page_find_the_same(answers, dialogue):
+    for query, first in zip(answers, ask(dialogue, DIALOGUE, *answers), strict=True):
         assert first, query
         readers = [hit for hit in first if "/teaching" not in hit]
-        assert readers == page[: len(readers)], query
+        assert readers == [hit for hit, _ in answers[query][: len(readers)]], query
 
 
 @pytest.mark.parametrize(
@@ -201,12 +215,8 @@ def test_instructors_pages_come_last_under_their_name(searching):
     assert "For instructors" in searching.locator(".search-last").evaluate(said)
 
 
-def test_every_hit_has_an_excerpt_and_hardly_one_is_a_question(searching):
-    excerpts = []
-    for query in QUERIES:
-        ask(searching, OWN_PAGE, query["query"])
-        searching.wait_for_function(ALL_SHOWN)
-        excerpts += searching.locator(".search-excerpt").all_inner_texts()
+def test_every_hit_has_an_excerpt_and_hardly_one_is_a_question(answers):
+    excerpts = [excerpt for hits in answers.values() for _, excerpt in hits]
     assert all(excerpts)
     assert sum(excerpt.endswith("?") for excerpt in excerpts) < len(excerpts) / 100
 

@@ -1,28 +1,11 @@
-"""How soon a page answers: what a reader does, and the time until the browser shows the answer.
+"""How soon a page answers: what a reader does, and the work until the browser shows the answer.
 
-`measured` is for people: milliseconds with the processor slowed, as the browser itself counts them.
-`python -m tests.site.answering [times]` prints the medians for the built site. Tests take `work`,
-the largest task of an action in references of `arrival.py`, about the same on any machine.
+It is the largest task of an action in references of `arrival.py`, about the same on any machine.
 """
 
-import statistics
-import sys
-import threading
-
-from playwright.sync_api import sync_playwright
-
 from tests.site.arrival import do_references, largest_task, recorded
-from tests.site.browsing import PREFIX
-from tests.site.conftest import _Handler, _Server
-from tools.chromium import launch
 
-SLOWER = 4
-PHONE = {"width": 390, "height": 844}
-WATCH = """window.took = []; new PerformanceObserver((list) =>
-  took.push(...list.getEntries().map((entry) => entry.duration))
-).observe({type: "event", durationThreshold: 16, buffered: true})"""
-LONGEST = "() => Math.max(0, ...took.splice(0))"
-BEFORE, AFTER = 300, 700  # ms that a page is left alone
+AFTER = 700  # ms that a page is left alone
 
 
 def press(selector):
@@ -116,15 +99,6 @@ ACTIONS = {
 }
 
 
-def measured(page, act) -> float:
-    """Return the longest time, in ms, that an event of an action took until it was answered."""
-    page.wait_for_timeout(BEFORE)
-    page.evaluate(LONGEST)
-    act(page)
-    page.wait_for_timeout(AFTER)
-    return page.evaluate(LONGEST)
-
-
 def work(browser, page, act) -> float:
     """Return the largest task of an action, in references."""
     with recorded(browser) as events:
@@ -132,39 +106,3 @@ def work(browser, page, act) -> float:
         page.wait_for_timeout(AFTER)
         do_references(page)
     return largest_task(events)
-
-
-def medians(browser, url, times) -> dict[str, dict[str, float]]:
-    """Return the median time of each action on each page, of several visits on a slowed phone."""
-    found = {}
-    for name, actions in ACTIONS.items():
-        taken = {action: [] for action in actions if not action.startswith("(")}
-        for _ in range(times):
-            page = browser.new_page(viewport=PHONE)
-            page.add_init_script(WATCH)
-            page.goto(url + name, wait_until="load")
-            session = page.context.new_cdp_session(page)
-            session.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
-            for action, act in actions.items():
-                taken.setdefault(action, []).append(measured(page, act))
-            page.close()
-        found[name] = {a: statistics.median(all_) for a, all_ in taken.items() if a[0] != "("}
-    return found
-
-
-def main(times=5):
-    """Print the medians."""
-    server = _Server(("127.0.0.1", 0), _Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    with sync_playwright() as playwright:
-        browser = launch(playwright)
-        found = medians(browser, f"http://127.0.0.1:{server.server_port}{PREFIX}", int(times))
-        browser.close()
-    for name, actions in found.items():
-        print(name)
-        for action, time in actions.items():
-            print(f"  {time:5.0f} ms  {action}")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -99,22 +99,19 @@ def tints(html):
     return ["".join(cell.get("class", ())) for cell in cells]
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_each_form_of_show_becomes_a_table_that_says_the_same(capsys, form):
-    text = printed(capsys, form)
-    before, array, after = pieces(f"before: 1\n{text}after: 2\n")
-    assert (before, after) == ("before: 1", "after: 2")
-    assert table_of(draw(array)) == text
-
-
 @pytest.mark.parametrize("text", NONE)
 def test_what_is_no_array_of_show_stays_text(text):
     assert pieces(text) == [text.strip("\n")]
 
 
-def test_arrays_of_one_cell_follow_each_other(capsys):
-    texts = [printed(capsys, form) for form in FORMS.values()]
-    assert [table_of(draw(array)) for array in pieces("".join(texts))] == texts
+@pytest.mark.parametrize("between", ["", "between: 1\n"])
+def test_each_form_of_show_becomes_a_table_that_says_the_same(capsys, between):
+    texts = {name: printed(capsys, form) for name, form in FORMS.items()}
+    found = pieces(between.join(["", *texts.values(), ""]))
+    arrays = [piece for piece in found if isinstance(piece, Array)]
+    assert {n: table_of(draw(array)) for n, array in zip(texts, arrays, strict=True)} == texts
+    rest = [piece for piece in found if not isinstance(piece, Array)]
+    assert rest == [between.strip()] * (len(texts) + 1) * bool(between)
 
 
 def test_drawn_arrays_become_tables_that_say_the_same(capsys):

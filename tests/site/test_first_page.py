@@ -214,11 +214,6 @@ def test_link_to_the_map_of_its_own_page_opens_it_and_leads_there(open_page):
     assert page.locator("tl-map").bounding_box()["y"] < 900
 
 
-def test_head_of_a_chapter_fits_on_one_screen(open_page):
-    page = open_page(CHAPTER, width=1440)
-    assert page.locator("#goal > p").first.bounding_box()["y"] < 620
-
-
 @pytest.mark.parametrize("width", [1280, *long(1440), 1920, *long(2560)])
 def test_text_headings_code_and_tables_end_at_one_edge(open_page, width):
     page = open_page(CHAPTER, width=width)

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.site.browsing import PHONE
-from tools.chapters import part
 
 PARTS = ".book-head > :is(.book-steps, .book-pdf), .book-head > p > a, .tl-run > button"
 PILLS = ".book-head > button, .book-head > p > a, .tl-run > button"
@@ -46,13 +45,6 @@ def test_on_a_phone_the_pills_are_one_row_and_project_out_one_line(open_page, na
     assert len({step.bounding_box()["height"] for step in steps}) == 1
 
 
-def test_chapters_without_run_here_say_why(site_dir):
-    for page in (*part("Part I"), *part("Part II")):
-        text = (site_dir / f"notebooks/{page.name}.html").read_text(encoding="utf-8")
-        says = "cannot run here, since it needs PyTorch" in text
-        assert says == (">Run here<" not in text) == (page.part == "Part II"), page.name
-
-
 def test_what_follows_the_colon_of_a_title_is_a_line_below_it_in_smaller_type(head):
     words, subtitle = head.locator("h1 > span").last, head.locator("h1 .book-subtitle")
     assert words.text_content() == "Scores, softmax, one head: weigh the words"
@@ -65,6 +57,7 @@ def test_what_follows_the_colon_of_a_title_is_a_line_below_it_in_smaller_type(he
 
 
 def test_idea_begins_on_the_first_screen(head):
+    assert head.locator("#goal > p").first.bounding_box()["y"] < 620
     assert head.locator("#idea > p").first.bounding_box()["y"] < 900
 
 
@@ -73,7 +66,10 @@ def test_button_tells_where_python_comes_from_before_it_is_pressed(head):
     assert "more than 10 MB, from cdn.jsdelivr.net" in notice
 
 
-def test_pdf_of_the_head_prints_the_page(head):
-    head.evaluate("() => { window.print = () => { document.title = 'printed'; }; }")
+def test_buttons_for_a_pdf_print_the_page_without_an_attribute_of_code(head):
+    head.evaluate("() => { window.print = () => { document.title += ' printed'; }; }")
     head.get_by_role("button", name="Print or PDF").click()
-    assert head.title() == "printed"
+    head.get_by_role("button", name="Download this page").click()
+    head.locator(".btn-download-pdf-button").click()
+    assert head.title().endswith(" printed printed")
+    assert head.problems == []

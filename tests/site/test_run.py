@@ -29,7 +29,7 @@ from tests.sampling import long
 from tests.site.arrival import BUDGETS
 from tests.site.browsing import ROOT, SCRIPT, STORES
 from tests.wheel import build_wheel
-from tools.chapters import pages
+from tools.chapters import NOT_IN_BROWSER, pages
 from tutorial_lib.records import ADDRESS, MANIFEST
 
 STATIC = ROOT / "book" / "_static"
@@ -226,10 +226,12 @@ def outputs(page):
     )
 
 
-def test_button_stands_on_the_pages_that_run_in_the_browser_and_no_other(site_dir):
-    built = (site_dir / "notebooks").glob("*.html")
-    with_button = [p.stem for p in built if 'class="tl-run"' in p.read_text(encoding="utf-8")]
-    assert sorted(with_button) == sorted(IN_BROWSER)
+def test_button_stands_on_the_pages_that_run_in_the_browser_and_the_others_say_why(site_dir):
+    for page in pages():
+        text = (site_dir / "notebooks" / f"{page.name}.html").read_text(encoding="utf-8")
+        assert ('class="tl-run"' in text) == page.runs_in_browser, page.name
+        reason = f"This chapter cannot run here, since {NOT_IN_BROWSER.get(page.part)}."
+        assert (reason in text) != page.runs_in_browser, page.name
 
 
 def test_nothing_of_python_loads_before_the_press(open_fresh):
@@ -702,6 +704,7 @@ FAILURES = {
         "so it was not used.",
     ),
 }
+AGAIN = "To try again, press the button again. The link to Colab runs the chapter too."
 
 
 @pytest.mark.parametrize("failure", FAILURES)
@@ -710,10 +713,9 @@ def test_page_says_which_file_did_not_load_and_what_to_do(open_fresh, failure):
     page = open_fresh("notebooks/03_attention_weights.html")
     serve(page, {"a.whl": hashlib.sha256(b"own").hexdigest()}, content)
     page.get_by_role("button", name="Run here").click()
-    wait(page, "To try again, press the button again.")
+    wait(page, AGAIN)
     port = re.search(r":(\d+)/", page.url)[1]
-    assert status(page).startswith(sentence.format(port=port))
-    assert "Colab" in status(page)
+    assert status(page) == f"{sentence.format(port=port)} {AGAIN}"
     assert page.locator("textarea").count() == 0
     assert page.get_by_role("button", name="Run here").is_visible()
     assert not page.locator(".tl-run progress").is_visible()
@@ -745,32 +747,10 @@ def test_axe_finds_nothing_while_python_runs(open_stand_in, dark):
 
 
 def library():
-    """The files of the library, by their paths in it."""
-    source = ROOT / "src" / "tutorial_lib"
-    files = [path.relative_to(source) for path in source.rglob("*") if path.is_file()]
-    return {path.as_posix() for path in files if "__pycache__" not in path.parts}
-
-
-def held(names):
-    """The same of an archive's members."""
-    return {name.removeprefix("tutorial_lib/") for name in names if ".dist-info/" not in name}
-
-
-def test_library_on_the_site_is_code_within_its_budget_and_the_same_bytes_each_time(
-    site_dir, tmp_path
-):
-    [placed] = (site_dir / "_static").glob("tutorial_lib-*")
-    again = runnable.pack_library(tmp_path)
-    assert (again.name, again.read_bytes()) == (placed.name, placed.read_bytes())
-    data = {f"data/{path}" for path in DIGESTS}
-    rooms = [f"practice/ch{page.name}/" for page in pages() if not page.runs_in_browser]
-    left_out = {
-        n for n in library() if n.startswith(("probe/", "pytorch/", "models/real/", *rooms))
-    } | data
-    left_out |= {name for name in library() if name.endswith("/bank.json")}
-    with tarfile.open(placed) as archive:
-        assert held(archive.getnames()) == library() - left_out
-    assert placed.stat().st_size <= BUDGETS["library_kb"] * 1000
+    """The files of the library, by their paths."""
+    files = [path for path in (ROOT / "src/tutorial_lib").rglob("*") if path.is_file()]
+    files = [path for path in files if "__pycache__" not in path.parts]
+    return {path.relative_to(ROOT / "src").as_posix() for path in files}
 
 
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef
@@ -786,10 +766,21 @@ def without_docstrings(source):
     return "".join(docstrings), (ast.dump(tree), lines)
 
 
-def test_library_on_the_site_is_the_library_line_by_line_but_for_docstrings(site_dir):
+def test_library_on_the_site_is_its_code_line_by_line_and_the_same_bytes_each_time(
+    site_dir, tmp_path
+):
     [placed] = (site_dir / "_static").glob("tutorial_lib-*")
+    again = runnable.pack_library(tmp_path)
+    assert (again.name, again.read_bytes()) == (placed.name, placed.read_bytes())
+    assert placed.stat().st_size <= BUDGETS["library_kb"] * 1000
     with tarfile.open(placed) as archive:
         packed = {n: archive.extractfile(n).read() for n in archive.getnames()}
+    rooms = [f"practice/ch{page.name}/" for page in pages() if not page.runs_in_browser]
+    data = [f"data/{path}" for path in DIGESTS]
+    folders = ("probe/", "pytorch/", "models/real/", *rooms, *data)
+    left_out = tuple(f"tutorial_lib/{folder}" for folder in folders)
+    expected = {name for name in library() if not name.startswith(left_out)}
+    assert packed.keys() == {name for name in expected if not name.endswith("/bank.json")}
     for name, content in packed.items():
         source = (ROOT / "src" / name).read_bytes()
         if name.endswith(".py"):
@@ -801,7 +792,8 @@ def test_library_on_the_site_is_the_library_line_by_line_but_for_docstrings(site
 
 
 def test_a_whole_wheel_is_the_whole_library(tmp_path):
-    assert held(zipfile.ZipFile(build_wheel(tmp_path)).namelist()) == library()
+    names = zipfile.ZipFile(build_wheel(tmp_path)).namelist()
+    assert {name for name in names if ".dist-info/" not in name} == library()
 
 
 def imports_of(name):

@@ -683,22 +683,29 @@ def test_host_that_is_silent_for_twenty_seconds_is_told_of(open_fresh):
     assert status(page) == "Stopped before Python was ready."
 
 
+FILES = "**/_static/pyodide/*"
+
+
 def serve(page, files, content=None):
     """Let the page's own worker load a lock of these files from `pyodide/` of the site."""
     lock = LOCK | {"base": "pyodide/", "packages": [], "files": files}
     page.route("**/_static/pyodide.json", lambda route: route.fulfill(json=lock))
     if content is not None:
-        page.route("**/_static/pyodide/*", content)
+        page.route(FILES, content)
 
 
-FAILURES = {
-    "it is not there": (None, "a.whl did not load: 127.0.0.1:{port} answers 404."),
+FAILURES = {  # how the host answers, and what the page says of it
+    "no worker": (
+        {"**/run-worker.js": lambda route: route.fulfill(status=404)},
+        "run-worker.js did not load.",
+    ),
+    "no file": ({}, "a.whl did not load: 127.0.0.1:{port} answers 404."),
     "no answer": (
-        lambda route: route.abort(),
+        {FILES: lambda route: route.abort()},
         "a.whl did not load: 127.0.0.1:{port} does not answer, or something blocks it.",
     ),
     "another file": (
-        lambda route: route.fulfill(body="other"),
+        {FILES: lambda route: route.fulfill(body="other")},
         "a.whl is not the file that the book was tested with (its sha256 is "
         f"{hashlib.sha256(b'other').hexdigest()}, not {hashlib.sha256(b'own').hexdigest()}), "
         "so it was not used.",
@@ -707,25 +714,20 @@ FAILURES = {
 AGAIN = "To try again, press the button again. The link to Colab runs the chapter too."
 
 
-@pytest.mark.parametrize("failure", FAILURES)
-def test_page_says_which_file_did_not_load_and_what_to_do(open_fresh, failure):
-    content, sentence = FAILURES[failure]
+def test_page_says_each_time_which_file_did_not_load_and_what_to_do(open_fresh):
     page = open_fresh("notebooks/03_attention_weights.html")
-    serve(page, {"a.whl": hashlib.sha256(b"own").hexdigest()}, content)
-    page.get_by_role("button", name="Run here").click()
-    wait(page, AGAIN)
     port = re.search(r":(\d+)/", page.url)[1]
-    assert status(page) == f"{sentence.format(port=port)} {AGAIN}"
-    assert page.locator("textarea").count() == 0
-    assert page.get_by_role("button", name="Run here").is_visible()
-    assert not page.locator(".tl-run progress").is_visible()
-
-
-def test_page_says_when_the_worker_itself_is_missing(open_fresh):
-    page = open_fresh("notebooks/03_attention_weights.html")
-    page.route("**/run-worker.js", lambda route: route.fulfill(status=404))
-    page.get_by_role("button", name="Run here").click()
-    wait(page, "run-worker.js did not load.")
+    for routes, sentence in FAILURES.values():
+        page.unroute_all()
+        serve(page, {"a.whl": hashlib.sha256(b"own").hexdigest()})
+        for pattern, answer in routes.items():
+            page.route(pattern, answer)
+        page.get_by_role("button", name="Run here").click()
+        wait(page, sentence.format(port=port))
+        assert status(page) == f"{sentence.format(port=port)} {AGAIN}"
+        assert page.locator("textarea").count() == 0
+        assert page.get_by_role("button", name="Run here").is_visible()
+        assert not page.locator(".tl-run progress").is_visible()
 
 
 def test_page_opened_from_disk_says_that_python_needs_a_server(open_page):

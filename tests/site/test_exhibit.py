@@ -8,8 +8,7 @@ import pytest
 from tests.sampling import long
 from tests.site.browsing import PHONE
 from tests.site.test_exhibits import ROWS, html_of
-from tutorial_lib import running_example
-from tutorial_lib.elements import gallery, inspector
+from tutorial_lib.elements import gallery
 from tutorial_lib.elements.exhibits import ask_model
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import WORDS
@@ -26,18 +25,16 @@ EXHIBITS = (
     *("plane", "products", "bench", "slopes", "sum", "paint", "words", "tiles", "ring", "map"),
     *("bytes", "heads", "model"),
 )
-BANDS = (*EXHIBITS, "strip", "drawing", "clock", "playground", "inspector", "gallery")
+BANDS = (*EXHIBITS, "strip", "drawing", "clock", "playground", "gallery")
 FIRST_PRESSED = {  # where it is not the first button
     "clock": "button:has-text('Reset')",
     "map": "td[tabindex]",
-    "inspector": "svg",
     "playground": ".tl-grids td[tabindex]",
     "gallery": "svg",
 }
 WEIGHTS = np.tri(3)[None] / np.arange(1, 4)[:, None]
 OTHERS = {
     "model": model,
-    "inspector": lambda: inspector(WEIGHTS, running_example().tokens),
     "gallery": lambda: gallery(WEIGHTS, ["a", "b", "c"], "Which?", [(1, "all")]),
 }
 FILLED = "plane", "bench", "slopes", "paint", "words", "tiles", "ring", "clock"  # by more words

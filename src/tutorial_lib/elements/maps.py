@@ -1,4 +1,4 @@
-"""Weights as maps, and the figure around them: what inspector and gallery share."""
+"""Weights as maps, the figure around them, and the tables of all elements."""
 
 from hashlib import sha256
 from html import escape
@@ -17,9 +17,10 @@ _TOO_MANY = (
 )
 
 
-def figure(kind, title, body, looks):
-    """Put a figure together with what reads without a script; its id is made of what it shows."""
-    size = f"{len(looks.rows)} heads, {len(looks.queries)} queries, {len(looks.keys)} keys"
+def figure(title, body, looks):
+    """Put a gallery together with what reads without a script; its id is made of what it shows."""
+    H, T = len(looks.rows), len(looks.tokens)
+    size = f"{H} heads, {T} queries, {T} keys"
     strongest = looks.strongest()
     lines = [
         f'<tr><td>{h}</td><th scope="row">{escape(query)}</th>{_cells(said)}</tr>'
@@ -27,8 +28,8 @@ def figure(kind, title, body, looks):
     ]
     names = headings("head", "query", "strongest keys", *[TARGET] * bool(looks.target))
     table = TABLE.format(names, "\n".join(lines))
-    too_many = _TOO_MANY.format(len(looks.rows), len(looks.queries))
-    few = 0 < len(lines) < len(looks.rows) * len(looks.queries)
+    too_many = _TOO_MANY.format(H, T)
+    few = 0 < len(lines) < H * T
     which = "The strongest keys" + ", where a word decides the next" * few
     summary = f"{which}: {size}"
     shown = f'<div class="{NO_MATH}">{table}</div>'
@@ -37,18 +38,18 @@ def figure(kind, title, body, looks):
     rows = zip(strongest, said, strict=True)
     text = [f"{title} {size}", *(f"head {h}, {query}: {keys}" for (h, query, *_), keys in rows)]
     name = sha256("".join(body).encode()).hexdigest()[:8]
-    html = wrap(kind, f"tl-{kind}-{name}", f"{kind.capitalize()}, {size}", [*body, numbers])
+    html = wrap("gallery", f"tl-gallery-{name}", f"Gallery, {size}", [*body, numbers])
     return Element(html, "\n".join(text if lines else [*text, too_many]))
 
 
-def legend(looks, *names, more=""):
-    """Say how to read a map: its tints and dots, a number behind a name, and what is `more`."""
+def legend(looks, tokens):
+    """Say how to read a map: its tints and dots, and a number behind a name."""
     hidden = any(number is None for head in looks.rows for row in head for number in row)
     texts = ["The stronger the colour of the head, the larger the weight."]
     texts += ["A dot without a tint is a key that the query may not look at."] * hidden
-    repeated = any(len(set(tokens)) < len(tokens) for tokens in names)
+    repeated = len(set(tokens)) < len(tokens)
     texts += ["A number in brackets is a position, counted from 0."] * repeated
-    return f'<p class="tl-legend">{" ".join([*texts, more]).strip()}</p>'
+    return f'<p class="tl-legend">{" ".join(texts)}</p>'
 
 
 def headings(*names):
@@ -69,32 +70,31 @@ def _cells(texts):
     return "".join(f"<td>{escape(text)}</td>" for text in texts)
 
 
-def picture(looks, queries, keys, alt, *, room):
+def picture(looks, tokens, alt, *, room):
     """Draw a map without its cells, which the script draws: names along both axes, as they fit.
 
     Parameters
     ----------
     looks : Looks
-    queries, keys : names
+    tokens : names
     alt : what is said to who cannot see it
     room : pixels for the cells; where they are large enough, numbers stand in them
     """
-    queries, keys = ([_short(escaped_name(name)) for name in names] for names in (queries, keys))
-    side = max(4, min(44, room // max(len(queries), len(keys))))
+    names = [_short(escaped_name(name)) for name in tokens]
+    side = max(4, min(44, room // len(names)))
     step = -(-14 // side)  # a line of text is 14 pixels high
-    left, below = (12 + round(7.2 * max(map(len, names))) for names in (queries, keys))
-    left, upright = max(left, 58), below - 8 <= side * step
-    bottom, half = 20 + side * len(queries), side / 2
+    below = 12 + round(7.2 * max(map(len, names)))
+    left, upright = max(below, 58), below - 8 <= side * step
+    bottom, half = 20 + side * len(names), side / 2
     texts = [_text(left - 6, 10, "query ↓", "end"), _text(left - 6, bottom + 12, "key →", "end")]
-    for t, name in list(enumerate(queries))[::step]:
-        texts.append(_text(left - 6, 20 + t * side + half, name, "end"))
-    for s, name in list(enumerate(keys))[::step]:
-        x, turn = left + s * side + half, "" if upright else " rotate(-90)"
+    for i, name in list(enumerate(names))[::step]:
+        texts.append(_text(left - 6, 20 + i * side + half, name, "end"))
+        x, turn = left + i * side + half, "" if upright else " rotate(-90)"
         texts.append(_text(x, bottom + 12, name, "middle" if upright else "end", turn))
     fits = side >= 4 + 6 * looks.digits()
-    wide = "wide" if side * len(keys) > 180 else ""  # too small to read on a narrow screen
+    wide = "wide" if side * len(names) > 180 else ""  # too small to read on a narrow screen
     numbers = f' data-numbers="{wide}"' * fits
-    width, height = left + side * len(keys) + 2, bottom + (24 if upright else below)
+    width, height = left + side * len(names) + 2, bottom + (24 if upright else below)
     return (
         f'<svg class="tl-weights" role="img" aria-label="{alt}" viewBox="0 0 {width} {height}" '
         f'style="max-width: {width}px">{"".join(texts)}'

@@ -1,4 +1,4 @@
-"""Attention weights as the inspector and the gallery draw them: checked, rounded, named, packed."""
+"""Attention weights as the gallery draws them: checked, rounded, named, packed."""
 
 import json
 from fractions import Fraction
@@ -9,7 +9,7 @@ from tutorial_lib.contract import require, require_value_fits_annotation
 from tutorial_lib.describe import escaped_name, round_unless_near_tie
 from tutorial_lib.errors import ShapeError, first_true_index, require_finite, require_mask
 
-_MOST = {"H": (16, "heads"), "T": (64, "queries"), "S": (64, "keys")}
+_MOST = {"H": (16, "heads"), "T": (64, "queries")}
 _MOST_ROWS = 48  # of the table that needs no script
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PAIRS = [a + b for a in _DIGITS for b in _DIGITS]
@@ -20,15 +20,14 @@ class Looks(NamedTuple):
 
     Parameters
     ----------
-    queries, keys : names; one that occurs twice is followed by its position
-    rows : (H, T, S) lists of thousandths, None where a key is hidden
+    tokens : names; one that occurs twice is followed by its position
+    rows : (H, T, T) lists of thousandths, None where a key is hidden
     fractions : dict of thousandths -> what is written instead, empty for decimals
     target : for each query the position of the key that decides its next word, -1 for none;
         empty where no targets are known
     """
 
-    queries: list
-    keys: list
+    tokens: list
     rows: list
     fractions: dict
     target: tuple = ()
@@ -46,8 +45,7 @@ class Looks(NamedTuple):
         ]
         data = {
             "weights": " ".join(rows),
-            "queries": _json([escape(name) for name in self.queries]),
-            "keys": _json([escape(name) for name in self.keys]),
+            "tokens": _json([escape(name) for name in self.tokens]),
             "fractions": _json(dict(sorted(self.fractions.items()))),
         }
         data |= {"target": _json(self.target)} if self.target else {}
@@ -60,10 +58,10 @@ class Looks(NamedTuple):
         many to read, only those with a target are returned; if these are too many, none is.
         """
         known = [t for t, key in enumerate(self.target) if key >= 0]
-        every = range(len(self.queries))
+        every = range(len(self.tokens))
         short = next((few for few in (every, known) if len(few) * len(self.rows) <= _MOST_ROWS), ())
         return [
-            (str(h), self.queries[t], self._in_words(head[t]), *self._deciding(head, t))
+            (str(h), self.tokens[t], self._in_words(head[t]), *self._deciding(head, t))
             for h, head in enumerate(self.rows)
             for t in short
         ]
@@ -87,23 +85,23 @@ class Looks(NamedTuple):
         if key < 0:
             return ["none"]
         weight = "hidden" if head[t][key] is None else self._written(head[t][key])
-        return [f"{self.keys[key]} {weight}"]
+        return [f"{self.tokens[key]} {weight}"]
 
     def _in_words(self, row):
         order = sorted((s for s, number in enumerate(row) if number), key=lambda s: -row[s])
         texts = [self._written(row[s]) for s in order[:3]]
         named = zip(order[:3], texts, strict=True)
-        return ", ".join(f"{self.keys[s]} {text}" for s, text in named) or "nothing"
+        return ", ".join(f"{self.tokens[s]} {text}" for s, text in named) or "nothing"
 
 
-def read_weights(weights, tokens, keys, mask):
+def read_weights(weights, tokens, mask):
     """Check weights and their names, and round the weights to thousandths.
 
     Parameters
     ----------
-    weights : (H, T, S)
-    tokens, keys : T and S names
-    mask : None, or True = may look, broadcastable to (H, T, S)
+    weights : (H, T, T)
+    tokens : T names
+    mask : None, or True = may look, broadcastable to (H, T, T)
 
     Returns
     -------
@@ -111,10 +109,10 @@ def read_weights(weights, tokens, keys, mask):
 
     Raises
     ------
-    TypeError, ShapeError, ValueError : see `inspector`
+    TypeError, ShapeError, ValueError : see `gallery`
     """
-    require_value_fits_annotation("weights", weights, "raw H T S")
-    _require_lengths(weights.shape, {"T": tokens, "S": keys})
+    require_value_fits_annotation("weights", weights, "raw H T T")
+    _require_lengths(weights.shape, len(tokens))
     require_finite("weights", weights)
     require_mask(mask, weights.shape)
     _require_rows(weights)
@@ -134,7 +132,7 @@ def read_weights(weights, tokens, keys, mask):
         ]
         for head in zip(weights.tolist(), seen.tolist(), strict=True)
     ]
-    return Looks(token_names(tokens), token_names(keys), rows, fractions)
+    return Looks(token_names(tokens), rows, fractions)
 
 
 def read_targets(target, looks):
@@ -151,22 +149,17 @@ def read_targets(target, looks):
     ShapeError : other than a position for each query
     ValueError : a position that is not there, or that no head may attend to
     """
-    require_value_fits_annotation("target", target, "raw T")
+    T = len(looks.tokens)
+    require_value_fits_annotation("target", target, "raw T", T=T)
     if target.dtype.kind not in "iu":
         raise TypeError(
             f"target is an array of {target.dtype}; expected whole numbers, the positions of keys. "
             f"Convert it first: target.astype(int)."
         )
-    T, S = len(looks.queries), len(looks.keys)
-    if len(target) != T:
-        raise ShapeError(
-            f"target has {len(target)} positions, but weights has {T} queries; expected one each. "
-            f"Give -1 where no word decides the next one."
-        )
     for t, key in enumerate(target.tolist()):
-        if not -1 <= key < S:
+        if not -1 <= key < T:
             raise ValueError(
-                f"target is {key} at query {t}; expected -1 to {S - 1}. "
+                f"target is {key} at query {t}; expected -1 to {T - 1}. "
                 f"Give the position of a key, or -1 where no word decides the next one."
             )
         if key >= 0 and all(head[t][key] is None for head in looks.rows):
@@ -177,16 +170,13 @@ def read_targets(target, looks):
     return looks._replace(target=tuple(target.tolist()))
 
 
-def _require_lengths(shape, names):
-    for length, (axis, (most, kind)) in zip(shape, _MOST.items(), strict=True):
+def _require_lengths(shape, n_names):
+    for length, (axis, (most, kind)) in zip(shape, _MOST.items(), strict=False):
         given = f"weights has shape {shape}: its axis {axis} has {length} {kind}"
         mend = "Choose some of them: weights[:16]." if axis == "H" else "Give a shorter sequence."
         require(length <= most, ShapeError, f"{given}; expected at most {most}. {mend}")
-        if axis in names:
-            mend = " Keys that are not the queries have names of their own: keys=." * (axis == "S")
-            n_names = len(names[axis])
-            sentence = f"{given}, but {n_names} names are given for them; expected one for each."
-            require(n_names == length, ShapeError, sentence + mend)
+    sentence = f"{given}, but {n_names} names are given for them; expected one for each."
+    require(n_names == shape[-1], ShapeError, sentence)
 
 
 def _require_rows(weights):

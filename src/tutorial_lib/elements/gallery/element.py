@@ -22,20 +22,25 @@ def gallery(weights, tokens, question, answers, *, mask=None, target=None):
     tokens : T names
     question : what to look for; `code` and *emphasis* are its only markup
     answers : for each head its score on that question and the reason, (number, text)
-    mask : True = may look, broadcastable to (H, T, T)
+    mask : True = may look, broadcastable to (H, T, T), such as causal_mask(T); what a query may
+        not look at is drawn as hidden, not as a weight of 0
     target : (T,) whole numbers: for each query the position of the key that decides the word
         after it, -1 where none does; a ring marks it in each map
 
     Returns
     -------
-    element : Element; scores are rounded to hundredths
+    element : Element; scores are rounded to hundredths, weights to thousandths, or are fractions
+        where all are, within a millionth, fractions with denominators up to 64
 
     Raises
     ------
-    TypeError, ShapeError, ValueError : as `inspector`; other than H answers; a tie at the top;
-        a target that is no such position, or one that mask hides
+    TypeError : weights is no array of numbers, or mask none of booleans
+    ShapeError : other axes than H, T, T, one too long, other than T names or H answers
+    ValueError : a weight that is NaN, infinite, negative, or hidden by the mask and not 0; a row
+        that sums neither to 1 nor to 0; a tie at the top; a target that is no such position, or
+        one that mask hides
     """
-    looks = read_weights(weights, tokens, tokens, mask)
+    looks = read_weights(weights, tokens, mask)
     looks = looks if target is None else read_targets(target, looks)
     scores = _scores(answers, len(looks.rows))
     best = scores.index(max(scores, key=float))
@@ -45,7 +50,7 @@ def gallery(weights, tokens, question, answers, *, mask=None, target=None):
     for h, (score, (_, why)) in enumerate(zip(scores, answers, strict=True)):
         name = f'<input type="radio" name="tl-heads" {KEYS}> <b data-head="{h % 4}">head {h}</b>'
         alt = f"The weights of head {h} as a map: arrow keys choose a query and a key{ringed}"
-        svg = picture(looks, tokens, tokens, alt, room=room)
+        svg = picture(looks, tokens, alt, room=room)
         heads.append(f"<div><label>{name}</label>\n{svg}<p></p><p></p></div>")
         mark = f'<b class="tl-right">✓ {score}</b>' if h == best else f"<b>{score}</b>"
         reasons.append((f"head {h}", f"<dd>{mark} {inline(why)}</dd>"))
@@ -58,7 +63,7 @@ def gallery(weights, tokens, question, answers, *, mask=None, target=None):
         f"{button_row(['Commit', 'Show me'])}\n{REGION}\n{NEWS}",
         f"{answer_box(reasons)}\n</fieldset>",
     ]
-    return figure("gallery", question, body, looks)
+    return figure(question, body, looks)
 
 
 def _scores(answers, n_heads):

@@ -1,27 +1,63 @@
 // The gallery: all heads of a layer behind a question, which one of them answers best.
 
+import { arrow, Exhibit } from "../exhibits/exhibit.js";
 import { all, define } from "../shared.js";
-import { WeightExhibit } from "../weights.js";
+import { WeightMap } from "./weights.js";
 
 // Copies of a gallery on one page must not share their radio buttons.
 let galleries = 0;
 
-// Its state adds `tried`: the head that was first picked wrongly, whose score alone is shown; and
-// `open`: 1 where all scores are shown, 2 where they judge the head that is picked.
-class Gallery extends WeightExhibit {
-  first = {};
+// Its state is a head, a query and a key, each of which may be undefined; `tried`, the head that was
+// first picked wrongly, whose score alone is shown; and `open`: 1 where all scores are shown, 2
+// where they judge the head that is picked.
+class Gallery extends Exhibit {
   state = {};
 
   constructor(element) {
     super(element);
+    const { dataset } = element.querySelector(".tl-live");
+    this.tokens = JSON.parse(dataset.tokens);
+    this.fractions = JSON.parse(dataset.fractions);
+    this.target = JSON.parse(dataset.target ?? "[]");
+    this.rows = dataset.weights.split(" ");
     this.inputs = all(element, "input");
     this.heads = all(element, ".tl-heads > div");
     this.spoken = all(element, "[aria-live]")[1];
     this.reasons = all(element, "dd");
     this.best = this.reasons.findIndex((reason) => reason.querySelector(".tl-right"));
-    Object.assign(this.sizes, { tried: this.sizes.head, open: 3 });
-    this.target = JSON.parse(element.querySelector(".tl-live").dataset.target ?? "[]");
-    this.maps.forEach((map, h) => map.draw(this.weights(h), h));
+    const [H, T] = [this.heads.length, this.tokens.length];
+    this.sizes = { head: H, query: T, key: T, tried: H, open: 3 };
+    this.number = (weight) => this.fractions[weight] ?? (weight / 1000).toFixed(3);
+    this.maps = all(element, "svg").map((svg, h) => {
+      this.rove([[svg]]);
+      const map = new WeightMap(svg, this, (place) => this.change(place));
+      map.draw(this.tokens.map((_, t) => this.tokens.map((_, s) => this.weight(h, t, s))), h);
+      return map;
+    });
+    this.listen();
+  }
+
+  listen() {
+    const [commit, show] = all(this.element, "button");
+    galleries += 1;
+    this.inputs.forEach((input, head) => {
+      input.name += galleries;
+      // The scores stay open; they say nothing of a head that is picked after them.
+      input.onchange = () => this.change({ head, open: this.state.open && 1 });
+    });
+    commit.onclick = () => {
+      const { head, tried, open } = this.state;
+      const last = open || tried >= 0 || head == this.best;
+      if (head >= 0) this.change(last ? { open: 2 } : { tried: head });
+      else this.say("Choose a head first.");
+    };
+    show.onclick = () => this.change({ open: 1 });
+    this.reset = show;
+  }
+
+  // A weight in thousandths, NaN where the key is hidden.
+  weight(h, t, s) {
+    return parseInt(this.rows[h * this.tokens.length + t].slice(2 * s, 2 * s + 2), 36);
   }
 
   // What the chosen query gives to the chosen key in a head.
@@ -29,7 +65,7 @@ class Gallery extends WeightExhibit {
     const { query, key } = this.state;
     if (query == null || key == null) return "";
     const weight = this.weight(h, query, key);
-    const [from, to] = [this.queries[query], this.keys[key]].map((name) => `<em>${name}</em>`);
+    const [from, to] = [query, key].map((place) => `<em>${this.tokens[place]}</em>`);
     const decides = this.target[query] == key ? ", the target" : "";
     return weight >= 0
       ? `${from} gives ${to} ${this.number(weight)}${decides}`
@@ -60,23 +96,45 @@ class Gallery extends WeightExhibit {
     const words = this.heads.map((_, h) => this.gives(h) && `head ${h}: ${this.gives(h)}.`);
     if (this.spoken.innerHTML != words.join(" ")) this.spoken.innerHTML = words.join(" ");
   }
+
+  toQuery() {
+    return Object.keys(this.sizes)
+      .filter((name) => this.state[name] >= 0)
+      .map((name) => [name, this.state[name]]);
+  }
+
+  fromQuery(entries) {
+    const next = {};
+    for (const [name, text] of entries) {
+      const size = this.sizes[name];
+      // What every object has, such as toString, is no number.
+      const names = Object.keys(this.sizes).join(", ");
+      if (!(size > 0)) return `“${name}” was given; expected ${names}.`;
+      const fits = /^\d+$/.test(text) && text < size;
+      if (!fits) return `${name} is “${text}”; expected 0 to ${size - 1}.`;
+      next[name] = Number(text);
+    }
+    this.state = next;
+    this.show();
+  }
+
+  // What a reader does.
+  change(part) {
+    this.state = { ...this.state, ...part };
+    this.show();
+    this.tell();
+    this.changed();
+  }
+
+  keyed(svg, { key, ctrlKey, metaKey }) {
+    if (ctrlKey || metaKey) return;
+    const { query, key: chosen } = this.state;
+    if (key == "Escape") return () => this.change({ key: undefined });
+    const { length } = this.tokens;
+    const to = arrow(key, [query ?? -1, chosen ?? -1], [length, length]);
+    const stays = query >= 0 && chosen == null && /Up|Down/.test(key);
+    return to && (() => this.change({ query: to[0], key: stays ? undefined : to[1] }));
+  }
 }
 
-define("tl-gallery", (element) => {
-  const gallery = new Gallery(element);
-  const [commit, show] = all(element, "button");
-  galleries += 1;
-  gallery.inputs.forEach((input, head) => {
-    input.name += galleries;
-    // The scores stay open; they say nothing of a head that is picked after them.
-    input.onchange = () => gallery.change({ head, open: gallery.state.open && 1 });
-  });
-  commit.onclick = () => {
-    const { head, tried, open } = gallery.state;
-    const last = open || tried >= 0 || head == gallery.best;
-    if (head >= 0) gallery.change(last ? { open: 2 } : { tried: head });
-    else gallery.say("Choose a head first.");
-  };
-  show.onclick = () => gallery.change({ open: 1 });
-  gallery.addLink("Link to this choice", commit.parentNode);
-});
+define("tl-gallery", (element) => new Gallery(element).addLink("Link to this choice"));

@@ -1,7 +1,4 @@
-// Attention weights as Python packs them, and as maps that can be asked: inspector and gallery.
-
-import { arrow, Exhibit } from "./exhibits/exhibit.js";
-import { all } from "./shared.js";
+// Attention weights as maps that can be asked.
 
 const HIDDEN = 11;
 const tint = (weight) => (weight >= 0 ? Math.round(weight / 100) : HIDDEN);
@@ -10,7 +7,7 @@ const tint = (weight) => (weight >= 0 ? Math.round(weight / 100) : HIDDEN);
 // drawn as one, or a large map would keep the reader waiting; in a small one, gaps part the cells.
 const tinted = (rows) => {
   const paths = Array(12).fill("");
-  const gap = rows.length + rows[0].length > 48 ? 0 : 0.06;
+  const gap = rows.length > 24 ? 0 : 0.06;
   rows.forEach((row, t) => {
     for (let s = 0, end; s < row.length; s = end) {
       const here = tint(row[s]);
@@ -26,9 +23,9 @@ const tinted = (rows) => {
 };
 
 // The map of one head; `choose` gets the query and the key that a reader points at.
-class WeightMap {
-  constructor(svg, { queries, keys, number }, choose) {
-    Object.assign(this, { svg, number, sizes: [queries.length, keys.length] });
+export class WeightMap {
+  constructor(svg, { tokens, number }, choose) {
+    Object.assign(this, { number, length: tokens.length });
     this.cells = svg.querySelector("g");
     this.side = Number(this.cells.dataset.side);
     svg.role = "application";
@@ -61,8 +58,7 @@ class WeightMap {
 
   // Put one of the four frames around a row, a column or a cell.
   mark(i, { query, key }) {
-    const [T, S] = this.sizes;
-    const [width, height] = [key >= 0 ? 1 : S, query >= 0 ? 1 : T];
+    const [width, height] = [key, query].map((place) => (place >= 0 ? 1 : this.length));
     const frame = this.cells.lastElementChild.children[i];
     const sizes = { x: key ?? 0, y: query ?? 0, width, height };
     Object.entries(sizes).forEach(([name, size]) => frame.setAttribute(name, size));
@@ -79,81 +75,9 @@ class WeightMap {
     const matrix = this.cells.getScreenCTM().inverse();
     const { x, y } = new DOMPoint(clientX, clientY).matrixTransform(matrix);
     const [query, key] = [y, x].map((length) => Math.floor(length / this.side));
-    const on = (place, axis) => place >= 0 && place < this.sizes[axis];
-    const [row, column] = [query, key].map(on);
+    const [row, column] = [query, key].map((place) => place >= 0 && place < this.length);
     if (row && column) return { query, key };
     if (row && key < 0) return { query, key: undefined };
     return column && query > 0 ? { key } : {};
-  }
-}
-
-// An exhibit of maps. Its state is a head, a query and a key, each of which may be undefined; each
-// kind gives `first`, how it begins, `show`, which draws a state, and `tell`, which speaks of it.
-export class WeightExhibit extends Exhibit {
-  constructor(element) {
-    super(element);
-    const { dataset } = element.querySelector(".tl-live");
-    [this.queries, this.keys] = [dataset.queries, dataset.keys].map((names) => JSON.parse(names));
-    this.fractions = JSON.parse(dataset.fractions);
-    this.rows = dataset.weights.split(" ");
-    const [T, S] = [this.queries.length, this.keys.length];
-    this.sizes = { head: this.rows.length / T, query: T, key: S };
-    this.number = (weight) => this.fractions[weight] ?? (weight / 1000).toFixed(3);
-    this.maps = all(element, "svg").map((svg) => {
-      this.rove([[svg]]);
-      return new WeightMap(svg, this, (place) => this.point(svg, place));
-    });
-  }
-
-  // A weight in thousandths, NaN where the key is hidden.
-  weight(h, t, s) {
-    return parseInt(this.rows[h * this.sizes.query + t].slice(2 * s, 2 * s + 2), 36);
-  }
-
-  // The weights of a head, row by row.
-  weights(h) {
-    return this.queries.map((_, t) => this.keys.map((_, s) => this.weight(h, t, s)));
-  }
-
-  toQuery() {
-    const { state, first, sizes } = this;
-    const differs = (name) => state[name] >= 0 && state[name] != first[name];
-    return Object.keys(sizes).filter(differs).map((name) => [name, state[name]]);
-  }
-
-  fromQuery(entries) {
-    const next = { ...this.first };
-    for (const [name, text] of entries) {
-      const size = this.sizes[name];
-      // What every object has, such as toString, is no number.
-      const names = Object.keys(this.sizes).join(", ");
-      if (!(size > 0)) return `“${name}” was given; expected ${names}.`;
-      const fits = /^\d+$/.test(text) && text < size;
-      if (!fits) return `${name} is “${text}”; expected 0 to ${size - 1}.`;
-      next[name] = Number(text);
-    }
-    this.state = next;
-    this.show();
-  }
-
-  // What a reader does.
-  change(part) {
-    this.state = { ...this.state, ...part };
-    this.show();
-    this.tell();
-    this.changed();
-  }
-
-  point(svg, place) {
-    this.change(place);
-  }
-
-  keyed(svg, { key, ctrlKey, metaKey }) {
-    if (ctrlKey || metaKey) return;
-    const { state, sizes } = this;
-    if (key == "Escape") return () => this.change({ key: undefined });
-    const to = arrow(key, [state.query ?? -1, state.key ?? -1], [sizes.query, sizes.key]);
-    const stays = state.query >= 0 && state.key == null && /Up|Down/.test(key);
-    return to && (() => this.change({ query: to[0], key: stays ? undefined : to[1] }));
   }
 }

@@ -81,9 +81,8 @@ ANGLE, LENGTH = "a number from −360 to 360", "a number from 0 to 4"
 YES_NO, SIZES = "one of yes, no", "one of 1, 2, 3, 4, 5, 6"
 TILES = "tiles that the mask leaves, each once: 0.2"
 SWITCHES = {"true": "one of look, hide", "align": "one of bottom-right, top-left"}
-LINKED = "r2-3-4, r3-2-4, r3-8, r24, s0-1, s1-2"
-COUNTED = "{} is “{{}}”, which is no number; expected a {} from {}."
-TOKENS, USERS = "1 to 1,048,576", "1 to 1,024"
+LINKED = "some of r2-3-4, r3-2-4, r3-8, r24, s0-1, s1-2, with dots between"
+TOKENS, USERS = "a whole number from 1 to 1,048,576", "a whole number from 1 to 1,024"
 PLACE = "“{}” cannot be set; expected a place such as "
 ROWS = {
     "clock": Row(
@@ -192,17 +191,15 @@ ROWS = {
             "do=s0-1.r24": "reshape(24) is a copy with strides [1]",
         },
         {
-            "do": f"do has “{{}}”; expected {LINKED}.",
+            "do": LINKED,
             "number": f"one of {', '.join(map(str, PRODUCT.ravel()))}",
         },
-        beyond=("do=", "do=r3-2-4,s0-1", "number=8"),
+        beyond=("do=", "do=r3-2-4,s0-1", "do=r3-2-4.r5-5", "number=8"),
         wrong={
-            "do=r3-2-4.r5-5": f"do has “r5-5”; expected {LINKED}.",
             "do=s1-2": "swapaxes(1, 2) needs 3 axes; the shape is (3, 8).",
             "do=r24.s0-1": "swapaxes(0, 1) needs 2 axes; the shape is (24,).",
             f"do={'.'.join(['r24'] * 13)}": "12 presses are the most; expected Undo or Reset.",
         },
-        settable="do or number",
         reset="product is as it was.",
         draw=draw_strip,
         state=strip_state,
@@ -212,9 +209,9 @@ ROWS = {
     "concat": Row(
         'memory_strip("concat")',
         {"do=r24": "reshape(24) is a copy with strides [1]"},
-        {"do": f"do has “{{}}”; expected {LINKED}."},
+        {"do": LINKED},
         uncut=".tl-blocks, .tl-blocks td, .tl-memory b, .tl-numbers > div, .tl-made",
-        settable="do or number",
+        settable="one of do, number",
         draw=partial(draw_strip, "concat"),
         state=partial(strip_state, start="concat"),
     ),
@@ -351,17 +348,13 @@ ROWS = {
             "model=my+own&heads=8&d_v=64&billions=0.5": "The cache of 1 user at 4,096 tokens is",
             "model=DeepSeek-V3&bits=8": "The numbers of the link are here. ",
         },
-        {
-            "tokens": COUNTED.format("tokens", "whole number", TOKENS),
-            "users": COUNTED.format("users", "whole number", USERS),
-            "bits": "bits per cached entry is “{}”; expected 32, 16, 8, 4.",
-        },
-        beyond=("tokens=", "bits=12"),
-        wrong={
-            "tokens=0": f"tokens is 0; expected a whole number from {TOKENS}.",
-            "users=7&tokens=2M": f"tokens is 2M; expected a whole number from {TOKENS}.",
-            "users=1.5": f"users is 1.5; expected a whole number from {USERS}.",
-        },
+        {"tokens": TOKENS, "users": USERS, "bits": "one of 32, 16, 8, 4"},
+        beyond=(
+            *("tokens=", "tokens=0", "tokens=-5", "tokens=2M"),
+            *("users=1.5", "users=1e400", "bits=12"),
+        ),
+        fields={"tokens": "tokens", "users": "users"},
+        wrong={"users=7&tokens=2M": f"tokens is “2M”; expected {TOKENS}."},
         settable="one of model, tokens, users, bits, weights, layers, heads, d_k, d_v, billions",
         reset="One user of Llama 2 7B is back. ",
         uncut=".tl-plot",

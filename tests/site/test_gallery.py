@@ -247,8 +247,8 @@ BAD_LINKS = {
     "key=-1": "key is “-1”; expected 0 to 8.",
     "key=": "key is “”; expected 0 to 8.",
     "key=1e0": "key is “1e0”; expected 0 to 8.",
-    "row=<b>1": "“row” was given; expected head, query, key, tried, open.",
-    "toString=1": "“toString” was given; expected head, query, key, tried, open.",
+    "row=<b>1": "“row” cannot be set; expected one of head, query, key, tried, open.",
+    "toString=1": "“toString” cannot be set; expected one of head, query, key, tried, open.",
 }
 
 

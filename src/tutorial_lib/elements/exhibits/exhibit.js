@@ -2,6 +2,7 @@
 // question, and its state is a query: a link carries it, a page keeps it.
 
 import { all, report } from "../shared.js";
+import { readBy } from "./forms.js";
 
 const STEPS = {
   ArrowUp: [-1, 0],
@@ -17,21 +18,19 @@ const within = (place, size) => Math.min(Math.max(place, 0), size - 1);
 export const arrow = (key, place, sizes) =>
   STEPS[key]?.map((step, axis) => within(place[axis] + step, sizes[axis]));
 
-// An exhibit around an element. Each kind gives `toQuery`, the state as [key, value] for all in
-// which it differs from how it began, and `fromQuery`, which shows a state in silence; where one
-// cannot be, nothing changes, and words say what was expected. One with cells of its own gives
+// An exhibit around an element, with a `state`, and `first`, how it began. Each kind gives `forms`,
+// how a link writes the parts of a state, and `restore`, which shows a state in silence. One whose
+// state is more than its parts gives `toQuery` and `applyQuery` instead, one with cells of its own
 // `choose` and `enter`.
 export class Exhibit {
   spots = new Map();
   link = document.createElement("a");
-  // Of its questions, so many are answered.
-  done = 0;
-  of = 0;
 
   constructor(element) {
     this.element = element;
     this.kind = element.localName.slice(3);
     this.news = element.querySelector("[aria-live]");
+    this.given = JSON.parse(element.querySelector("[data-given]")?.dataset.given ?? null);
     element.recall = (state) => this.recall(state);
     element.addEventListener("keydown", (event) => this.press(event));
     // A field in a cell is in the cell.
@@ -57,6 +56,34 @@ export class Exhibit {
     const place = (rows, t) => (cell, j) => this.spots.set(cell, { rows, t, j, cells });
     grids.forEach((rows) => rows.forEach((row, t) => row.forEach(place(rows, t))));
     cells.forEach((cell, i) => (cell.tabIndex = i ? -1 : 0));
+  }
+
+  // Offer cells as a group of which one is chosen.
+  offer(cells, label) {
+    this.rove([cells]);
+    Object.assign(cells[0].parentNode, { role: "radiogroup", ariaLabel: label });
+    cells.forEach((cell) => {
+      cell.role = "radio";
+      cell.onclick = () => cell.focus();
+    });
+  }
+
+  // What was written in a field, by its form; what cannot be waits there, and words say why.
+  writtenIn(field, [read, expected]) {
+    const value = read(field.value);
+    field.ariaInvalid = value === undefined || null;
+    if (value === undefined)
+      this.say(`“${field.value}” cannot be; expected ${expected}. Nothing has changed.`);
+    return value;
+  }
+
+  // Let a button show how all began.
+  resetBy(button, words) {
+    this.reset = button;
+    button.onclick = () => {
+      this.restore(this.first);
+      this.changed(words);
+    };
   }
 
   stop(cell) {
@@ -89,6 +116,21 @@ export class Exhibit {
     }
   }
 
+  // The state as [key, value], for all in which it differs from how it began.
+  toQuery() {
+    return Object.entries(this.state).filter(([key, value]) => value != this.first[key]);
+  }
+
+  // Why a state cannot be, though each of its parts can.
+  misfit() {}
+
+  // Show the state of a query; where it cannot be, nothing changes, and words say what was expected.
+  applyQuery(entries) {
+    const [given, wrong] = readBy(this.forms(), entries);
+    const next = { ...this.first, ...given };
+    return wrong || this.misfit(next) || this.restore(next);
+  }
+
   query() {
     return `${new URLSearchParams(this.toQuery())}`;
   }
@@ -106,26 +148,26 @@ export class Exhibit {
   changed(words) {
     if (words) this.say(words);
     this.relink();
-    report(this.element, this.query(), this.done, this.of);
+    report(this.element, this.query());
   }
 
   // Put back what the page has kept; an address that names this exhibit goes before it.
   recall(state) {
     if (typeof state != "string") return false;
     if (this.linked) return true;
-    const fits = !this.fromQuery(new URLSearchParams(state));
+    const fits = !this.applyQuery(new URLSearchParams(state));
     this.relink();
     return fits;
   }
 
   // Offer a link to the state, and follow one. In Colab and JupyterLab the address of the page is
   // not that of a state.
-  addLink(words, row = this.reset.parentNode) {
+  addLink(words) {
     this.relink();
     if (top != self || this.element.closest(".jp-Notebook")) return;
     this.link.textContent = words;
     this.link.onclick = () => this.say("The address of this page carries it now: copy it.");
-    row.append(this.link);
+    this.reset.parentNode.append(this.link);
     const arrive = () => {
       if (!this.follow()) return;
       const fold = this.element.closest("details");
@@ -152,7 +194,7 @@ export class Exhibit {
     // The address that the exhibit itself wrote is no news.
     if (named && `${new URLSearchParams(rest)}` == this.query() && this.query()) return true;
     const wrong = named
-      ? this.fromQuery(rest)
+      ? this.applyQuery(rest)
       : `“${which}” is no ${kind} of this page; expected ${last ? `0 to ${last}` : 0}.`;
     this.linked ||= !wrong;
     this.relink();

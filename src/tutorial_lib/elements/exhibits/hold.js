@@ -14,7 +14,7 @@ export const hold = (exhibit, node, drag, may = () => true) => {
   node.onclick = (event) => held == "touch" && drag(event);
   node.onpointercancel = () => {
     if (exhibit.query() == before) return;
-    exhibit.fromQuery(new URLSearchParams(before));
+    exhibit.applyQuery(new URLSearchParams(before));
     exhibit.announce();
     exhibit.changed();
   };

@@ -33,7 +33,7 @@ export const layer = (inputs, fixed = {}) => {
 };
 
 // Whether every number that the layer makes is finite.
-export const sound = (inputs) => Object.values(layer(inputs)).flat(3).every(isFinite);
+export const staysFinite = (inputs) => Object.values(layer(inputs)).flat(3).every(isFinite);
 
 // A place in an array as a link names it: Y.0.2.4 is the fifth number of bark.
 export const keyOf = ({ name, h, t, j }) => [name, h, t, j].join(".");

@@ -3,7 +3,7 @@
 
 import { all } from "../shared.js";
 import { Exhibit } from "./exhibit.js";
-import { INPUTS, keyOf, layer, reach, replaced, sound } from "./layer.js";
+import { INPUTS, keyOf, layer, reach, replaced, staysFinite } from "./layer.js";
 import { fraction, strength, written } from "./numbers.js";
 import { origin } from "./origin.js";
 import { drawWires, neighbour } from "./wires.js";
@@ -22,7 +22,7 @@ export class Tables extends Exhibit {
     this.board = element.querySelector(".tl-board");
     this.rove(...all(this.board, "table").map((table) => this.add(table)));
     all(element, ".tl-grids table").forEach((table) => this.rove(this.add(table)));
-    this.first = JSON.parse(this.board.dataset.given);
+    this.first = this.given;
     this.paint(this.first);
     element.addEventListener("click", ({ target }) => this.click(target));
     this.board.addEventListener("pointermove", (event) => this.point(event));
@@ -205,7 +205,7 @@ export class Tables extends Exhibit {
     if (!fits) return `${key} is “${text}”; expected ${expected}.`;
   }
 
-  fromQuery(entries) {
+  applyQuery(entries) {
     const pairs = [...entries];
     const wrong = pairs.map(([key, text]) => this.strange(key, text)).find(Boolean);
     if (wrong) return wrong;
@@ -215,7 +215,7 @@ export class Tables extends Exhibit {
       const [name, h, t, j] = key.split(".");
       if (key != "cell") next[name][h][t][j] = Number(text);
     });
-    if (!sound(next)) return "these numbers make another infinite; expected smaller ones.";
+    if (!staysFinite(next)) return "these numbers make another infinite; expected smaller ones.";
     if (this.differs(next)) this.replace(next);
     [this.chosen] = this.cells.get(chosen) || [];
     this.light(this.chosen);

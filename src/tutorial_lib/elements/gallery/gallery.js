@@ -11,6 +11,7 @@ let galleries = 0;
 // first picked wrongly, whose score alone is shown; and `open`: 1 where all scores are shown, 2
 // where they judge the head that is picked.
 class Gallery extends Exhibit {
+  first = {};
   state = {};
 
   constructor(element) {
@@ -97,24 +98,18 @@ class Gallery extends Exhibit {
     if (this.spoken.innerHTML != words.join(" ")) this.spoken.innerHTML = words.join(" ");
   }
 
-  toQuery() {
-    return Object.keys(this.sizes)
-      .filter((name) => this.state[name] >= 0)
-      .map((name) => [name, this.state[name]]);
+  forms() {
+    const below = (size) => [
+      (text) => (/^\d+$/.test(text) && text < size ? Number(text) : undefined),
+      `0 to ${size - 1}`,
+    ];
+    return Object.fromEntries(
+      Object.entries(this.sizes).map(([name, size]) => [name, below(size)])
+    );
   }
 
-  fromQuery(entries) {
-    const next = {};
-    for (const [name, text] of entries) {
-      const size = this.sizes[name];
-      // What every object has, such as toString, is no number.
-      const names = Object.keys(this.sizes).join(", ");
-      if (!(size > 0)) return `“${name}” was given; expected ${names}.`;
-      const fits = /^\d+$/.test(text) && text < size;
-      if (!fits) return `${name} is “${text}”; expected 0 to ${size - 1}.`;
-      next[name] = Number(text);
-    }
-    this.state = next;
+  restore(state) {
+    this.state = state;
     this.show();
   }
 

@@ -23,11 +23,10 @@ const write = (node, text) => node.textContent != text && (node.textContent = te
 class Ask extends Exhibit {
   constructor(element, weights) {
     super(element);
-    const given = JSON.parse(element.querySelector("[data-given]").dataset.given);
     this.model = unpack(weights);
     const { positions, H } = this.model.sizes;
-    const { ids, word, minus } = given;
-    this.given = { ...given, positions };
+    const { ids, word, minus } = this.given;
+    this.given.positions = positions;
     this.line = element.querySelector(".tl-sentence");
     this.field = element.querySelector("[type=text]");
     this.menus = all(element, "select");
@@ -38,7 +37,7 @@ class Ask extends Exhibit {
     this.rows = this.coming.pop();
     this.chips = all(element, "details button");
     this.switches = all(element, ".tl-silence > button");
-    this.sound = this.switches.pop();
+    this.unsilence = this.switches.pop();
     [this.away, this.reset] = all(element, ".tl-asked > .tl-row:not(.tl-silence) > button");
     this.heads = this.rows.slice(1, -1).map((_, i) => `${Math.floor(i / H)}.${i % H}`);
     this.first = { ids, query: ids.length - 1, silenced: [], word, minus };
@@ -57,7 +56,7 @@ class Ask extends Exhibit {
     this.chips.forEach((chip) => (chip.onclick = () => this.enter(chip)));
     this.field.onchange = () => this.type(this.field.value);
     this.away.onclick = () => this.take();
-    this.sound.onclick = () => this.change({ silenced: [] });
+    this.unsilence.onclick = () => this.change({ silenced: [] });
     this.reset.onclick = () => {
       this.scales = new Map();
       this.change(this.first, () => `The sentence is as it was. ${this.sentence()}`);
@@ -226,7 +225,7 @@ class Ask extends Exhibit {
       row.toggleAttribute("data-quiet", quiet);
       this.switches[i].ariaPressed = quiet;
     });
-    this.sound.disabled = !silenced.length;
+    this.unsilence.disabled = !silenced.length;
   }
 
   // Write words and their probabilities into rows.
@@ -330,7 +329,7 @@ class Ask extends Exhibit {
     ];
   }
 
-  fromQuery(entries) {
+  applyQuery(entries) {
     const next = linked(entries, this.given, this.heads);
     if (typeof next == "string") return next;
     this.paint({ ...this.first, ...next });

@@ -11,8 +11,6 @@ import { fourPlaces, fraction, withMinus } from "../numbers.js";
 const HIGHEST = 1000;
 const BAR_END = 7; // of the picture
 const STARING = 0.99;
-const PRODUCTS = "a number from −1000 to 1000, such as 0.5 or 2 ln 2";
-const DIVISORS = "a number from 1 to 16";
 const LIFTS = { ArrowUp: 1, ArrowDown: -1, PageUp: 4, PageDown: -4 };
 
 // How many times ln 2 a number is, if that is a whole number of quarters.
@@ -33,8 +31,14 @@ const logarithmic = (text) => {
   const read = of ? readings(times).flatMap((n) => logs.map((log) => n * log)) : readings(text);
   return new Set(read).size == 1 ? unrounded(read[0]) : undefined;
 };
-const productOf = (text) => [logarithmic(text)].find((n) => Math.abs(n) <= HIGHEST);
-const divisorOf = (text) => [logarithmic(text)].find((n) => n >= 1 && n <= 16);
+const PRODUCTS = [
+  (text) => [logarithmic(text)].find((n) => Math.abs(n) <= HIGHEST),
+  "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
+];
+const DIVISORS = [
+  (text) => [logarithmic(text)].find((n) => n >= 1 && n <= 16),
+  "a number from 1 to 16",
+];
 const sixDigits = (n) => withMinus(Number(n.toPrecision(6)));
 const byLn2 = (n) => {
   const times = timesLn2(n);
@@ -71,8 +75,7 @@ const normalised = ({ products, divide, hidden, away }) => {
 class Bench extends Exhibit {
   constructor(element) {
     super(element);
-    const { dataset } = element.querySelector("[data-given]");
-    const { words, products, divide, slope } = JSON.parse(dataset.given);
+    const { words, products, divide, slope } = this.given;
     Object.assign(this, { words, slope });
     const start = { products: products.map((n) => n * Math.LN2), divide };
     this.first = { ...start, hidden: words.map(() => false), away: false, by: 0 };
@@ -83,7 +86,9 @@ class Bench extends Exhibit {
     [this.drop, this.trail] = all(element, "[data-part=drop], [data-part=trail]");
     this.stack = [...element.querySelector(".tl-stack").children];
     [this.lines, this.rows] = all(element, "tbody").map((body) => [...body.rows]);
-    [this.five, this.away, this.reset] = all(element, "button");
+    const [five, away, reset] = all(element, "button");
+    Object.assign(this, { five, away });
+    this.resetBy(reset, "The bench is as it was.");
     this.prepare();
     this.restore(this.first);
   }
@@ -104,10 +109,6 @@ class Bench extends Exhibit {
       this.change({ divide: Number((2 ** this.slider.value).toFixed(2)) });
     this.five.onclick = () => this.add();
     this.away.onclick = () => this.change({ away: !this.state.away });
-    this.reset.onclick = () => {
-      this.restore(this.first);
-      this.changed("The bench is as it was.");
-    };
   }
 
   restore(state) {
@@ -129,6 +130,7 @@ class Bench extends Exhibit {
       const told = byLn2(products[i]) + (hidden[i] ? ", hidden" : "");
       Object.assign(lane, { ariaValueNow: products[i], ariaValueText: told });
       this.boxes[i].checked = hidden[i];
+      lane.nextElementSibling.textContent = byLn2(products[i]);
     });
     [...products.map(byLn2), sixDigits(divide)].forEach((text, i) => {
       this.fields[i].value = text;
@@ -174,13 +176,13 @@ class Bench extends Exhibit {
   plot() {
     const { by } = this.state;
     const lost = isNaN(this.made.weights[by]);
-    const [x, y] = [160 * this.made.weights[by], -240 * this.made.slopes[by][by]];
+    const place = [160 * this.made.weights[by], -240 * this.made.slopes[by][by]];
+    const [x, y] = lost ? [0, 0] : place;
     for (const part of [this.dot, this.drop])
       part.setAttribute("visibility", lost ? "hidden" : "visible");
-    if (lost) return;
     this.dot.setAttribute("transform", `translate(${x} ${y})`);
     this.drop.setAttribute("d", `M${x} 0V${y}H0`);
-    this.trail.setAttribute("d", `${this.trail.getAttribute("d")}M${x} ${y}h0`);
+    if (!lost) this.trail.setAttribute("d", `${this.trail.getAttribute("d")}M${x} ${y}h0`);
   }
 
   // Change the state as a reader did, and say what became of the weights.
@@ -232,14 +234,10 @@ class Bench extends Exhibit {
     return LIFTS[key] && (() => this.move(i, this.state.products[i] + LIFTS[key] * Math.LN2));
   }
 
-  // Take what was written in a field; what cannot be waits there, and nothing changes.
   write(field, i) {
     const { products } = this.state;
-    const [read, expected] = i in products ? [productOf, PRODUCTS] : [divisorOf, DIVISORS];
-    const value = read(field.value);
-    field.ariaInvalid = value === undefined;
-    if (value === undefined)
-      return this.say(`“${field.value}” cannot be; expected ${expected}. Nothing has changed.`);
+    const value = this.writtenIn(field, i in products ? PRODUCTS : DIVISORS);
+    if (value === undefined) return;
     const by = this.slope ? i : 0;
     this.change(i in products ? { products: products.with(i, value), by } : { divide: value });
   }
@@ -272,15 +270,15 @@ class Bench extends Exhibit {
     const { words } = this;
     const known = (list) => (list.every((word) => words.includes(word)) ? list : undefined);
     return {
-      ...Object.fromEntries(words.map((word) => [word, [productOf, PRODUCTS]])),
-      divide: [divisorOf, DIVISORS],
+      ...Object.fromEntries(words.map((word) => [word, PRODUCTS])),
+      divide: DIVISORS,
       hide: [(text) => known(text.split(" ")), `some of ${words.join(", ")}, with spaces between`],
       largest: [(text) => (text == "away" ? text : undefined), "away"],
       ...(this.slope && { by: oneOf(...words) }),
     };
   }
 
-  fromQuery(entries) {
+  applyQuery(entries) {
     const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
     const { words, first } = this;

@@ -3,6 +3,7 @@
 
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
+import { oneOf } from "../forms.js";
 
 const OWN = "my own";
 const UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB"];
@@ -19,9 +20,6 @@ const size = (bytes) => {
   const power = Math.min(Math.max(Math.floor(Math.log10(bytes) / 3), 0), UNITS.length - 1);
   return `${rounded(bytes / 1000 ** power)}\u00a0${UNITS[power]}`;
 };
-const refuse = (words) => {
-  throw new RangeError(words);
-};
 const several = (count, name) => `${whole(count)} ${name}${count == 1 ? "" : "s"}`;
 
 // A number as it is typed: 32768, 32,768, 1e3, 32k; nothing, if it is none.
@@ -29,6 +27,16 @@ const typed = (text) => {
   const [, digits, unit] =
     text.replace(/[,\s]/g, "").match(/^(\d+\.?\d*(?:e\d+)?|\.\d+)([km]?)$/i) || [];
   return digits && Number(digits) * SHORT[unit.toLowerCase()];
+};
+
+// What a list or a field takes.
+const formOf = ({ options, dataset }) => {
+  if (options) return oneOf(...[...options].map((option) => option.value));
+  const [least, most] = [dataset.least, dataset.most].map(Number);
+  const counts = "whole" in dataset;
+  const fits = (number) => number >= least && number <= most && !(counts && number % 1);
+  const kind = counts ? "a whole number" : "a number";
+  return [(text) => [typed(text)].find(fits), `${kind} from ${rounded(least)} to ${whole(most)}`];
 };
 
 class ByteCalculator extends Exhibit {
@@ -46,67 +54,50 @@ class ByteCalculator extends Exhibit {
       row.firstElementChild.textContent,
       row.dataset.cached.split(" ").map(Number),
     ]));
-    this.first = Object.fromEntries([...this.fields].map(([key, one]) => [
-      key,
-      this.read(key, one.defaultValue ?? one.querySelector("[selected]").value),
-    ]));
-    this.paint({ ...this.first });
+    this.first = Object.fromEntries(Object.entries(this.forms()).map(([key, [read]]) => {
+      const field = this.fields.get(key);
+      return [key, read(field.defaultValue ?? field.querySelector("[selected]").value)];
+    }));
+    this.restore(this.first);
     this.listen();
   }
 
   listen() {
     this.fields.forEach((field, key) => {
-      field.onchange = () => this.write(key, field.value);
+      field.onchange = () => this.write(key);
       field.addEventListener("keydown", (event) => {
-        if (event.key == "Escape") this.paint(this.state);
+        if (event.key == "Escape") this.restore(this.state);
       });
     });
     this.sliders.forEach((slider) => {
-      slider.oninput = () => this.write(slider.dataset.slides, `${2 ** slider.value}`);
+      slider.oninput = () => this.write(slider.dataset.slides, 2 ** slider.value);
     });
-    [this.asked, this.reset] = all(this.element, "button");
-    this.asked.onclick = () => this.say(this.answer());
-    this.reset.onclick = () => {
-      this.paint({ ...this.first });
-      this.changed(`One user of ${this.first.model} is back. ${this.sentence()}`);
-    };
+    const [asked, reset] = all(this.element, "button");
+    asked.onclick = () => this.say(this.answer());
+    this.resetBy(reset, `One user of ${this.first.model} is back. ${this.sentence()}`);
   }
 
-  // What the text of a field means; words are thrown where it cannot be.
-  read(key, text) {
-    const { tagName, options, ariaLabel: name, dataset } = this.fields.get(key);
-    if (tagName == "SELECT") {
-      const there = [...options].map((option) => option.value);
-      if (!there.includes(text)) refuse(`${name} is “${text}”; expected ${there.join(", ")}.`);
-      return key == "model" ? text : Number(text);
-    }
-    const [least, most] = [dataset.least, dataset.most].map(Number);
-    const kind = "whole" in dataset ? "a whole number" : "a number";
-    const wanted = `expected ${kind} from ${rounded(least)} to ${whole(most)}.`;
-    const number = typed(text);
-    if (number === undefined) refuse(`${name} is “${text}”, which is no number; ${wanted}`);
-    const broken = "whole" in dataset && number % 1;
-    if (broken || number < least || number > most) refuse(`${name} is ${text}; ${wanted}`);
-    return number;
+  forms() {
+    return Object.fromEntries([...this.fields].map(([key, field]) => [key, formOf(field)]));
   }
 
-  // A field or slider has a new text: the state follows, or stays as it was with the reason said.
-  write(key, text) {
-    try {
-      const next = this.sound({ ...this.state, [key]: this.read(key, text) });
-      this.paint(next);
-      this.changed(this.sentence());
-    } catch (wrong) {
-      if (!(wrong instanceof RangeError)) throw wrong;
-      this.fields.get(key).ariaInvalid = true;
-      this.say(`${wrong.message} Nothing has changed.`);
-    }
-  }
-
-  // The state itself, if its bytes can be counted exactly.
-  sound(state) {
+  misfit(state) {
     const exact = Number.isSafeInteger(Math.ceil(this.cache(state)));
-    return exact ? state : refuse("That is more bytes than can be counted; expected fewer.");
+    return exact ? "" : "That is more bytes than can be counted; expected fewer.";
+  }
+
+  // A field or its slider has a new text: the state follows, or stays with the reason said.
+  write(key, text = this.fields.get(key).value) {
+    const field = this.fields.get(key);
+    field.value = text;
+    const value = this.writtenIn(field, formOf(field));
+    if (value === undefined) return;
+    const next = { ...this.state, [key]: value };
+    const wrong = this.misfit(next);
+    field.ariaInvalid = wrong ? true : null;
+    if (wrong) return this.say(`${wrong} Nothing has changed.`);
+    this.restore(next);
+    this.changed(this.sentence());
   }
 
   // Entries that the model of a state caches: per token, per token of the window, the window, once;
@@ -164,7 +155,7 @@ class ByteCalculator extends Exhibit {
     return ` But ${this.state.model} has learned ${whole(positions)} positions only.`;
   }
 
-  paint(state) {
+  restore(state) {
     this.state = state;
     this.fields.forEach((field, key) => {
       field.value = typeof state[key] == "number" && field.type == "text"
@@ -213,25 +204,8 @@ class ByteCalculator extends Exhibit {
   }
 
   toQuery() {
-    return Object.entries(this.state).filter(([key, value]) => {
-      const asked = this.state.model == OWN || !this.own.contains(this.fields.get(key));
-      return asked && value != this.first[key];
-    });
-  }
-
-  fromQuery(pairs) {
-    const next = { ...this.first };
-    try {
-      for (const [key, text] of pairs) {
-        const names = [...this.fields.keys()].join(", ");
-        if (!this.fields.has(key)) refuse(`“${key}” cannot be set; expected one of ${names}.`);
-        next[key] = this.read(key, text);
-      }
-      this.paint(this.sound(next));
-    } catch (wrong) {
-      if (!(wrong instanceof RangeError)) throw wrong;
-      return wrong.message;
-    }
+    const asked = (key) => this.state.model == OWN || !this.own.contains(this.fields.get(key));
+    return super.toQuery().filter(([key]) => asked(key));
   }
 
   announce() {

@@ -4,13 +4,11 @@
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
-import { oneOf, readBy } from "../forms.js";
+import { oneOf } from "../forms.js";
 import { fourPlaces, withMinus } from "../numbers.js";
 
 const FARTHEST = 100_000;
 const FASTEST = 10;
-const WHOLE = "a whole number from 0 to 100,000";
-const RADIANS = "a number from 0 to 10, such as 0.1 or π/2";
 
 // A whole position, and a frequency in radians, as readers write them; else undefined.
 const position = (text) =>
@@ -23,6 +21,9 @@ const frequency = (text) => {
   return readings(counted).map((n) => n * unit).find((n) => n >= 0 && n <= FASTEST);
 };
 
+const POSITION = [position, "a whole number from 0 to 100,000"];
+const RADIANS = [frequency, "a number from 0 to 10, such as 0.1 or π/2"];
+
 const short = (n) => `${Number(n.toPrecision(6))}`;
 const inner = ([a, b], [c, d]) => a * c + b * d;
 const rotated = ([a, b], angle) => {
@@ -34,14 +35,6 @@ const nearest = (angle) => angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI
 const clamp = (n, least, most) => Math.min(Math.max(n, least), most);
 const set = (node, given) =>
   Object.entries(given).forEach(([name, value]) => node.setAttribute(name, value));
-
-// The hands of all pairs at their positions, their products, and the score.
-const measure = ({ Q, K }, { m, n, frequencies }) => {
-  const hands = frequencies.map((by, i) => [rotated(Q[i], by * m), rotated(K[i], by * n)]);
-  const products = hands.map(([q, k]) => inner(q, k));
-  const sum = products.reduce((a, b) => a + b);
-  return { hands, products, sum, score: sum / Math.sqrt(2 * frequencies.length) };
-};
 
 // Draw two hands: the first entry up, the second to the right.
 const draw = (svg, [q, k]) => {
@@ -61,17 +54,13 @@ const draw = (svg, [q, k]) => {
 class Clock extends Exhibit {
   constructor(element) {
     super(element);
-    const { positions, frequencies, ...given } = JSON.parse(
-      element.querySelector(".tl-clocks").dataset.given
-    );
-    const [m, n] = positions;
-    this.given = given;
-    this.first = { m, n, pair: 0, frequencies };
+    this.first = this.given.first;
     this.face = element.querySelector(".tl-face > svg");
     this.cells = all(element, ".tl-pair");
     this.sliders = all(element, "[type=range]");
     this.fields = all(element, "[type=text]");
-    [this.both, this.reset] = all(element, "button");
+    [this.both] = all(element, "button");
+    this.resetBy(all(element, "button")[1], "The clock is as it was.");
     [this.pairs, this.scores] = all(element, "tbody").map((body) => [...body.rows]);
     this.prepare();
     this.restore(this.first);
@@ -79,34 +68,45 @@ class Clock extends Exhibit {
 
   // Say to keys and to screen readers what can be chosen, and listen.
   prepare() {
-    this.rove([this.cells]);
-    set(this.cells[0].parentNode, { role: "radiogroup", "aria-label": "Pairs" });
-    this.cells.forEach((cell) => (cell.role = "radio"));
-    this.cells.forEach((cell) => (cell.onclick = () => cell.focus()));
+    this.offer(this.cells, "Pairs");
     ["m", "n"].forEach((name, i) => {
       this.sliders[i].oninput = () => this.move(name, Number(this.sliders[i].value));
-      this.fields[i].onchange = () => this.write(this.fields[i], position, WHOLE, name);
+      this.fields[i].onchange = () => this.write(this.fields[i], POSITION, name);
     });
-    this.fields[2].onchange = () => this.write(this.fields[2], frequency, RADIANS);
-    this.both.ariaPressed = false;
+    this.fields[2].onchange = () => this.write(this.fields[2], RADIANS);
     this.both.onclick = () => this.join();
-    this.reset.onclick = () => this.back();
     this.face.onpointerdown = (event) => this.take(event);
     this.face.onpointermove = (event) => this.drag(event);
     this.face.onpointerup = this.face.onpointercancel = () => (this.hand = undefined);
   }
 
-  // Show a state from which what comes is compared.
+  // Show a state from which what comes is compared; both hands go alone.
   restore(state) {
-    this.state = structuredClone(state);
+    this.state = { ...state };
+    this.both.ariaPressed = false;
     this.paint();
     this.best = this.made.score;
   }
 
+  // The frequencies of all pairs.
+  get frequencies() {
+    return this.cells.map((_, i) => this.state[`frequency.${i}`]);
+  }
+
+  // The hands of all pairs at two positions, their products, and the score.
+  measure({ m, n }) {
+    const { Q, K } = this.given;
+    const { frequencies } = this;
+    const hands = frequencies.map((by, i) => [rotated(Q[i], by * m), rotated(K[i], by * n)]);
+    const products = hands.map(([q, k]) => inner(q, k));
+    const sum = products.reduce((a, b) => a + b);
+    return { hands, products, sum, score: sum / Math.sqrt(2 * frequencies.length) };
+  }
+
   paint() {
-    const { state, first } = this;
-    const { m, n, pair, frequencies } = state;
-    this.made = measure(this.given, state);
+    const { state, frequencies } = this;
+    const { m, n, pair } = state;
+    this.made = this.measure(state);
     const { hands, products } = this.made;
     draw(this.face, hands[pair]);
     this.face.ariaLabel = `The hands of pair ${pair}`;
@@ -129,7 +129,8 @@ class Clock extends Exhibit {
 
   // Write the sum and the tables.
   tabulate() {
-    const { m, n, frequencies } = this.state;
+    const { m, n } = this.state;
+    const { frequencies } = this;
     const { hands, products, sum, score } = this.made;
     const total = this.element.querySelector(".tl-total");
     total.querySelector("p").innerHTML =
@@ -143,7 +144,7 @@ class Clock extends Exhibit {
       texts.forEach((text, j) => (row.cells[j].textContent = text));
     });
     this.scores.forEach((row, m) => {
-      row.cells[1].textContent = fourPlaces(measure(this.given, { m, n: 0, frequencies }).score);
+      row.cells[1].textContent = fourPlaces(this.measure({ m, n: 0 }).score);
     });
     const told = withMinus(`Query at ${m}, key at ${n}, distance ${m - n}`);
     const state = `${told}: the score is ${fourPlaces(score)}.`;
@@ -189,16 +190,12 @@ class Clock extends Exhibit {
     this.change(Object.fromEntries(Object.entries(moved).map(([one, at]) => [one, at + by])));
   }
 
-  // Take what was written in a field; what cannot be waits there, and nothing changes.
-  write(field, read, expected, name) {
-    const value = read(field.value);
-    field.ariaInvalid = value === undefined;
-    if (value === undefined)
-      return this.say(`“${field.value}” cannot be; expected ${expected}. Nothing has changed.`);
+  write(field, form, name) {
+    const value = this.writtenIn(field, form);
+    if (value === undefined) return;
     if (name) return this.move(name, value);
-    const { pair, frequencies } = this.state;
     this.best = Infinity; // other frequencies, other scores: none is the largest so far
-    this.change({ frequencies: frequencies.map((given, i) => (i == pair ? value : given)) });
+    this.change({ [`frequency.${this.state.pair}`]: value });
     this.best = this.made.score;
   }
 
@@ -207,8 +204,8 @@ class Clock extends Exhibit {
     if (pair == this.state.pair) return;
     this.state.pair = pair;
     this.paint();
-    const { m, n, frequencies } = this.state;
-    const apart = withMinus(short(frequencies[pair] * (m - n)));
+    const { m, n } = this.state;
+    const apart = withMinus(short(this.frequencies[pair] * (m - n)));
     const product = fourPlaces(this.made.products[pair]);
     const words = `the distance rotates its hands by ${apart}`;
     this.changed(`Pair ${pair}: ${words}; their product is ${product}.`);
@@ -238,45 +235,16 @@ class Clock extends Exhibit {
   // Where a hand is dragged, it goes to the position at which it points there.
   drag(event) {
     if (!this.hand) return;
-    const frequency = this.state.frequencies[this.state.pair];
+    const frequency = this.frequencies[this.state.pair];
     if (!frequency) return this.say("At frequency 0 no position rotates this hand.");
     const by = Math.round(this.away(this.hand, this.angle(event)) / frequency);
     if (by) this.move(this.hand, this.state[this.hand] + by);
   }
 
-  back() {
-    this.both.ariaPressed = false;
-    this.restore(this.first);
-    this.changed("The clock is as it was.");
-  }
-
-  toQuery() {
-    const { state, first } = this;
-    const plain = ["m", "n", "pair"].filter((key) => state[key] != first[key]);
-    const given = [...state.frequencies.entries()];
-    const changed = given.filter(([i, frequency]) => frequency != first.frequencies[i]);
-    return [
-      ...plain.map((key) => [key, state[key]]),
-      ...changed.map(([i, frequency]) => [`frequency.${i}`, frequency]),
-    ];
-  }
-
   forms() {
-    const { frequencies } = this.first;
-    const fields = frequencies.map((_, i) => [`frequency.${i}`, [frequency, RADIANS]]);
-    const pair = oneOf(...frequencies.keys());
-    return { m: [position, WHOLE], n: [position, WHOLE], pair, ...Object.fromEntries(fields) };
-  }
-
-  fromQuery(entries) {
-    const [given, wrong] = readBy(this.forms(), entries);
-    if (wrong) return wrong;
-    const next = structuredClone(this.first);
-    Object.entries(given).forEach(([key, value]) => {
-      if (key in next) next[key] = value;
-      else next.frequencies[key.at(-1)] = value;
-    });
-    this.restore(next);
+    const fields = this.cells.map((_, i) => [`frequency.${i}`, RADIANS]);
+    const pair = oneOf(...this.cells.keys());
+    return { m: POSITION, n: POSITION, pair, ...Object.fromEntries(fields) };
   }
 
   announce() {

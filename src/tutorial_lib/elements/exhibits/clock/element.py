@@ -92,11 +92,11 @@ def draw_clock(**state):
     """Draw the clock in a state, whose parts are called as a link calls them."""
     frequencies = [state.pop(f"frequency.{i}", by) for i, by in enumerate(_Clock.frequencies)]
     clock, first = _Clock(**state, frequencies=tuple(frequencies)), _Clock()
+    named = {f"frequency.{i}": by for i, by in enumerate(first.frequencies)}
     given = {
         "Q": _QUERY.reshape(-1, 2).tolist(),
         "K": _KEY.reshape(-1, 2).tolist(),
-        "frequencies": first.frequencies,
-        "positions": [first.m, first.n],
+        "first": {"m": first.m, "n": first.n, "pair": first.pair} | named,
     }
     attribute = escape(json.dumps(given, separators=(",", ":")))
     pairs = "".join(_pair(clock, i) for i in range(len(frequencies)))

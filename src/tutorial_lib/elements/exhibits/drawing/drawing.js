@@ -46,7 +46,7 @@ const spans = (row) => {
 class Drawing extends Pairs {
   constructor(element) {
     super(element);
-    const { patterns, from } = JSON.parse(element.querySelector("[data-given]").dataset.given);
+    const { patterns, from } = this.given;
     const { length } = this.rows;
     this.patterns = patterns.map(([key, digits, says]) => {
       return { key, mask: unpacked(digits, length), says };
@@ -56,7 +56,9 @@ class Drawing extends Pairs {
     const [, layers, lines] = all(element, "tbody").map((body) => [...body.rows]);
     Object.assign(this, { layers, lines });
     const buttons = all(element, "button");
-    [this.causality, this.reset] = buttons.splice(this.patterns.length);
+    const [causality, reset] = buttons.splice(this.patterns.length);
+    this.causality = causality;
+    this.resetBy(reset, "The grid is as it was.");
     this.begins = buttons;
     this.first = { ...this.begun(from), depth: Number(this.slider.defaultValue) };
     this.restore(this.first);
@@ -71,10 +73,6 @@ class Drawing extends Pairs {
       this.changed(this.depends());
     };
     this.causality.onclick = () => this.bar(!this.causal);
-    this.reset.onclick = () => {
-      this.restore(this.first);
-      this.changed("The grid is as it was.");
-    };
   }
 
   // A pattern as a state: it is causal where none of its pairs looks at the future.
@@ -270,7 +268,7 @@ class Drawing extends Pairs {
     };
   }
 
-  fromQuery(entries) {
+  applyQuery(entries) {
     const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
     const { from, mask, causal, layers = this.first.depth } = given;

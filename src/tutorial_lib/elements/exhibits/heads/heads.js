@@ -3,7 +3,7 @@
 
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
-import { oneOf, readBy } from "../forms.js";
+import { oneOf } from "../forms.js";
 
 const PNG_END = 20; // bytes behind the pixels: a checksum of theirs, one of their chunk, the end
 
@@ -31,12 +31,13 @@ class Heads extends Exhibit {
       name.textContent,
       { about: about.innerHTML, heads: heads.textContent.split(", ") },
     ]));
-    this.switches = all(element, "[aria-pressed]");
-    this.reset = element.querySelector(".tl-row + .tl-row > button");
+    const [switches, [reset]] = all(element, ".tl-row").map((row) => all(row, "button"));
+    this.switches = switches;
+    this.resetBy(reset, "The maps are as they were: one is large, no group is ringed.");
     this.names = all(this.table, "tbody th").map((name) => name.textContent);
     this.first = { head: this.title.textContent.match(/\d+/g).join("."), group: "" };
     this.prepare(element.querySelector(".tl-maps"));
-    this.paint(this.first);
+    this.restore(this.first);
   }
 
   // Say to keys and to screen readers what can be chosen, and listen.
@@ -60,7 +61,6 @@ class Heads extends Exhibit {
     this.table.onpointerover = ({ target, pointerType }) =>
       pointerType == "mouse" && this.spots.has(target) && this.choose(target);
     this.switches.forEach((button) => (button.onclick = () => this.ring(button.textContent)));
-    this.reset.onclick = () => this.back();
   }
 
   // A weight of a head in percent, -1 where the key is hidden.
@@ -69,7 +69,7 @@ class Heads extends Exhibit {
     return this.pixels[down + t][right + s] - 1;
   }
 
-  paint(state) {
+  restore(state) {
     this.state = { ...state };
     const { head, group } = state;
     const [layer, h] = head.split(".");
@@ -125,7 +125,7 @@ class Heads extends Exhibit {
   enter(cell) {
     const head = this.nameOf(cell);
     if (!head) return;
-    this.paint({ ...this.state, head });
+    this.restore({ ...this.state, head });
     this.describeHead();
     this.changed();
   }
@@ -148,7 +148,7 @@ class Heads extends Exhibit {
   // Ring the heads of a group, or none where it was ringed.
   ring(name) {
     const group = name == this.state.group ? "" : name;
-    this.paint({ ...this.state, group });
+    this.restore({ ...this.state, group });
     this.describeGroup();
     this.changed();
   }
@@ -160,21 +160,11 @@ class Heads extends Exhibit {
     this.say(group ? words : this.none);
   }
 
-  back() {
-    this.paint(this.first);
-    this.changed("The maps are as they were: one is large, no group is ringed.");
-  }
-
-  toQuery() {
-    return Object.entries(this.state).filter(([key, text]) => text != this.first[key]);
-  }
-
-  fromQuery(entries) {
-    const known = (text) => (this.cells.has(text) ? text : undefined);
-    const head = [known, `a layer and a head, from 0.0 to ${[...this.cells.keys()].at(-1)}`];
-    const [given, wrong] = readBy({ head, group: oneOf(...this.groups.keys()) }, entries);
-    if (wrong) return wrong;
-    this.paint({ ...this.first, ...given });
+  forms() {
+    const heads = [...this.cells.keys()];
+    const known = (text) => (heads.includes(text) ? text : undefined);
+    const head = [known, `a layer and a head, from 0.0 to ${heads.at(-1)}`];
+    return { head, group: oneOf(...this.groups.keys()) };
   }
 
   announce() {

@@ -3,7 +3,7 @@
 
 import { all, define } from "../../shared.js";
 import { written } from "../numbers.js";
-import { sound } from "../layer.js";
+import { staysFinite } from "../layer.js";
 import { Tables } from "../tables.js";
 
 const RAISE = { ArrowUp: 1, ArrowDown: -1, "+": 1, "-": -1, "−": -1 };
@@ -39,14 +39,14 @@ class LiveMap extends Tables {
     return words;
   }
 
-  isGiven(cell) {
+  canChange(cell) {
     return cell && this.places.get(cell).name == "X";
   }
 
   // A number of X says how far it reaches.
   sentence(cell) {
     const place = this.places.get(cell);
-    if (!this.isGiven(cell)) return super.sentence(cell);
+    if (!this.canChange(cell)) return super.sentence(cell);
     const count = all(this.board, "[data-array=Y] [data-reached]").length;
     const rows = this.rowsReached("Y").join(" and ");
     const where = count ? `, in the rows of ${rows}` : "";
@@ -78,13 +78,13 @@ class LiveMap extends Tables {
   }
 
   enter(cell) {
-    if (!this.isGiven(cell)) return this.choose(cell);
+    if (!this.canChange(cell)) return this.choose(cell);
     this.take(cell == this.hand ? undefined : cell);
     this.show(cell);
   }
 
   keyed(cell, { key, ctrlKey, metaKey }) {
-    if (ctrlKey || metaKey || !this.isGiven(cell)) return;
+    if (ctrlKey || metaKey || !this.canChange(cell)) return;
     const free = ["+", "-", "−"].includes(key);
     if (RAISE[key] && (free || cell == this.hand)) return () => this.raise(RAISE[key]);
     if (key == "Escape" && this.hand) return () => this.enter(cell);
@@ -92,9 +92,9 @@ class LiveMap extends Tables {
 
   raise(by) {
     const cell = this.chosen;
-    if (!this.isGiven(cell)) return this.say("Choose a number of X first: those can be changed.");
+    if (!this.canChange(cell)) return this.say("Choose a number of X first: those can be changed.");
     const [was, next] = [this.shown(cell), this.changedTo(cell, this.number(cell) + by)];
-    if (!sound(next)) return this.say("Further would make a number infinite.");
+    if (!staysFinite(next)) return this.say("Further would make a number infinite.");
     const words = this.paint(next);
     this.light(cell);
     this.changed(`${this.places.get(cell).label} was ${was}, is ${this.shown(cell)}. ${words}`);

@@ -19,7 +19,6 @@ class Painting extends Pairs {
     super(element);
     const { dataset } = element.querySelector("[data-made]");
     const [made, four, replacement] = JSON.parse(dataset.made);
-    this.given = JSON.parse(dataset.given);
     this.replacement = replacement;
     this.every = this.rows;
     this.tokens = this.rows.map((row) => row[0].parentNode.cells[0].textContent);
@@ -277,7 +276,7 @@ class Painting extends Pairs {
     };
   }
 
-  fromQuery(entries) {
+  applyQuery(entries) {
     const [given, wrong] = readBy(this.forms(), entries);
     if (wrong) return wrong;
     const { make, mask, true: reads = "look", queries = this.first.queries, ...rest } = given;

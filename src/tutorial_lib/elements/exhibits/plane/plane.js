@@ -5,7 +5,7 @@
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
-import { oneOf, readBy } from "../forms.js";
+import { oneOf } from "../forms.js";
 import { hold } from "../hold.js";
 import { fourPlaces, withMinus } from "../numbers.js";
 
@@ -57,18 +57,19 @@ const mixed = (keys, values, [degrees, long]) => {
 class Plane extends Exhibit {
   constructor(element) {
     super(element);
-    const { first, ...given } = JSON.parse(element.querySelector(".tl-sheet").dataset.given);
-    Object.assign(this, { first, given });
+    this.first = this.given.first;
     this.plane = element.querySelector(".tl-arrows");
     this.triangle = element.querySelector(".tl-mix");
     this.marks = all(element, ".tl-mix [data-head]");
     this.blocks = all(element, ".tl-asker");
     this.fields = all(element, "[type=text]");
-    [this.reset, this.second] = all(element, "button").reverse();
+    const [reset, second] = all(element, "button").reverse();
+    this.second = second;
+    this.resetBy(reset, "The plane is as it was.");
     this.lines = all(element, ".tl-numbers p");
     this.rows = all(element, "tbody").map((body) => [...body.rows]);
     this.prepare();
-    this.restore(first);
+    this.restore(this.first);
   }
 
   // Say to keys and to screen readers what can be done, and listen.
@@ -78,20 +79,11 @@ class Plane extends Exhibit {
     this.fields.forEach((field, i) => (field.onchange = () => this.write(field, i)));
     if (this.triangle) this.prepareHeads();
     else this.blocks[0].role = "img";
-    this.reset.onclick = () => {
-      this.restore(this.first);
-      this.changed("The plane is as it was.");
-    };
     hold(this, this.plane, (event) => this.drag(event));
   }
 
   prepareHeads() {
-    this.rove([this.blocks]);
-    Object.assign(this.blocks[0].parentNode, { role: "radiogroup", ariaLabel: "Heads" });
-    this.blocks.forEach((block) => {
-      block.role = "radio";
-      block.onclick = () => block.focus();
-    });
+    this.offer(this.blocks, "Heads");
     this.second.onclick = () => this.show(3 - this.state.heads);
   }
 
@@ -255,14 +247,9 @@ class Plane extends Exhibit {
     this.changed(`${counted}: ${this.outputs().join(" and ")}${how}.`);
   }
 
-  // Take what was written in a field; what cannot be waits there, and nothing changes.
   write(field, i) {
-    const [read, expected] = [ANGLES, LENGTHS][i];
-    const value = read(field.value);
-    field.ariaInvalid = value === undefined;
-    if (value === undefined)
-      return this.say(`“${field.value}” cannot be; expected ${expected}. Nothing has changed.`);
-    this.ask(this.asks().map((old, j) => (j == i ? value : old)));
+    const value = this.writtenIn(field, [ANGLES, LENGTHS][i]);
+    if (value !== undefined) this.ask(this.asks().map((old, j) => (j == i ? value : old)));
   }
 
   choose(cell) {
@@ -288,17 +275,13 @@ class Plane extends Exhibit {
     this.ask([long ? degrees : this.asks()[0], long]);
   }
 
-  toQuery() {
-    return Object.entries(this.state).filter(([key, value]) => value != this.first[key]);
+  forms() {
+    return STATED;
   }
 
-  fromQuery(entries) {
-    const [given, wrong] = readBy(STATED, entries);
-    if (wrong) return wrong;
-    const next = { ...this.first, ...given };
-    if (next.heads > this.given.keys.length) return "heads is “2”; expected 1.";
-    if (next.head >= next.heads) return "head is “1”; expected 0, or heads=2 with it.";
-    this.restore(next);
+  misfit({ heads, head }) {
+    if (heads > this.given.keys.length) return "heads is “2”; expected 1.";
+    if (head >= heads) return "head is “1”; expected 0, or heads=2 with it.";
   }
 
   announce() {

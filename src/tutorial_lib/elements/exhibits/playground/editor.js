@@ -2,7 +2,7 @@
 
 import { readings } from "../../readings.js";
 import { all } from "../../shared.js";
-import { INPUTS, keyOf, sound } from "../layer.js";
+import { INPUTS, keyOf, staysFinite } from "../layer.js";
 import { Tables } from "../tables.js";
 
 const list = new Intl.ListFormat("en");
@@ -20,18 +20,18 @@ export class Editor extends Tables {
     this.rules = new Map(all(element, ".tl-sum").map((line) => [line, line.textContent]));
   }
 
-  isGiven(cell) {
+  canChange(cell) {
     return INPUTS.includes(this.places.get(cell).name);
   }
 
   sentence(cell) {
-    const ask = this.isGiven(cell) && `${cell.ariaLabel}. Enter changes it.`;
+    const ask = this.canChange(cell) && `${cell.ariaLabel}. Enter changes it.`;
     return this.fault(cell) || ask || super.sentence(cell);
   }
 
   // A cell of the mask changes at once, another given number is opened; both where they are digits.
   enter(cell) {
-    if (this.isGiven(cell)) this.edit(this.cellBelow(cell));
+    if (this.canChange(cell)) this.edit(this.cellBelow(cell));
   }
 
   click(target) {
@@ -41,7 +41,7 @@ export class Editor extends Tables {
 
   keyed(cell, { key, ctrlKey, metaKey }) {
     if (ctrlKey || metaKey) return key == "z" && (() => this.undo());
-    const types = this.isGiven(cell) && this.places.get(cell).name != "mask";
+    const types = this.canChange(cell) && this.places.get(cell).name != "mask";
     if (types && /^[-−+.\d]$/.test(key)) return () => this.edit(this.cellBelow(cell), key);
   }
 
@@ -56,7 +56,7 @@ export class Editor extends Tables {
     if (!input) return;
     const [value] = readings(input.value);
     if (value === undefined) return `“${input.value}” is not a number. Write 2, −0.5 or 1/4.`;
-    const fine = sound(this.changedTo(cell, value));
+    const fine = staysFinite(this.changedTo(cell, value));
     if (!fine) return `${input.value} makes a number after it infinite.`;
   }
 

@@ -4,6 +4,7 @@
 
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
+import { oneOf } from "../forms.js";
 
 const MOST_PRESSES = 12;
 const GOALS = { product: "2,3,4 block keeps to one head", cut: "3,8 row keeps to one token" };
@@ -48,17 +49,18 @@ const pressOf = (button) => {
 class Strip extends Exhibit {
   constructor(element) {
     super(element);
-    this.begins = JSON.parse(element.querySelector("[data-given]").dataset.given);
+    this.first = { do: "", number: this.given.number };
     const rows = all(element, ".tl-row").map((row) => all(row, "button"));
     this.presses = new Map(rows[0].map(pressOf));
-    [this.guessing, this.show, this.undo, this.reset] = rows[1];
+    [this.guessing, this.show, this.undo] = rows[1];
+    this.resetBy(rows[1][3], `${this.given.name} is as it was.`);
     this.code = element.querySelector(".tl-made > code");
     this.blocks = element.querySelector(".tl-blocks");
     this.facts = all(element, "dd");
     this.sum = element.querySelector(".tl-facts + p");
     this.line = all(element, ".tl-memory > div");
     this.table = all(element.querySelector("tbody:has(th)"), "tr");
-    this.fromQuery([]);
+    this.restore(this.first);
     this.listen();
   }
 
@@ -72,12 +74,10 @@ class Strip extends Exhibit {
     };
     this.show.onclick = () => this.uncover(this.covered ? "" : "Nothing is covered: ");
     this.undo.onclick = () => {
-      this.uncover(this.state.keys.pop() ? "Undone: " : "There is nothing to undo: ");
+      const { keys } = this;
+      this.state.do = keys.slice(0, -1).join(".");
+      this.uncover(keys.length ? "Undone: " : "There is nothing to undo: ");
       this.changed();
-    };
-    this.reset.onclick = () => {
-      this.fromQuery([]);
-      this.changed(`${this.begins.name} is as it was.`);
     };
     this.blocks.onclick = ({ target }) => {
       if (!this.spots.has(target)) return;
@@ -86,9 +86,14 @@ class Strip extends Exhibit {
     };
   }
 
+  // The presses so far.
+  get keys() {
+    return this.state.do.split(".").filter(Boolean);
+  }
+
   // What NumPy makes of so many presses.
   after(keys) {
-    return keys.reduce((array, key) => this.presses.get(key).act(array), this.begins);
+    return keys.reduce((array, key) => this.presses.get(key).act(array), this.given);
   }
 
   // Why a press cannot come after others, if it cannot.
@@ -101,10 +106,11 @@ class Strip extends Exhibit {
   }
 
   operate(key) {
-    const { keys, number } = this.state;
+    const { keys } = this;
+    const { number } = this.state;
     const why = this.refused(key, keys);
     if (why) return this.say(`${why} Nothing has changed.`);
-    keys.push(key);
+    this.state.do = [...keys, key].join(".");
     this.covered = this.guessing.ariaPressed == "true";
     this.paint();
     const asked = `Where does ${number} go now? Choose a cell, or press Show.`;
@@ -141,15 +147,22 @@ class Strip extends Exhibit {
     this.rove(...this.grids);
   }
 
+  restore(state) {
+    this.state = { ...state };
+    this.covered = false;
+    this.paint();
+  }
+
   paint() {
-    const { keys, number } = this.state;
+    const { keys } = this;
+    const { number } = this.state;
     this.made = this.after(keys);
     const { shape, strides, came = "–", memory, own } = this.made;
     this.frame(shape);
     this.order = offsetsOf(this.made);
     this.cells.forEach((cell, k) => this.write(cell, k, memory[this.order[k]]));
     const labels = keys.map((key) => this.presses.get(key).label);
-    this.code.textContent = [this.begins.name, ...labels].join(".");
+    this.code.textContent = [this.given.name, ...labels].join(".");
     const facts = [tupled(shape), bracketed(strides), came, own ? "a new line" : "product’s line"];
     this.facts.forEach((dd, i) => (dd.textContent = this.covered && i ? "?" : facts[i]));
     const bar = ({ button }, key) => (button.ariaDisabled = this.refused(key, keys) ? true : null);
@@ -222,12 +235,13 @@ class Strip extends Exhibit {
 
   // What the last press has made of the array.
   told() {
-    const { keys, number } = this.state;
+    const { keys } = this;
+    const { number } = this.state;
     const { came, shape, strides } = this.made;
     const [index] = this.find();
-    if (!keys.length) return `${number} of ${this.begins.name} is at ${index}.`;
+    if (!keys.length) return `${number} of ${this.given.name} is at ${index}.`;
     const [{ label }, holds] = [this.presses.get(keys.at(-1)), this.holds()];
-    const there = GOALS[this.begins.name] == `${shape}${holds.slice(4)}` ? ": as asked" : "";
+    const there = GOALS[this.given.name] == `${shape}${holds.slice(4)}` ? ": as asked" : "";
     const now = `${number} is at ${index}, and ${holds}${there}`;
     return `${label} is a ${came} with strides ${bracketed(strides)}; ${now}.`;
   }
@@ -258,33 +272,16 @@ class Strip extends Exhibit {
     this.uncover(there == this.state.number ? "Right: " : no);
   }
 
-  toQuery() {
-    const { keys, number } = this.state;
-    const pressed = keys.length ? [["do", keys.join(".")]] : [];
-    return number == this.begins.number ? pressed : [...pressed, ["number", number]];
+  forms() {
+    const known = [...this.presses.keys()];
+    const listed = (text) => (text.split(".").every((key) => known.includes(key)) ? text : undefined);
+    const presses = [listed, `some of ${known.join(", ")}, with dots between`];
+    return { do: presses, number: oneOf(...this.given.memory) };
   }
 
-  // What is wrong with an entry of a state, if anything.
-  strange(key, text) {
-    const numbers = this.begins.memory.map(String);
-    if (key == "number" && !numbers.includes(text))
-      return `number is “${text}”; expected one of ${numbers.join(", ")}.`;
-    if (key == "number") return "";
-    if (key != "do") return `“${key}” cannot be set; expected do or number.`;
-    const [keys, known] = [text.split("."), [...this.presses.keys()]];
-    const none = keys.find((one) => !known.includes(one));
-    if (none !== undefined) return `do has “${none}”; expected ${known.join(", ")}.`;
-    return keys.reduce((found, one, i) => found || this.refused(one, keys.slice(0, i)), "");
-  }
-
-  fromQuery(entries) {
-    const given = [...entries];
-    const wrong = given.map(([key, text]) => this.strange(key, text)).find(Boolean);
-    if (wrong) return wrong;
-    const { do: pressed, number = this.begins.number } = Object.fromEntries(given);
-    this.state = { keys: pressed?.split(".") ?? [], number: Number(number) };
-    this.covered = false;
-    this.paint();
+  misfit({ do: pressed }) {
+    const keys = pressed.split(".").filter(Boolean);
+    return keys.reduce((found, key, i) => found || this.refused(key, keys.slice(0, i)), "");
   }
 
   announce() {

@@ -4,7 +4,7 @@
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
-import { oneOf, readBy } from "../forms.js";
+import { oneOf } from "../forms.js";
 import { layer } from "../layer.js";
 import { written } from "../numbers.js";
 
@@ -31,12 +31,11 @@ const writeIn = (node, value) => {
 class HeadsSum extends Exhibit {
   constructor(element) {
     super(element);
-    this.inputs = JSON.parse(element.querySelector("[data-given]").dataset.given);
-    this.base = layer(this.inputs);
+    this.base = layer(this.given);
     const [words, switches] = all(element, ".tl-row").map((row) => all(row, "button"));
     this.wordButtons = words;
     this.words = words.map((button) => button.textContent);
-    [this.reset] = switches.splice(-1);
+    this.resetBy(switches.pop(), "The sum is as it was.");
     this.switches = switches;
     this.heaps = all(element, ".tl-heap");
     this.met = all(element, ".tl-meets div > span");
@@ -73,7 +72,6 @@ class HeadsSum extends Exhibit {
     });
     this.slider.oninput = () =>
       this.act({ times: Number(this.slider.value) }, () => this.scaled());
-    this.reset.onclick = () => this.act(this.first, () => "The sum is as it was.");
   }
 
   restore(state) {
@@ -97,13 +95,13 @@ class HeadsSum extends Exhibit {
   run(speaking, state) {
     const { row, times } = state;
     const [order, owners] = this.places(state);
-    const W_O = this.inputs.W_O[0].map((numbers, r) =>
+    const W_O = this.given.W_O[0].map((numbers, r) =>
       numbers.map((n) => (r == row ? times * n : n)));
     const blocks = owners.map((h) => W_O.slice(OWN_WIDTH * h, OWN_WIDTH * (h + 1)));
     const { concat, Y, ...kept } = this.base;
     const silent = (rows) => rows.map((numbers) => numbers.map(() => 0));
     const heads = order.map((h) => (speaking.includes(h) ? kept.heads[h] : silent(kept.heads[h])));
-    return layer({ ...this.inputs, W_O: [blocks.flat()] }, { ...kept, heads });
+    return layer({ ...this.given, W_O: [blocks.flat()] }, { ...kept, heads });
   }
 
   // The part of each head and Y, of every word; of the chosen one, concat too.
@@ -165,7 +163,7 @@ class HeadsSum extends Exhibit {
     const [line, factor] = [this.shown.at(-1), written(times)];
     const [label, , shown] = this.slider.parentNode.children;
     line.cells[0].textContent = `row ${row}`;
-    this.inputs.W_O[0][row].forEach((n, i) => writeIn(line.cells[i + 1], times * n));
+    this.given.W_O[0][row].forEach((n, i) => writeIn(line.cells[i + 1], times * n));
     label.firstChild.data = `row ${row} of W`;
     shown.textContent = `× ${factor}`;
     Object.assign(this.slider, { value: times, ariaValueText: `row ${row} times ${factor}` });
@@ -236,10 +234,6 @@ class HeadsSum extends Exhibit {
     this.choose(cell);
   }
 
-  toQuery() {
-    return Object.entries(this.state).filter(([key, value]) => value != this.first[key]);
-  }
-
   forms() {
     return {
       word: oneOf(...this.words),
@@ -251,12 +245,6 @@ class HeadsSum extends Exhibit {
         oneOf(...FACTORS.map(written))[1],
       ],
     };
-  }
-
-  fromQuery(entries) {
-    const [given, wrong] = readBy(this.forms(), entries);
-    if (wrong) return wrong;
-    this.restore({ ...this.first, ...given });
   }
 
   // Whether nothing is silent, swapped or scaled.

@@ -3,7 +3,7 @@
 
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
-import { oneOf, readBy } from "../forms.js";
+import { oneOf } from "../forms.js";
 import { written } from "../numbers.js";
 import { NOTHING, foldInto, inBlocks, inTurn, tilesOf, upTo } from "./folding.js";
 import { chosenText, endText, howMany, stepText, tileText, vectorText } from "./telling.js";
@@ -14,14 +14,13 @@ const TILE_ORDERS = {
   last: (a, b) => a.i - b.i || b.j - a.j,
 };
 const TILE_DEALS = ["halves", "turn"];
-const ALONE = { rows: 2, keys: 2, order: "rows", factor: "yes", tiles: [0] };
+const ALONE = { rows: 2, keys: 2, order: "rows", factor: "yes", tiles: "0" };
 const IN_A_RING = { deal: "halves", steps: 1 };
 const FATES = { now: "just folded in", in: "is in", skipped: "skipped" };
 
 class Tiles extends Exhibit {
   constructor(element) {
     super(element);
-    this.given = JSON.parse(element.querySelector(".tl-fold").dataset.given);
     this.T = this.given.words.length;
     this.ring = this.given.owners > 1;
     this.first = this.ring ? IN_A_RING : ALONE;
@@ -64,17 +63,22 @@ class Tiles extends Exhibit {
   }
 
   begin(part) {
-    this.change({ ...part, ...(this.ring ? { steps: 0 } : { tiles: [] }) }, chosenText);
+    this.change({ ...part, ...(this.ring ? { steps: 0 } : { tiles: "" }) }, chosenText);
   }
 
   // Fold in tiles, or do the steps of a ring.
   go(groups) {
-    const { steps, tiles } = this.state;
+    const { steps } = this.state;
     if (!groups.length) return this.say("All pairs are in: start over, or choose anew.");
     const next = this.ring
       ? { steps: steps + groups.length }
-      : { tiles: [...tiles, ...groups.map(([tile]) => tile.n)] };
+      : { tiles: [...this.numbers, ...groups.map(([tile]) => tile.n)].join(".") };
     this.change(next, () => this.told());
+  }
+
+  // The tiles that are in, by their numbers.
+  get numbers() {
+    return this.state.tiles.split(".").filter(Boolean);
   }
 
   change(part, text) {
@@ -102,7 +106,7 @@ class Tiles extends Exhibit {
   }
 
   restore(state) {
-    this.state = structuredClone(state);
+    this.state = state;
     this.tiles = this.cut(state);
     this.run();
     this.paint();
@@ -127,9 +131,9 @@ class Tiles extends Exhibit {
 
   // Fold in what the state names, from the beginning.
   run() {
-    const { tiles, steps } = this.state;
+    const { steps } = this.state;
     const line = this.line();
-    const groups = this.ring ? line.slice(0, steps) : tiles.map((n) => [this.tiles[n]]);
+    const groups = this.ring ? line.slice(0, steps) : this.numbers.map((n) => [this.tiles[n]]);
     this.come = new Set(groups.flat());
     this.left = line.filter((group) => group.some((tile) => tile.pairs && !this.come.has(tile)));
     this.now = groups.at(-1) ?? [];
@@ -236,12 +240,6 @@ class Tiles extends Exhibit {
     });
   }
 
-  toQuery() {
-    const differs = ([key, value]) => `${value}` != `${this.first[key]}`;
-    const texts = ([key, value]) => [key, key == "tiles" ? value.join(".") : value];
-    return Object.entries(this.state).filter(differs).map(texts);
-  }
-
   forms() {
     const { T, given: { owners } } = this;
     if (this.ring) return { deal: oneOf(...TILE_DEALS), steps: oneOf(...upTo(owners + 1)) };
@@ -250,18 +248,12 @@ class Tiles extends Exhibit {
     return { rows: size, keys: size, order, factor: oneOf("yes", "no"), tiles: [(text) => text] };
   }
 
-  fromQuery(entries) {
-    const [given, wrong] = readBy(this.forms(), entries);
-    if (wrong) return wrong;
-    const next = { ...this.first, ...given };
-    if (given.tiles !== undefined) {
-      const [cut, numbers] = [this.cut(next), next.tiles.split(".").filter(Boolean)];
-      const fits = (n, i) => /^\d+$/.test(n) && cut[n]?.pairs && numbers.indexOf(n) == i;
-      if (!numbers.every(fits))
-        return `tiles is “${next.tiles}”; expected tiles that the mask leaves, each once: 0.2.`;
-      next.tiles = numbers.map(Number);
-    }
-    this.restore(next);
+  misfit(state) {
+    if (this.ring) return;
+    const [cut, numbers] = [this.cut(state), state.tiles.split(".").filter(Boolean)];
+    const fits = (n, i) => /^\d+$/.test(n) && cut[n]?.pairs && numbers.indexOf(n) == i;
+    if (!numbers.every(fits))
+      return `tiles is “${state.tiles}”; expected tiles that the mask leaves, each once: 0.2.`;
   }
 
   announce() {

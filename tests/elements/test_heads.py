@@ -5,7 +5,6 @@ from base64 import b64decode
 from io import BytesIO
 
 import numpy as np
-import pytest
 from matplotlib.image import imread
 
 from tutorial_lib.elements.exhibits import head_maps
@@ -43,9 +42,3 @@ def test_text_and_table_name_the_heads_of_each_group():
     assert dict(rows[-len(listed) :]) == listed
     assert [f"{name}: {heads}" in ELEMENT.text for name, heads in listed.items()] == [True] * 5
     assert ELEMENT.text.startswith("Attention maps, layer 16, head 0\n   When: When 1.00, ")
-
-
-@pytest.mark.parametrize("place", [(30, 0), (0, 9), (-1, 0)])
-def test_a_head_that_the_model_does_not_have_is_refused(place):
-    with pytest.raises(ValueError, match=r"no head .*; expected a layer from 0 to 29 and a head"):
-        head_maps(*place)

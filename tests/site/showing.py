@@ -66,8 +66,9 @@ def _last_digit(text):
     return 10.0 ** -max(2, len(text.partition(".")[2]))
 
 
-def assert_shows(exhibit, element):
-    """Compare what a script shows with what Python draws of the same state."""
-    found, drawn = (seen(exhibit, html=html, awake=False) for html in (None, element.html))
+def assert_shows(exhibit, element, *, besides=""):
+    """Compare what a script shows, but for some nodes, with what Python draws of the same state."""
+    forms = None, element.html
+    found, drawn = (seen(exhibit, html=html, awake=False, scaled=besides) for html in forms)
     wrong = differences(found, drawn)
     assert not wrong, f"{len(wrong)} of {len(found)} nodes differ, such as {wrong[:3]}"

@@ -1,8 +1,11 @@
 """States of exhibits, made by a generator: by the parts of a link, as Python draws them."""
 
+import numpy as np
+
 from tests.elements.test_strip import PRODUCT, STARTS
 from tutorial_lib.elements.exhibits.pairs import packed
 from tutorial_lib.elements.exhibits.strip.element import PRESSES, pressed
+from tutorial_lib.records import record
 
 
 def one_of_each(parts):
@@ -22,6 +25,14 @@ sum_state = one_of_each(
         "swap": ("no", "with", "without"),
         "row": range(8),
         "times": (-1, -0.5, 0, 0.5, 1, 1.5, 2),
+    }
+)
+
+
+heads_state = one_of_each(
+    {
+        "head": [f"{layer}.{head}" for layer in range(30) for head in range(9)],
+        "group": (None, *record("real_circuits")["groups"]),
     }
 )
 
@@ -47,6 +58,23 @@ def products_state(rng):
     """The query of the first head."""
     state = plane_state(rng)
     return {part: state[part] for part in ("angle", "length")}
+
+
+def bench_state(rng):
+    """Multiples of ln 2 and other products, near and far, some keys hidden, the largest away."""
+    words = ("dogs", "that", "bark")
+    size = 10.0 ** rng.integers(-1, 4)
+    state = {word: round(rng.uniform(-size, size), 3) for word in words}
+    state |= {word: np.log(2) * rng.integers(-32, 33) / 4 for word in words if rng.random() < 0.5}
+    state["divide"] = rng.choice([1.0, 2.0, 16.0, round(rng.uniform(1, 16), 2)]).item()
+    hide = " ".join(word for word in words if rng.random() < 0.25)
+    away = {"largest": "away"} if rng.random() < 0.5 else {}
+    return state | away | ({"hide": hide} if hide else {})
+
+
+def slopes_state(rng):
+    """The same, and slopes in any score."""
+    return bench_state(rng) | {"by": str(rng.choice(["dogs", "that", "bark"]))}
 
 
 def drawing_state(rng):

@@ -22,22 +22,27 @@ from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
 from tests.site.browsing import INKS, LOOKS, OPEN_ALL, PHONE, RECALL, said
 from tests.site.showing import assert_shows, differences, seen
 from tests.site.states import (
+    bench_state,
     bytes_state,
     clock_state,
     drawing_state,
+    heads_state,
     map_state,
     paint_state,
     plane_state,
     playground_state,
     products_state,
+    slopes_state,
     strip_state,
     sum_state,
 )
 from tools.chapters import FOLDER, pages
 from tutorial_lib.elements import exhibits
+from tutorial_lib.elements.exhibits.bench.element import draw_bench
 from tutorial_lib.elements.exhibits.bytes.element import draw_calculator
 from tutorial_lib.elements.exhibits.clock.element import draw_clock
 from tutorial_lib.elements.exhibits.drawing.element import draw_drawing
+from tutorial_lib.elements.exhibits.heads.element import draw_heads
 from tutorial_lib.elements.exhibits.map.element import draw_map
 from tutorial_lib.elements.exhibits.paint.element import draw_mask
 from tutorial_lib.elements.exhibits.plane.element import draw_plane
@@ -181,6 +186,8 @@ ROWS = {
         reset="The maps are as they were: one is large, no group is ringed.",
         targets={"[role=gridcell]": (30, 30)},
         tinted="td:has(b:not(:empty))",
+        draw=draw_heads,
+        state=heads_state,
     ),
     "strip": Row(
         'memory_strip("heads")',
@@ -270,6 +277,8 @@ ROWS = {
             "largest."
         },
         reset="The bench is as it was.",
+        draw=draw_bench,
+        state=bench_state,
     ),
     "slopes": Row(
         "softmax_bench(slope=True)",
@@ -281,6 +290,8 @@ ROWS = {
         settable="one of dogs, that, bark, divide, hide, largest, by",
         reset="The bench is as it was.",
         targets={".tl-lane": (44, 44)},
+        draw=partial(draw_bench, slope=True),
+        state=slopes_state,
     ),
     "paint": Row(
         "paint_mask()",

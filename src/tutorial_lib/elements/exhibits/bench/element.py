@@ -2,13 +2,13 @@
 
 import json
 import math
+import re
 from dataclasses import dataclass
-from fractions import Fraction
 from html import escape
 
 import numpy as np
 
-from tutorial_lib.attention import softmax
+from tutorial_lib.elements.exhibits.arrays import entry, four_places
 from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import (
     HIDDEN,
@@ -22,7 +22,6 @@ from tutorial_lib.elements.markup import (
     wrap,
 )
 from tutorial_lib.example import running_example
-from tutorial_lib.gradients import softmax_backward
 from tutorial_lib.projection import project_heads
 
 _EDGE = 7  # where the picture of a bar ends, above and below
@@ -49,50 +48,75 @@ _HOW = "{}Three equal weights have an entropy of 1.585 bits."
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A query's products with its keys, in units of ln 2, and what divides them."""
+class _Bench:
+    """A query's products with its keys, and what becomes of them.
+
+    Parameters
+    ----------
+    hidden : list of booleans, the keys that are hidden
+    away : whether the largest score is subtracted before the exponential
+    by : the number of the key in whose score the slopes are
+    slope : whether there are slopes
+    """
 
     word: str
     words: tuple
-    products: tuple
-    divide: int
+    products: np.ndarray
+    divide: float
+    hidden: list
+    away: bool
+    by: int
     slope: bool
 
     @property
     def scores(self):
-        return np.log(2) * np.array(self.products) / self.divide
+        return np.where(self.hidden, -np.inf, self.products / self.divide)
 
     @property
-    def weights(self):
-        return softmax(self.scores)
+    def most(self):
+        """The score that is subtracted from all."""
+        return self.scores.max() if self.away and not all(self.hidden) else 0
 
-    @property
-    def slopes(self):
-        """The slopes of all weights in the first score, which are those of its weight in all."""
-        return softmax_backward(self.weights, np.eye(len(self.words))[0])
+    def made(self):
+        """Return the exponentials, the weights, and the slopes of all weights in one score.
+
+        As a float64 has them, so that inf / inf is nan.
+        """
+        with np.errstate(all="ignore"):
+            exponentials = np.exp(self.scores - self.most)
+            weights = exponentials / (exponentials.sum() if not all(self.hidden) else 1)
+            return (
+                exponentials,
+                weights,
+                weights * (np.eye(len(weights))[self.by] - weights[self.by]),
+            )
 
     @property
     def title(self):
         return f"q · k of <em>{self.word}</em> with each word"
 
     def names(self):
-        return ("score", "e to the score", "weight", *[f"slope by {self.words[0]}"] * self.slope)
+        less = f" less {_by_ln_2(self.most)}" * self.away
+        names = ("score", f"e to the score{less}", "weight")
+        return (*names, *[f"slope by {self.words[self.by]}"] * self.slope)
 
     def lines(self):
         """List of every key its score, its exponential, its weight and, if asked for, the slope."""
-        scores = [_units(product / self.divide) for product in self.products]
-        columns = [map(_simple, np.exp(self.scores)), map(_simple, self.weights)]
-        columns += [map(_simple, self.slopes)] * self.slope
+        exponentials, weights, slopes = self.made()
+        scores = ["−∞" if score == -np.inf else _by_ln_2(score) for score in self.scores]
+        columns = [map(_exponential, exponentials), map(_weight, weights)]
+        columns += [map(_weight, slopes)] * self.slope
         return list(zip(scores, *columns, strict=True))
 
     def sums(self):
-        entropy = -(self.weights * np.log2(self.weights)).sum()
-        return f"{self.weights.max():.4f}", f"{entropy:.4f}"
+        weights = self.made()[1]
+        entropy = -(weights * np.log2(np.where(weights == 0, 1, weights))).sum()
+        return _four_places(weights.max()), _four_places(entropy)
 
     def told(self):
         largest, entropy = self.sums()
         summed = f"largest weight {largest}, entropy {entropy} bits"
-        return f"q · k is divided by {self.divide}: {summed}."
+        return f"q · k is divided by {_six_digits(self.divide)}: {summed}."
 
 
 def softmax_bench(*, slope=False):
@@ -104,19 +128,32 @@ def softmax_bench(*, slope=False):
     ----------
     slope : bool, show the slopes of the weights in a chosen score too
     """
-    row = _row_of_example(slope)
+    return draw_bench(slope=slope)
+
+
+def draw_bench(*, slope=False, hide="", largest="", by="", **state):
+    """Draw the bench in a state, whose parts are called as a link calls them."""
+    word, words, counts, root = _row_of_example()
+    first = dict(zip(words, np.log(2) * np.array(counts), strict=True)) | {"divide": root}
+    state = first | state
+    products = np.array([state[word] for word in words])
+    hidden = [word in hide.split() for word in words]
+    chosen = words.index(by) if by else 0
+    away = largest == "away"
+    row = _Bench(word, words, products, state["divide"], hidden, away, chosen, slope)
     given = json.dumps(
-        {"words": row.words, "products": row.products, "divide": row.divide, "slope": slope},
+        {"words": words, "products": counts, "divide": root, "slope": slope},
         separators=(",", ":"),
     )
     right = "\n".join([_divisor(row), _shown(row), _stack(row), _curve(row) * slope])
+    subtract = "Subtract the largest score"
     body = [
         ask(_SLOPE_QUESTION if slope else _QUESTION),
         band(_HOW_TO),
         f'<div class="tl-rig" data-given="{escape(given)}">',
         f"<figure>{_bars(row)}</figure>",
         f"<div>{right}</div></div>",
-        button_row(["Add 5 to all", "Subtract the largest score", "Reset"]),
+        button_row(["Add 5 to all", subtract, "Reset"], [subtract] * away),
         f'<p class="tl-legend">{inline(_LEGEND.format(_SLOPE if slope else _TASK))}</p>',
         _numbers(row),
     ]
@@ -125,46 +162,73 @@ def softmax_bench(*, slope=False):
     return Element(wrap("bench", "tl-bench", "Softmax bench", body), text)
 
 
-def _row_of_example(slope):
+def _row_of_example():
+    """Return the last word, all words, its products in units of ln 2, and the root of d_k."""
     example = running_example()
     W_Q, W_K = example.params.W_Q, example.params.W_K
     q, K = project_heads(example.X[-1:], W_Q)[0, 0], project_heads(example.X, W_K)[0]
-    products = tuple(np.round(K @ q / np.log(2)).astype(int).tolist())
-    root = math.isqrt(example.params.d_k)
-    return _Row(example.tokens[-1], example.tokens, products, root, slope)
+    counts = np.round(K @ q / np.log(2)).astype(int).tolist()
+    return example.tokens[-1], example.tokens, counts, math.isqrt(example.params.d_k)
 
 
-def _simple(number):
-    """Write a number of the example, which is a fraction."""
-    return str(Fraction(number).limit_denominator(1000)).replace("-", "−")
+def _four_places(number):
+    return "nan" if np.isnan(number) else four_places(number)
 
 
-def _units(count):
-    """Write so many times ln 2."""
-    if count in (0, 1, -1):
-        return ("0", "ln 2", "−ln 2")[int(count)]
-    return f"{count:g} ln 2".replace("-", "−")
+def _six_digits(number):
+    return f"{float(f'{number:.6g}'):.12f}".rstrip("0").rstrip(".").replace("-", "−")
+
+
+def _by_ln_2(number):
+    """Write a number as so many times ln 2, if these are quarters."""
+    times = round(4 * number / np.log(2)) / 4
+    if not times or abs(number - times * np.log(2)) >= 1e-12 * max(1, abs(number)):
+        return _six_digits(number)
+    return re.sub("^(-?)1 ", r"\1", f"{times:g} ln 2").replace("-", "−")
+
+
+def _as_fraction(number):
+    """Write a number as a fraction; what is only near 0 or near 1 is none, and gives nothing."""
+    text = entry("", number) if np.isfinite(number) else ""
+    whole = text.lstrip("−").isdigit()
+    exact = whole and (int(text.lstrip("−")) > 1 or number == int(text))
+    return text if "/" in text or exact else ""
+
+
+def _weight(number):
+    return _as_fraction(number) or _four_places(number)
+
+
+def _exponential(number):
+    if number == np.inf:
+        return "inf"
+    far = number < 1e-3 or number >= 1e5
+    short = re.sub(r"e([+-])0", r"e\1", f"{number:.2e}").replace("-", "−", 1)
+    return _as_fraction(number) or (short if far else _four_places(number))
 
 
 def _bars(row):
     """Draw a bar for each product, up or down from 0, with what moves it."""
     axis = "".join(f"<span>{n}</span>" for n in (_EDGE, 0, f"−{_EDGE}"))
-    chosen = [row.slope and i == 0 for i in range(len(row.words))]
-    bars = "".join(map(_bar, row.words, row.products, chosen))
+    chosen = [row.slope and i == row.by for i in range(len(row.words))]
+    bars = "".join(map(_bar, row.words, row.products.tolist(), row.hidden, chosen))
     title = f'<p class="tl-title">{row.title}</p>'
     return f'{title}<div class="tl-bars"><div class="tl-axis">{axis}</div>{bars}</div>'
 
 
-def _bar(word, count, chosen):
-    height = 50 * abs(count) * np.log(2) / _EDGE
-    top = 50 - height * (count > 0)
+def _bar(word, product, hidden, chosen):
+    end = min(max(product, -_EDGE), _EDGE)
+    height = 50 * abs(end) / _EDGE
+    top = 50 - height * (end > 0)
     bar = f'<i style="top:{top:.2f}%;height:{height:.2f}%"></i>'
-    marks = " data-minus" * (count < 0) + " data-by" * chosen
+    marks = " data-minus" * (end < 0) + " data-beyond" * (end != product)
+    marks += " data-hidden" * hidden + " data-by" * chosen
+    number = _by_ln_2(product)
     lane = f'<div class="tl-lane"{marks}>{bar}</div>'
     label = f"q · k of {word}, as a number"
     hide = f'<label><input type="checkbox" aria-label="hide {word}">hide</label>'
-    served = f'<div class="tl-lists" {HIDDEN}>{text_field(label, _units(count))}{hide}</div>'
-    return f"<div><b>{word}</b>{lane}<span>{_units(count)}</span>{served}</div>"
+    served = f'<div class="tl-lists" {HIDDEN}>{text_field(label, number)}{hide}</div>'
+    return f"<div><b>{word}</b>{lane}<span>{number}</span>{served}</div>"
 
 
 def _divisor(row):
@@ -176,7 +240,7 @@ def _divisor(row):
         '<input type="range" aria-label="divide by" min="0" max="4" step="0.05" '
         f'value="{math.log2(row.divide):g}">'
     )
-    field = text_field("divide by, as a number", row.divide)
+    field = text_field("divide by, as a number", _six_digits(row.divide))
     return (
         f'<div class="tl-lists" {HIDDEN}><div class="tl-divide"><span>divide by</span>'
         f'<div>{slider}<p aria-hidden="true">{marks}</p></div>{field}</div></div>'
@@ -185,11 +249,11 @@ def _divisor(row):
 
 def _shown(row):
     """Draw each product, its exponential beside the largest, and its weight."""
-    exponentials = np.exp(row.scores)
+    exponentials = row.made()[0]
+    with np.errstate(all="ignore"):
+        parts = np.nan_to_num(exponentials / exponentials.max())
     lines = []
-    for word, (score, exponential, *rest), part in zip(
-        row.words, row.lines(), exponentials / exponentials.max(), strict=True
-    ):
+    for word, (score, exponential, *rest), part in zip(row.words, row.lines(), parts, strict=True):
         bar = f'<span>{exponential}</span><i style="width:{100 * part:.2f}%"></i>'
         lines.append((word, score, bar, *rest))
     return table(("key", *row.names()), lines)
@@ -198,7 +262,7 @@ def _shown(row):
 def _stack(row):
     """Draw the weights side by side, 1 together, and the two numbers that sum them up."""
     parts = []
-    for word, weight in zip(row.words, row.weights, strict=True):
+    for word, weight in zip(row.words, np.nan_to_num(row.made()[1]), strict=True):
         small = "" if weight > 0.13 else " data-small"
         parts.append(f'<span style="width:{100 * weight:.2f}%"{small}>{word}</span>')
     largest, entropy = (f"<b>{number}</b>" for number in row.sums())
@@ -210,8 +274,10 @@ def _stack(row):
 
 def _curve(row):
     """Draw the slope of a weight in its own score over the weight, a dot for the first word."""
-    weight = row.weights[0]
-    x, y = f"{160 * weight:.2f}", f"{-240 * weight * (1 - weight):.2f}"
+    weight = row.made()[1][row.by]
+    seen = not np.isnan(weight)
+    x, y = (f"{160 * weight:.2f}", f"{-240 * weight * (1 - weight):.2f}") if seen else ("0", "0")
+    trail = f"M{x} {y}h0" * seen
     names = (("start", 166, 4, "weight"), ("middle", 80, 15, "1/2"), ("middle", 160, 15, "1"))
     names += (("end", -6, -56, "1/4"), ("end", -6, 4, "0"), ("start", -30, -74, "its own slope"))
     texts = "".join(
@@ -223,14 +289,14 @@ def _curve(row):
         f'<svg class="tl-curve" viewBox="-32 -90 240 112" {said}>{texts}'
         '<path d="M0 0h160M0-60h-4M80 0v4M160 0v4"/>'
         '<path data-part="curve" d="M0 0Q80-120 160 0"/>'
-        f'<path data-part="drop" d="M{x} 0V{y}H0"/><path data-part="trail" d="M{x} {y}h0"/>'
+        f'<path data-part="drop" d="M{x} 0V{y}H0"/><path data-part="trail" d="{trail}"/>'
         f'<circle r="5" transform="translate({x} {y})"/></svg>'
     )
 
 
 def _rows(row):
     return [
-        (word, _units(product), *line)
+        (word, _by_ln_2(product), *line)
         for word, product, line in zip(row.words, row.products, row.lines(), strict=True)
     ]
 

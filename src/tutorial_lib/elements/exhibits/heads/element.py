@@ -6,11 +6,9 @@ from html import escape
 
 import numpy as np
 
-from tutorial_lib.contract import require
 from tutorial_lib.elements.maps import NO_MATH, table
 from tutorial_lib.elements.markup import (
     HIDDEN,
-    KEYS,
     Element,
     ask,
     band,
@@ -37,43 +35,38 @@ _LEGEND = (
 )
 
 
-def head_maps(layer=16, head=0):
+def head_maps():
     """Show the attention maps of all heads of the real model on one sentence.
 
     Introduced in chapter 25. The reader enlarges a map and rings the heads of a group. Maps,
     groups and what is known of them are read from the record `real_circuits`.
-
-    Parameters
-    ----------
-    layer, head : which map is large at first, both counted from 0
-
-    Raises
-    ------
-    ValueError : a layer or a head that the model does not have
     """
+    return draw_heads()
+
+
+def draw_heads(*, head="16.0", group=""):
+    """Draw the maps in a state: which one is large, and the group whose heads are ringed."""
     found = record("real_circuits")
+    groups = found["groups"]
     names = token_names([token.strip() for token in found["maps"]["tokens"]])
     percent = _percent(found["maps"]["roots"], len(names))
     layers = len(percent) // _HEADS
-    require(
-        layer in range(layers) and head in range(_HEADS),
-        ValueError,
-        f"there is no head {layer}.{head}; expected a layer from 0 to {layers - 1} and a head "
-        f"from 0 to {_HEADS - 1}.",
-    )
-    large = percent[_HEADS * layer + head]
+    layer, h = map(int, head.split("."))
+    large, title = percent[_HEADS * layer + h], f"Layer {layer}, head {h}"
     sizes = f"--layers:{layers};--heads:{_HEADS};--keys:{len(names)}"
+    ringed = " data-ringed" * bool(group)
+    about = inline(groups[group]["about"]) if group else _NO_GROUP
     body = [
         ask(_QUESTION),
         band(_HOW_TO),
-        f'<div class="tl-atlas {NO_MATH}" style="{sizes}"><div class="tl-detail">',
-        _buttons(found["groups"]) + button_row(["Reset"]),
-        f'<div class="tl-lists" {HIDDEN}><p class="tl-group">{_NO_GROUP}</p></div>',
-        _large(large, names, f"Layer {layer}, head {head}"),
+        f'<div class="tl-atlas {NO_MATH}" style="{sizes}"{ringed}><div class="tl-detail">',
+        button_row(groups, [group]) + button_row(["Reset"]),
+        f'<div class="tl-lists" {HIDDEN}><p class="tl-group">{about}</p></div>',
+        _large(large, names, title),
         f'<p class="tl-legend">{_LEGEND}</p></div>\n{_board(percent, layers)}</div>',
-        _group_table(found["groups"]),
+        _group_table(groups),
     ]
-    text = _text(large, names, f"layer {layer}, head {head}", found["groups"])
+    text = _text(large, names, f"layer {layer}, head {h}", groups)
     return Element(wrap("heads", "tl-heads", "Attention maps", body), text)
 
 
@@ -87,14 +80,6 @@ def _percent(roots, count):
     percent = np.full((len(squares) // len(rows), count, count), -1)
     percent[:, rows, columns] = ((200 * squares + 255**2) // (2 * 255**2)).reshape(-1, len(rows))
     return percent
-
-
-def _buttons(groups):
-    """Draw a switch for each group, which the script serves."""
-    switches = "".join(
-        f'<button type="button" aria-pressed="false" {KEYS}>{name}</button>' for name in groups
-    )
-    return f'<div class="tl-row" {HIDDEN}>{switches}</div>'
 
 
 def _large(percent, names, title):

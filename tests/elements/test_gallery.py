@@ -239,7 +239,7 @@ def test_large_array_says_that_it_is_too_large_for_a_table():
     assert "<td>0</td>" not in element.html
 
 
-@pytest.mark.parametrize(("causal", "most"), [(False, 197_000), (True, 132_500)])
+@pytest.mark.parametrize(("causal", "most"), [(False, 198_000), (True, 133_500)])
 def test_largest_array_stays_light(causal, most):
     weights = some_weights(16, 64)
     if causal:

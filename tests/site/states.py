@@ -87,17 +87,18 @@ def drawing_state(rng):
 
 def map_state(rng, names=("X",)):
     """Some inputs of the example, whole or not."""
-    sizes = {"X": (1, 3, 8), "W_Q": (2, 8, 4), "W_V": (2, 8, 4), "W_O": (1, 8, 8)}
-    places = [(name, *rng.integers(sizes[name])) for name in names for _ in range(5)]
+    sizes = {"X": (1, 3, 8), "W_O": (1, 8, 8)}
+    places = [(n, *rng.integers(sizes.get(n, (2, 8, 4)))) for n in names for _ in range(5)]
     number = (lambda: int(rng.integers(-3, 4)), lambda: round(rng.normal(0, 2), 2))[rng.integers(2)]
     return {".".join(map(str, place)): number() for place in places}
 
 
 def playground_state(rng):
-    """Inputs of every kind; the scale is not 0, and some rows of the mask are empty."""
-    state = map_state(rng, names=("X", "W_Q", "W_V", "W_O"))
-    mask = {f"mask.0.{t}.{s}": int(rng.integers(2)) for t in range(3) for s in range(t + 1)}
-    return state | mask | {"scale.0.0.0": round(rng.uniform(0.3, 5), 2)}
+    """Inputs of every kind; the scale has either sign, and some rows of the mask are empty."""
+    state = map_state(rng, names=("X", "W_Q", "W_K", "W_V", "W_O"))
+    mask = rng.random((3, 3)) < rng.choice([0.2, 0.7])
+    state |= {f"mask.0.{t}.{s}": int(mask[t, s]) for t, s in np.ndindex(3, 3)}
+    return state | {"scale.0.0.0": round(rng.choice([-1, 1]) * rng.uniform(0.3, 5), 2)}
 
 
 def bytes_state(rng):

@@ -9,7 +9,6 @@ from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
 from tests.site.browsing import PHONE, SET, draw_finger, said
 from tests.site.showing import assert_shows
-from tools.chapters import FOLDER, pages
 from tutorial_lib import attention_scores, attention_weights, project_heads, running_example
 from tutorial_lib.elements.exhibits import query_plane
 from tutorial_lib.elements.exhibits.plane.element import draw_plane
@@ -19,7 +18,6 @@ K = project_heads(EXAMPLE.X, EXAMPLE.params.W_K)
 KEYS = K[0][:, [0, 1]], K[1][:, [0, 2]]
 VALUES = project_heads(EXAMPLE.X, EXAMPLE.params.W_V)[0][:, :2]
 WORDS = EXAMPLE.tokens
-PRODUCTS = "query_plane(weights=False)"
 FIRST = {"heads": 1, "head": 0, "angle": 0, "length": 1, "angle.1": 110, "length.1": 2}
 PARTS = ("angle", "length"), ("angle.1", "length.1")
 ANGLE, LENGTH = "angle of the query, in degrees", "length of the query"
@@ -123,17 +121,6 @@ def plane(show):
     return show(query_plane().html).locator("tl-plane")
 
 
-def test_the_pages_that_show_the_plane_follow_a_link(open_page):
-    [name] = [p.name for p in pages() if PRODUCTS in p.path.read_text(encoding="utf-8")]
-    page = open_page(f"{FOLDER}{name}.html#plane=0&angle=45&length=4")
-    words = "At 45°, length 4: dogs 5.6569, that 0.0000, bark 5.6569; “dogs” and “bark” fit best."
-    page.get_by_text(words).first.wait_for()
-    assert page.problems == []
-    page = open_page("book/ten_minutes.html#plane=0&angle=45&length=4")
-    page.get_by_text("At 45°, length 4: dogs 0.4955, that 0.0091").first.wait_for()
-    assert page.problems == []
-
-
 @pytest.fixture
 def products(show):
     """The plane that shows nothing but dot products, on a page of its own."""
@@ -163,11 +150,6 @@ def test_dot_products_alone_are_the_librarys_and_turning_answers_the_question(pr
     write(products, LENGTH, "0")
     assert said(products).endswith("all three fit alike.")
     assert not re.search("weight|output", products.inner_text())
-    for link in ("heads=2", "head=1"):
-        products.page.evaluate(SET, f"#plane=0&{link}")
-        products.page.get_by_text("The link does not fit: head").wait_for()
-    press(products, "Reset")
-    assert said(products) == "The plane is as it was."
 
 
 def test_question_stays_and_turning_answers_it(plane):

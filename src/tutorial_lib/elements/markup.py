@@ -1,5 +1,6 @@
 """What all elements are made of: HTML that reads without a script, and text beside it."""
 
+import json
 import re
 from dataclasses import dataclass
 from html import escape
@@ -46,6 +47,18 @@ def wrap(kind, name, label, body):
     )
 
 
+def exhibit(kind, label, question, how, *parts, text, name=""):
+    """Put an exhibit together: what is asked, how to begin, what is shown, and it as text."""
+    html = wrap(kind, name or f"tl-{kind}", label, [ask(question), band(how), *parts])
+    return Element(html, text)
+
+
+def given(value, name="given"):
+    """Write what a script reads as an attribute."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return f'data-{name}="{escape(text)}"'
+
+
 def button_row(labels, pressed=()):
     """Draw the buttons that a script serves; without one they stay hidden."""
     marks = {label: ' aria-pressed="true"' * (label in pressed) for label in labels}
@@ -55,10 +68,17 @@ def button_row(labels, pressed=()):
     return f'<div class="tl-row" {HIDDEN}>{buttons}</div>'
 
 
-def text_field(label, value):
+def text_field(label, value, more=""):
     """Draw a field for a number, without the help of the browser's memory."""
-    plain = 'autocomplete="off" spellcheck="false"'
+    plain = f'autocomplete="off" spellcheck="false"{more}'
     return f'<input type="text" {plain} aria-label="{label}" value="{value}">'
+
+
+def slider(label, value, most, least=0, step=None):
+    """Draw a slider."""
+    by = "" if step is None else f' step="{step}"'
+    ends = f'min="{least}" max="{most}"{by}'
+    return f'<input type="range" aria-label="{label}" {ends} value="{value}">'
 
 
 def ask(question):

@@ -1,14 +1,13 @@
 """The arrays of the running example, as tables of numbers and as a map of tints."""
 
-import json
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from html import escape
 
 import numpy as np
 
+from tutorial_lib.elements.markup import given
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace
 from tutorial_lib.projection import Params
@@ -35,7 +34,7 @@ class Arrays:
     def given(self):
         """Return the inputs as the attribute that the script reads."""
         inputs = {name: _plain(self.matrices[name]) for name in INPUTS}
-        return f'data-given="{escape(json.dumps(inputs, separators=(",", ":")))}"'
+        return given(inputs)
 
     def table(self, name, head=0):
         """Draw a matrix as numbers, under its name."""

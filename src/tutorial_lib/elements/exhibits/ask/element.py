@@ -14,13 +14,11 @@ from tutorial_lib.elements.maps import NO_MATH, TABLE, headings
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
-    Element,
-    ask,
-    band,
     button_row,
+    exhibit,
     fold,
     fold_numbers,
-    wrap,
+    given,
 )
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.grammar import CLASSES, WORDS
@@ -95,10 +93,8 @@ def ask_model(model, words, sentence, *, question, split=None):
     name, weights = packed(model)
     compared = {"word": answer.word, "minus": answer.minus}
     state = {"words": words, "ids": ids, "name": name, **compared, **_helps(words, sentence)}
-    body = [
-        ask(question),
-        band(_HOW_TO.format(word=_noun(words))),
-        f'<div class="tl-asked {NO_MATH}" data-given="{_attribute(state)}">',
+    parts = [
+        f'<div class="tl-asked {NO_MATH}" {given(state)}>',
         _sentence(words, ids),
         _switches(answer.heads) + _controls(words),
         answer.tables(),
@@ -108,8 +104,9 @@ def ask_model(model, words, sentence, *, question, split=None):
         f'<script data-model="{name}">\n(globalThis.tlModels ??= {{}})'
         f"[{json.dumps(name)}] = {weights};\n</script>",
     ]
-    html = wrap("ask", f"tl-ask-{name}", "Ask the model", body)
-    return Element(html, answer.text())
+    how = _HOW_TO.format(word=_noun(words))
+    heading = "ask", "Ask the model", question, how
+    return exhibit(*heading, *parts, text=answer.text(), name=f"tl-ask-{name}")
 
 
 def _require_layers(model):
@@ -314,10 +311,6 @@ def _unbroken(keys):
     """Keep each key and its weight together; where it is narrow, only the first is shown."""
     first, *rest = escape(keys).replace(" ", "\N{NO-BREAK SPACE}").split(",\N{NO-BREAK SPACE}")
     return first + "".join(f"<span>, {key}</span>" for key in rest)
-
-
-def _attribute(value):
-    return escape(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
 
 
 def _three(number):

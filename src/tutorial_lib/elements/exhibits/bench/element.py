@@ -1,10 +1,8 @@
 """The softmax on a bench: three products of a query with keys, and their weights."""
 
-import json
 import math
 import re
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
@@ -12,14 +10,13 @@ from tutorial_lib.elements.exhibits.arrays import entry, four_places
 from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import (
     HIDDEN,
-    Element,
-    ask,
-    band,
     button_row,
+    exhibit,
     fold_numbers,
+    given,
     inline,
+    slider,
     text_field,
-    wrap,
 )
 from tutorial_lib.example import running_example
 from tutorial_lib.projection import project_heads
@@ -141,16 +138,11 @@ def draw_bench(*, slope=False, hide="", largest="", by="", **state):
     chosen = words.index(by) if by else 0
     away = largest == "away"
     row = _Bench(word, words, products, state["divide"], hidden, away, chosen, slope)
-    given = json.dumps(
-        {"words": words, "products": counts, "divide": root, "slope": slope},
-        separators=(",", ":"),
-    )
+    begins = {"words": words, "products": counts, "divide": root, "slope": slope}
     right = "\n".join([_divisor(row), _shown(row), _stack(row), _curve(row) * slope])
     subtract = "Subtract the largest score"
-    body = [
-        ask(_SLOPE_QUESTION if slope else _QUESTION),
-        band(_HOW_TO),
-        f'<div class="tl-rig" data-given="{escape(given)}">',
+    parts = [
+        f'<div class="tl-rig" {given(begins)}>',
         f"<figure>{_bars(row)}</figure>",
         f"<div>{right}</div></div>",
         button_row(["Add 5 to all", subtract, "Reset"], [subtract] * away),
@@ -159,7 +151,8 @@ def draw_bench(*, slope=False, hide="", largest="", by="", **state):
     ]
     lines = [", ".join(line) for line in _rows(row)]
     text = "\n   ".join([f"Softmax bench: {row.told()}", *lines])
-    return Element(wrap("bench", "tl-bench", "Softmax bench", body), text)
+    asked = _SLOPE_QUESTION if slope else _QUESTION
+    return exhibit("bench", "Softmax bench", asked, _HOW_TO, *parts, text=text)
 
 
 def _row_of_example():
@@ -236,14 +229,11 @@ def _divisor(row):
     marks = "".join(
         f'<span style="left:{25 * math.log2(n):g}%">{mark}</span>' for n, mark in _MARKS.items()
     )
-    slider = (
-        '<input type="range" aria-label="divide by" min="0" max="4" step="0.05" '
-        f'value="{math.log2(row.divide):g}">'
-    )
+    control = slider("divide by", f"{math.log2(row.divide):g}", 4, step=0.05)
     field = text_field("divide by, as a number", _six_digits(row.divide))
     return (
         f'<div class="tl-lists" {HIDDEN}><div class="tl-divide"><span>divide by</span>'
-        f'<div>{slider}<p aria-hidden="true">{marks}</p></div>{field}</div></div>'
+        f'<div>{control}<p aria-hidden="true">{marks}</p></div>{field}</div></div>'
     )
 
 

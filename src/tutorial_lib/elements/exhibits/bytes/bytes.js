@@ -6,6 +6,7 @@ import { Exhibit } from "../exhibit.js";
 import { oneOf } from "../forms.js";
 
 const OWN = "my own";
+const COUNTS = ["tokens", "users"]; // that have a slider
 const UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB"];
 const SHORT = { "": 1, k: 2 ** 10, m: 2 ** 20 };
 // The picture ends at 10 ** 3 bytes below, at 10 ** 16 above, and at 2 ** 20 tokens on the right.
@@ -43,7 +44,7 @@ class ByteCalculator extends Exhibit {
   constructor(element) {
     super(element);
     this.fields = new Map(all(element, "[data-key]").map((one) => [one.dataset.key, one]));
-    this.sliders = all(element, "[data-slides]");
+    this.sliders = all(element, "[type=range]");
     this.own = element.querySelector("[data-own]");
     this.curve = element.querySelector("polyline");
     this.line = element.querySelector(".tl-weigh");
@@ -69,8 +70,8 @@ class ByteCalculator extends Exhibit {
         if (event.key == "Escape") this.restore(this.state);
       });
     });
-    this.sliders.forEach((slider) => {
-      slider.oninput = () => this.write(slider.dataset.slides, 2 ** slider.value);
+    this.sliders.forEach((slider, i) => {
+      slider.oninput = () => this.write(COUNTS[i], 2 ** slider.value);
     });
     const [asked, reset] = all(this.element, "button");
     asked.onclick = () => this.say(this.answer());
@@ -163,8 +164,8 @@ class ByteCalculator extends Exhibit {
         : state[key];
       field.removeAttribute("aria-invalid");
     });
-    this.sliders.forEach((slider) => {
-      const name = slider.dataset.slides;
+    this.sliders.forEach((slider, i) => {
+      const name = COUNTS[i];
       slider.value = Math.round(Math.log2(state[name]));
       slider.ariaValueText = several(state[name], name.slice(0, -1));
     });

@@ -8,12 +8,11 @@ from tutorial_lib.elements.maps import TABLE, headings
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
-    Element,
-    ask,
-    band,
     button_row,
+    exhibit,
     fold_numbers,
-    wrap,
+    slider,
+    text_field,
 )
 from tutorial_lib.records import facts
 
@@ -60,9 +59,7 @@ def draw_calculator(**state):
     models = [model for model in facts("models")["models"] if any(cache_entries_of(model))]
     state = _FIRST | {key: begins for key, (_, begins, *_) in _OWN.items()} | state
     model = next((one for one in models if one["name"] == state["model"]), _own_model(state))
-    body = [
-        ask(_QUESTION),
-        band(_HOW_TO),
+    parts = [
         _controls(state, [model["name"] for model in models]),
         _plot(state, model),
         _facts(state, model),
@@ -70,9 +67,9 @@ def draw_calculator(**state):
         f'<p class="tl-legend">{_LEGEND}</p>',
         _table(models),
     ]
-    html = wrap("bytes", "tl-bytes", "Byte calculator", body)
     lines = "\n".join(f"   {model['name']}: {_each(model)}" for model in models)
-    return Element(html, f"Bytes of a cache, 16 bits per entry\n{lines}")
+    text = f"Bytes of a cache, 16 bits per entry\n{lines}"
+    return exhibit("bytes", "Byte calculator", _QUESTION, _HOW_TO, *parts, text=text)
 
 
 def cache_entries_of(model):
@@ -90,7 +87,7 @@ def _own_model(state):
 def _controls(state, names):
     """Draw the sliders, fields and lists that the script serves; without one they stay hidden."""
     counts = [
-        _row(key, _slider(key, power, state[key]), _field(key, key, state[key], 1, 2**power))
+        _row(key, _powers(key, power, state[key]), _field(key, key, state[key], 1, 2**power))
         for key, power in _COUNTS.items()
     ]
     rows = [
@@ -120,20 +117,14 @@ def _list(key, label, options, state):
     return f'<select data-key="{key}" aria-label="{label}" {KEYS}>{items}</select>'
 
 
-def _slider(key, most, value):
-    return (
-        f'<input type="range" data-slides="{key}" aria-label="{key}, by powers of 2" '
-        f'min="0" max="{most}" value="{round(math.log2(value))}" {KEYS}>'
-    )
+def _powers(key, most, value):
+    return slider(f"{key}, by powers of 2", round(math.log2(value)), most)
 
 
 def _field(key, name, value, least, most):
     whole = "" if isinstance(least, float) else " data-whole"
-    return (
-        f'<input type="text" data-key="{key}" aria-label="{name}" value="{value:,}" '
-        f'data-least="{least}" data-most="{most}"{whole} autocomplete="off" spellcheck="false" '
-        f"{KEYS}>"
-    )
+    more = f' data-key="{key}" data-least="{least}" data-most="{most}"{whole} {KEYS}'
+    return text_field(name, f"{value:,}", more)
 
 
 def _cached(state, model, tokens):

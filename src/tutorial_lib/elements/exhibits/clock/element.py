@@ -1,8 +1,6 @@
 """RoPE as two hands of a clock: pairs of a query and a key, rotated by their positions."""
 
-import json
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
@@ -11,13 +9,12 @@ from tutorial_lib.elements.exhibits.arrays import four_places
 from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import (
     HIDDEN,
-    Element,
-    ask,
-    band,
     button_row,
+    exhibit,
     fold_numbers,
+    given,
+    slider,
     text_field,
-    wrap,
 )
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
@@ -93,17 +90,14 @@ def draw_clock(**state):
     frequencies = [state.pop(f"frequency.{i}", by) for i, by in enumerate(_Clock.frequencies)]
     clock, first = _Clock(**state, frequencies=tuple(frequencies)), _Clock()
     named = {f"frequency.{i}": by for i, by in enumerate(first.frequencies)}
-    given = {
+    begins = {
         "Q": _QUERY.reshape(-1, 2).tolist(),
         "K": _KEY.reshape(-1, 2).tolist(),
         "first": {"m": first.m, "n": first.n, "pair": first.pair} | named,
     }
-    attribute = escape(json.dumps(given, separators=(",", ":")))
     pairs = "".join(_pair(clock, i) for i in range(len(frequencies)))
-    body = [
-        ask(_QUESTION),
-        band(_HOW_TO),
-        f'<div class="tl-clocks" data-given="{attribute}">',
+    parts = [
+        f'<div class="tl-clocks" {given(begins)}>',
         f'<div class="tl-face">{_face(clock, clock.pair, letters=True)}</div>',
         f'<div><div class="tl-pairs">{pairs}</div>\n{_total(clock)}\n{_controls(clock)}</div>',
         "</div>",
@@ -112,7 +106,8 @@ def draw_clock(**state):
         _numbers(clock),
     ]
     text = "\n".join(f"   {', '.join(row)}" for row in _rows(clock))
-    return Element(wrap("clock", "tl-clock", "Clock", body), f"Clock: {clock.told()}\n{text}")
+    text = f"Clock: {clock.told()}\n{text}"
+    return exhibit("clock", "Clock", _QUESTION, _HOW_TO, *parts, text=text)
 
 
 def _face(clock, i, *, letters=False):
@@ -164,10 +159,8 @@ def _controls(clock):
     rows = []
     for what, position in (("query", clock.m), ("key", clock.n)):
         label = f"position of the {what}"
-        slider = f'<input type="range" aria-label="{label}" max="{_NEAR}" value="{position}">'
-        rows.append(
-            f"<span>{what} at</span>{slider}{text_field(f'{label}, as a number', position)}"
-        )
+        field = text_field(f"{label}, as a number", position)
+        rows.append(f"<span>{what} at</span>{slider(label, position, _NEAR)}{field}")
     field = text_field("frequency of the pair", f"{clock.frequencies[clock.pair]:.6g}")
     rows.append(f"<span>frequency of pair {clock.pair}, in radians</span>{field}")
     lines = "".join(f'<div class="tl-move">{row}</div>' for row in rows)

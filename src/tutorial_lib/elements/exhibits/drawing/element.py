@@ -1,25 +1,14 @@
 """Draw a mask and read its receptive field: the pairs it leaves, and what layers connect."""
 
-import json
 import re
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.elements.exhibits.pairs import packed, pair_grid, unpacked
 from tutorial_lib.elements.maps import table
-from tutorial_lib.elements.markup import (
-    HIDDEN,
-    KEYS,
-    Element,
-    ask,
-    band,
-    button_row,
-    fold_numbers,
-    wrap,
-)
+from tutorial_lib.elements.markup import HIDDEN, button_row, exhibit, fold_numbers, given, slider
 from tutorial_lib.variants.patterns import (
     global_mask,
     random_mask,
@@ -112,13 +101,11 @@ def draw_drawing(*, mask=None, causal="yes", layers=1):
     seen = mask & _BEFORE if causal == "yes" else mask
     drawing = _Drawing(seen, causal == "yes", layers)
     digits = [[key, packed(pattern), says] for key, (_, pattern, says) in patterns.items()]
-    given = {"patterns": digits, "from": _BEGINS}
+    begins = {"patterns": digits, "from": _BEGINS}
     named = [name for name, pattern, _ in patterns.values() if (pattern == seen).all()]
-    body = [
-        ask(_QUESTION),
-        band(_HOW_TO),
+    parts = [
         button_row([name for name, *_ in patterns.values()], named),
-        f'<div class="tl-draw" data-given="{escape(json.dumps(given, separators=(",", ":")))}">',
+        f'<div class="tl-draw" {given(begins)}>',
         pair_grid(_cells(drawing)),
         f"<div>{_slider(layers)}\n{_sums(drawing)}\n{_layers(drawing)}</div></div>",
         button_row([_CAUSAL, "Reset"], [_CAUSAL] * drawing.causal),
@@ -127,8 +114,8 @@ def draw_drawing(*, mask=None, causal="yes", layers=1):
     ]
     text = "\n".join(f"   {_says_receptive_field(drawing, n)}" for n in range(1, _LAYERS + 1))
     title = ", ".join([f"Mask on {_TOKENS} tokens", *(name.lower() for name in named)])
-    html = wrap("drawing", "tl-drawing", "Draw a mask", body)
-    return Element(html, f"{title}: {drawing.counted(seen)} pairs\n{text}")
+    text = f"{title}: {drawing.counted(seen)} pairs\n{text}"
+    return exhibit("drawing", "Draw a mask", _QUESTION, _HOW_TO, *parts, text=text)
 
 
 def _patterns():
@@ -179,9 +166,7 @@ def _many_layers(count):
 
 
 def _slider(layers):
-    control = (
-        f'<input type="range" aria-label="layers" min="1" max="{_LAYERS}" value="{layers}" {KEYS}>'
-    )
+    control = slider("layers", layers, _LAYERS, least=1)
     name = f"<span>{_many_layers(layers)}</span>"
     return f'<div class="tl-lists tl-depth" {HIDDEN}>{name}{control}</div>'
 

@@ -7,16 +7,7 @@ from html import escape
 import numpy as np
 
 from tutorial_lib.elements.maps import NO_MATH, table
-from tutorial_lib.elements.markup import (
-    HIDDEN,
-    Element,
-    ask,
-    band,
-    button_row,
-    fold_numbers,
-    inline,
-    wrap,
-)
+from tutorial_lib.elements.markup import HIDDEN, button_row, exhibit, fold_numbers, inline
 from tutorial_lib.elements.weights import token_names
 from tutorial_lib.records import record
 
@@ -56,9 +47,7 @@ def draw_heads(*, head="16.0", group=""):
     sizes = f"--layers:{layers};--heads:{_HEADS};--keys:{len(names)}"
     ringed = " data-ringed" * bool(group)
     about = inline(groups[group]["about"]) if group else _NO_GROUP
-    body = [
-        ask(_QUESTION),
-        band(_HOW_TO),
+    parts = [
         f'<div class="tl-atlas {NO_MATH}" style="{sizes}"{ringed}><div class="tl-detail">',
         button_row(groups, [group]) + button_row(["Reset"]),
         f'<div class="tl-lists" {HIDDEN}><p class="tl-group">{about}</p></div>',
@@ -67,7 +56,7 @@ def draw_heads(*, head="16.0", group=""):
         _group_table(groups),
     ]
     text = _text(large, names, f"layer {layer}, head {h}", groups)
-    return Element(wrap("heads", "tl-heads", "Attention maps", body), text)
+    return exhibit("heads", "Attention maps", _QUESTION, _HOW_TO, *parts, text=text)
 
 
 def _percent(roots, count):

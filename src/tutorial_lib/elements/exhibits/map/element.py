@@ -6,7 +6,7 @@ from tutorial_lib.contract import require
 from tutorial_lib.elements.exhibits.arrays import example_arrays
 from tutorial_lib.elements.exhibits.board import STEPS, board
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import Element, ask, band, button_row, fold_numbers, wrap
+from tutorial_lib.elements.markup import button_row, exhibit, fold_numbers
 
 _QUESTION = "Which numbers of Y change if *that* changes? Choose a number in its row of X."
 _HOW_TO = (
@@ -55,17 +55,16 @@ def draw_map(state, steps=(), *, links=None, playground=""):
     controls = button_row(["− 1", "+ 1", "Reset"])
     drawn = board(arrays, steps=steps, links=links, beside=controls)
     onward = f'<a data-playground href="{escape(playground)}">Open in the playground</a>'
-    body = [
-        ask(_QUESTION),
-        band(_HOW_TO),
+    parts = [
         drawn,
         f'<p class="tl-onward">{onward}</p>' if playground else "",
         f'<p class="tl-legend">{_LEGEND}</p>',
         _numbers(arrays),
     ]
-    html = wrap("map", f"tl-map-{'-'.join(steps)}", "Live map", body)
-    text = "\n".join(f"   {line}" for line in _lines(arrays))
-    return Element(html, f"Live map: {' '.join(arrays.tokens)}\n{text}")
+    lines = [f"   {title}: {row}" for *_, title, row in _rows(arrays)]
+    text = "\n".join([f"Live map: {' '.join(arrays.tokens)}", *lines])
+    name = f"tl-map-{'-'.join(steps)}"
+    return exhibit("map", "Live map", _QUESTION, _HOW_TO, *parts, text=text, name=name)
 
 
 def _numbers(arrays):
@@ -76,10 +75,6 @@ def _numbers(arrays):
     table = TABLE.format(headings("row", "numbers"), "\n".join(rows))
     units = "Q is shown without its factor 2 ln 2, the scores without ln 2."
     return fold_numbers(f"<p>{units}</p>", table)
-
-
-def _lines(arrays):
-    return [f"{title}: {row}" for *_, title, row in _rows(arrays)]
 
 
 def _rows(arrays):

@@ -1,6 +1,5 @@
 """Paint a mask: booleans in two readings, the weights they leave, and which outputs change."""
 
-import json
 from dataclasses import dataclass, replace
 from html import escape
 
@@ -9,16 +8,7 @@ import numpy as np
 from tutorial_lib.elements.exhibits.arrays import entry, example_arrays, strength
 from tutorial_lib.elements.exhibits.pairs import packed, pair_grid, unpacked
 from tutorial_lib.elements.maps import table
-from tutorial_lib.elements.markup import (
-    HIDDEN,
-    KEYS,
-    Element,
-    ask,
-    band,
-    button_row,
-    fold_numbers,
-    wrap,
-)
+from tutorial_lib.elements.markup import HIDDEN, KEYS, button_row, exhibit, fold_numbers, given
 from tutorial_lib.embedding import embed
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace
@@ -125,19 +115,21 @@ def draw_mask(task=None, **state):
     mask = unpacked(state["mask"], S) if "mask" in state else causal ^ (reads == "hide")
     painting = _Painting(mask, reads, align, masked)
     arrays, made = _arrays(S), _made(S)
-    given = _given() if task is None else [[made[0][3], "look", S]]
+    four = _given() if task is None else [[made[0][3], "look", S]]
     flat = [[*one[:4], *one[4]] for one in made]
-    data = escape(json.dumps([flat, given, _OTHER.tolist()], separators=(",", ":")))
-    grids = f'<div class="tl-paints" {arrays.given()} data-made="{data}">{_grids(painting)}</div>'
+    data = given([flat, four, _OTHER.tolist()], "made")
+    grids = f'<div class="tl-paints" {arrays.given()} {data}>{_grids(painting)}</div>'
     if task is None:
-        body = [ask(_QUESTION), band(_HOW_TO), *_choices(painting), grids, _code(painting.code())]
-        body += [f'<p class="tl-legend">{_LEGEND}</p>', _numbers(painting, *_judgements())]
+        asked, how = _QUESTION, _HOW_TO
+        parts = [*_choices(painting), grids, _code(painting.code())]
+        parts += [f'<p class="tl-legend">{_LEGEND}</p>', _numbers(painting, *_judgements())]
     else:
-        body = [ask(task), band(_TAP), grids, button_row(["Reset"]), _numbers(painting)]
-    html = wrap("paint", "tl-paint", "Paint a mask", body)
+        asked, how = task, _TAP
+        parts = [grids, button_row(["Reset"]), _numbers(painting)]
     rows = "\n".join(f"   {': '.join(row[:2])}; depends on {row[-1]}" for row in _rows(painting))
     kind = "causal, " * bool((painting.looks == causal).all())
-    return Element(html, f"Mask of {S} tokens, {kind}True means {reads}\n{rows}")
+    text = f"Mask of {S} tokens, {kind}True means {reads}\n{rows}"
+    return exhibit("paint", "Paint a mask", asked, how, *parts, text=text)
 
 
 def _choices(painting):

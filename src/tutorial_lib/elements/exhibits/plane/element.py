@@ -1,7 +1,6 @@
 """The plane of queries and keys: a query to turn, and its output in the triangle of the values."""
 
-import json
-from html import escape
+from dataclasses import replace
 from math import cos, hypot, radians, sin
 
 import numpy as np
@@ -12,12 +11,11 @@ from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
-    Element,
-    ask,
-    band,
     button_row,
+    exhibit,
     fold_numbers,
-    wrap,
+    given,
+    text_field,
 )
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import project_heads
@@ -77,9 +75,8 @@ def draw_plane(*, weights=True, **state):
     mixed = f"\n{_triangle(heads)}" if weights else ""
     more = f' data-heads="{state["heads"]}"' * weights
     second = "Second head"
-    body = [
-        ask(_QUESTION if weights else _ASKED_OF_PRODUCTS),
-        band(_HOW_TO if weights else _DRAG),
+    asked, how = (_QUESTION, _HOW_TO) if weights else (_ASKED_OF_PRODUCTS, _DRAG)
+    parts = [
         f'<div class="tl-sheet" {_given(len(heads))}>',
         f"<div>{_arrows(heads[state['head']])}\n{_fields(heads[state['head']])}</div>",
         f'<div><div class="tl-askers"{more}>{shown}</div>{mixed}</div>',
@@ -87,11 +84,14 @@ def draw_plane(*, weights=True, **state):
         button_row([second, "Reset"] if weights else ["Reset"], [second] * (state["heads"] - 1)),
         _numbers(heads, weights),
     ]
-    text = "\n".join(f"   {word}: {', '.join(rest)}" for word, *rest in rows)
-    html = wrap("plane", "tl-plane", "Plane of queries and keys", body)
-    if not weights:
-        html = html.replace('class="tl tl-plane"', 'class="tl tl-plane tl-bare"', 1)
-    return Element(html, f"Plane of queries and keys\n{says}\n{text}")
+    lines = [f"   {word}: {', '.join(rest)}" for word, *rest in rows]
+    title = "Plane of queries and keys"
+    text = "\n".join([title, says, *lines])
+    plane = exhibit("plane", title, asked, how, *parts, text=text)
+    if weights:
+        return plane
+    bare = plane.html.replace('class="tl tl-plane"', 'class="tl tl-plane tl-bare"', 1)
+    return replace(plane, html=bare)
 
 
 def _example():
@@ -106,8 +106,7 @@ def _example():
 def _given(count):
     words, keys, values = _example()
     arrays = {"keys": [one.tolist() for one in keys[:count]], "values": values.tolist()}
-    given = json.dumps({"words": words, **arrays, "first": _FIRST}, separators=(",", ":"))
-    return f'data-given="{escape(given)}"'
+    return given({"words": words, **arrays, "first": _FIRST})
 
 
 def _heads(state):
@@ -201,8 +200,7 @@ def _key(word, key, way):
 
 def _fields(head):
     cells = [
-        f'<label>{name}<input type="text" autocomplete="off" spellcheck="false" {KEYS} '
-        f'aria-label="{label}" value="{head[name]:.10g}">{unit}</label>'
+        f"<label>{name}{text_field(label, f'{head[name]:.10g}', f' {KEYS}')}{unit}</label>"
         for name, label, unit in _FIELDS
     ]
     return f'<div class="tl-lists tl-polar" {HIDDEN}><div>{"".join(cells)}</div></div>'

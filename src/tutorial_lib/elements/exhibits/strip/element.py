@@ -1,12 +1,9 @@
 """The strip of memory: an array as blocks, and the line of numbers that it is a rule for."""
 
-import json
-from html import escape
-
 import numpy as np
 
 from tutorial_lib.elements.maps import table
-from tutorial_lib.elements.markup import Element, ask, band, button_row, fold_numbers, inline, wrap
+from tutorial_lib.elements.markup import button_row, exhibit, fold_numbers, given, inline
 from tutorial_lib.heads import split_heads
 
 _TOKENS, _HEADS, _WIDTH = 3, 2, 4  # T, H, d
@@ -65,16 +62,13 @@ def memory_strip(start="heads"):
 def draw_strip(start="heads", *, do="", number=_NUMBER, guess=True):
     """Draw the array after presses that a link calls "r3-2-4.s0-1", with a number in hand."""
     name, first, memory = _begin(start)
-    given = {"name": name, "shape": first.shape, "strides": _strides(first)}
-    given |= {"memory": memory.tolist(), "number": _NUMBER}
+    begins = {"name": name, "shape": first.shape, "strides": _strides(first)}
+    begins |= {"memory": memory.tolist(), "number": _NUMBER}
     labels = [PRESSES[press] for press in do.split(".") if press]
     array, came, memory = _press_all(first, memory, labels)
-    attribute = escape(json.dumps(given, separators=(",", ":")))
-    body = [
-        ask(_QUESTIONS[start]),
-        band(_HOW_TO),
+    parts = [
         button_row(PRESSES.values()),
-        f'<div class="tl-array" data-given="{attribute}">',
+        f'<div class="tl-array" {given(begins)}>',
         f'<p class="tl-made"><code>{".".join([name, *labels])}</code></p>\n'
         f"{_blocks(array, number)}\n{_facts(array, came, np.shares_memory(array, first))}",
         f"<p>{_sum(array, number)}</p>\n{_line(memory, array, number)}</div>",
@@ -85,7 +79,8 @@ def draw_strip(start="heads", *, do="", number=_NUMBER, guess=True):
     rows = "\n".join(f"   {line}" for line in str(array).splitlines())
     said = f"{name}, shape {array.shape}, strides {_strides(array)}\n{rows}"
     text = f"Strip of memory: {said}\n   in memory: {' '.join(map(str, memory))}"
-    return Element(wrap("strip", f"tl-strip-{start}", "Strip of memory", body), text)
+    heading = "strip", "Strip of memory", _QUESTIONS[start], _HOW_TO
+    return exhibit(*heading, *parts, text=text, name=f"tl-strip-{start}")
 
 
 def _begin(start):

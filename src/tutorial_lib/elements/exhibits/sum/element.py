@@ -6,16 +6,7 @@ import numpy as np
 
 from tutorial_lib.elements.exhibits.arrays import entry, example_arrays
 from tutorial_lib.elements.maps import TABLE, headings
-from tutorial_lib.elements.markup import (
-    HIDDEN,
-    KEYS,
-    Element,
-    ask,
-    band,
-    button_row,
-    fold_numbers,
-    wrap,
-)
+from tutorial_lib.elements.markup import HIDDEN, KEYS, button_row, exhibit, fold_numbers
 from tutorial_lib.heads import concat_heads
 
 _END = 3  # of the axis, up and down
@@ -84,9 +75,7 @@ def draw_sum(**state):
     scaled = f"row {chosen.row}", W_O[chosen.row]
     drawn = f"<figure>{_features(parts[:, t], before, scaled)}</figure>"
     pressed = [_SILENCE[h] for h in chosen.off] + [_SWAP.get(chosen.swap)]
-    body = [
-        ask(_QUESTION),
-        band(_HOW_TO),
+    shown = [
         button_row(arrays.tokens, [chosen.word]),
         f'<div class="tl-adds" {arrays.given()}>{_concat(concat[t], *chosen.order())}\n'
         f"{_slider(chosen)}\n{drawn}</div>",
@@ -95,8 +84,8 @@ def draw_sum(**state):
         _numbers(arrays, parts),
     ]
     text = "\n".join(f"   {name}: {', '.join(map(_text, row))}" for name, row in _rows(parts[:, t]))
-    title = f"Y of {chosen.word} as a sum"
-    return Element(wrap("sum", "tl-sum", "Y as a sum over heads", body), f"{title}\n{text}")
+    text = f"Y of {chosen.word} as a sum\n{text}"
+    return exhibit("sum", "Y as a sum over heads", _QUESTION, _HOW_TO, *shown, text=text)
 
 
 def _rows(parts):

@@ -1,8 +1,6 @@
 """The softmax tile by tile: a table of scores that is folded in, and what is held of it."""
 
-import json
 from fractions import Fraction
-from html import escape
 from itertools import product
 
 import numpy as np
@@ -11,14 +9,12 @@ from tutorial_lib.attention import causal_mask
 from tutorial_lib.elements.maps import headings, table
 from tutorial_lib.elements.markup import (
     HIDDEN,
-    KEYS,
-    Element,
-    ask,
-    band,
     button_row,
+    exhibit,
     fold_numbers,
+    given,
     inline,
-    wrap,
+    slider,
 )
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace
@@ -74,19 +70,18 @@ def fold_tiles(*, owners=1):
         raise ValueError(f"owners is {owners!r}; expected 1, 2 or 3, as six words divide.")
     ring = owners > 1
     label = "A ring, step by step" if ring else "Tiles, one step at a time"
-    body = [
-        ask(_RING_QUESTION if ring else _QUESTION),
-        band(_RING_HOW_TO if ring else _HOW_TO),
+    asked, how = (_RING_QUESTION, _RING_HOW_TO) if ring else (_QUESTION, _HOW_TO)
+    parts = [
         _controls(ring),
         button_row(["Next step" if ring else "Next tile", "All the rest", "Start over"]),
-        f'<figure class="tl-fold" data-given="{escape(_given(owners))}">',
+        f'<figure class="tl-fold" {_given(owners)}>',
         f"{_grid(owners)}\n{_states(owners)}\n{_meter(owners)}",
         "</figure>",
         _numbers(owners),
     ]
     lines = [": ".join((row[0], f"query {row[1]}", "; ".join(row[2:]))) for row in _rows(owners)]
     text = "\n".join((f"{label}: {', '.join(_WORDS)}", *lines))
-    return Element(wrap("tiles", "tl-tiles", label, body), text)
+    return exhibit("tiles", label, asked, how, *parts, text=text)
 
 
 def _record():
@@ -99,7 +94,7 @@ def _record():
 def _given(owners):
     """Write what the script starts from."""
     record, params = _record(), running_example().params
-    given = {
+    begins = {
         "owners": owners,
         "words": _WORDS,
         "S": np.rint(record.scores[0] / np.log(2)).astype(int).tolist(),
@@ -107,7 +102,7 @@ def _given(owners):
         "heads": [[float(_exact(n)) for n in row] for row in record.heads[0]],
         "width": params.d_k + params.d_v,
     }
-    return json.dumps(given, separators=(",", ":"))
+    return given(begins)
 
 
 def _controls(ring):
@@ -115,8 +110,8 @@ def _controls(ring):
     if ring:
         return button_row(["Halves", "In turn"], ["Halves"])
     sliders = "".join(
-        f'<label><span>{_SIZE} {what}</span><input type="range" aria-label="{what} of a tile" '
-        f'min="1" max="{len(_WORDS)}" value="{_SIZE}" {KEYS}></label>'
+        f"<label><span>{_SIZE} {what}</span>"
+        f"{slider(f'{what} of a tile', _SIZE, len(_WORDS), least=1)}</label>"
         for what in ("queries", "keys")
     )
     orders = button_row(["By rows", "By columns", "Last keys first", "No factor"], ["By rows"])

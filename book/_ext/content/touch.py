@@ -55,9 +55,9 @@ def form(html):
 
 def draw_weights(live):
     """Draw the maps of a gallery, whose script would read the weights from an attribute."""
-    rows, queries = live["data-weights"].split(" "), json.loads(live["data-queries"])
+    rows, tokens = live["data-weights"].split(" "), json.loads(live["data-tokens"])
     for head, board in enumerate(live.select("svg > g")):
-        own = rows[head * len(queries) :][: len(queries)]
+        own = rows[head * len(tokens) :][: len(tokens)]
         drawn = [
             f'<path d="M{s} {t}h.94v.94h-.94z" fill-opacity="{0.1 + 0.9 * int(pair, 36) / 1000}"/>'
             for t, row in enumerate(own)

@@ -47,10 +47,13 @@ def wrap(kind, name, label, body):
     )
 
 
-def exhibit(kind, label, question, how, *parts, text, name=""):
-    """Put an exhibit together: what is asked, how to begin, what is shown, and it as text."""
-    html = wrap(kind, name or f"tl-{kind}", label, [ask(question), band(how), *parts])
-    return Element(html, text)
+def exhibit(name, label, question, how, *parts, text):
+    """Put an exhibit together: what is asked, how to begin, what is shown, and it as text.
+
+    Its name begins with its kind, such as "strip-heads".
+    """
+    kind = name.partition("-")[0]
+    return Element(wrap(kind, f"tl-{name}", label, [ask(question), band(how), *parts]), text)
 
 
 def given(value, name="given"):

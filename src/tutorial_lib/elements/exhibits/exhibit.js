@@ -124,7 +124,8 @@ export class Exhibit {
   // Why a state cannot be, though each of its parts can.
   misfit() {}
 
-  // Show the state of a query; where it cannot be, nothing changes, and words say what was expected.
+  // Show the state of a query; where it cannot be, nothing changes, and words say what was
+  // expected.
   applyQuery(entries) {
     const [given, wrong] = readBy(this.forms(), entries);
     const next = { ...this.first, ...given };

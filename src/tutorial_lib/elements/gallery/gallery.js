@@ -7,9 +7,9 @@ import { WeightMap } from "./weights.js";
 // Copies of a gallery on one page must not share their radio buttons.
 let galleries = 0;
 
-// Its state is a head, a query and a key, each of which may be undefined; `tried`, the head that was
-// first picked wrongly, whose score alone is shown; and `open`: 1 where all scores are shown, 2
-// where they judge the head that is picked.
+// Its state is a head, a query and a key, each of which may be undefined; `tried`, the head that
+// was first picked wrongly, whose score alone is shown; and `open`: 1 where all scores are shown,
+// 2 where they judge the head that is picked.
 class Gallery extends Exhibit {
   first = {};
   state = {};

@@ -105,8 +105,8 @@ def ask_model(model, words, sentence, *, question, split=None):
         f"[{json.dumps(name)}] = {weights};\n</script>",
     ]
     how = _HOW_TO.format(word=_noun(words))
-    heading = "ask", "Ask the model", question, how
-    return exhibit(*heading, *parts, text=answer.text(), name=f"tl-ask-{name}")
+    heading = f"ask-{name}", "Ask the model", question, how
+    return exhibit(*heading, *parts, text=answer.text())
 
 
 def _require_layers(model):

@@ -63,8 +63,8 @@ def draw_map(state, steps=(), *, links=None, playground=""):
     ]
     lines = [f"   {title}: {row}" for *_, title, row in _rows(arrays)]
     text = "\n".join([f"Live map: {' '.join(arrays.tokens)}", *lines])
-    name = f"tl-map-{'-'.join(steps)}"
-    return exhibit("map", "Live map", _QUESTION, _HOW_TO, *parts, text=text, name=name)
+    name = f"map-{'-'.join(steps)}"
+    return exhibit(name, "Live map", _QUESTION, _HOW_TO, *parts, text=text)
 
 
 def _numbers(arrays):

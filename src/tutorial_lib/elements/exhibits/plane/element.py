@@ -70,7 +70,6 @@ def draw_plane(*, weights=True, **state):
     state = _FIRST | state
     heads = _heads(state)[: 2 if weights else 1]
     rows = [row if weights else row[:3] for row in heads[0]["rows"]]
-    says = _says(heads[0], weights)
     shown = "".join(map(_asker, heads)) if weights else _products(heads[0])
     mixed = f"\n{_triangle(heads)}" if weights else ""
     more = f' data-heads="{state["heads"]}"' * weights
@@ -86,7 +85,7 @@ def draw_plane(*, weights=True, **state):
     ]
     lines = [f"   {word}: {', '.join(rest)}" for word, *rest in rows]
     title = "Plane of queries and keys"
-    text = "\n".join([title, says, *lines])
+    text = "\n".join([title, _says(heads[0], weights), *lines])
     plane = exhibit("plane", title, asked, how, *parts, text=text)
     if weights:
         return plane

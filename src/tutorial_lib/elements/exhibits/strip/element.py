@@ -79,8 +79,8 @@ def draw_strip(start="heads", *, do="", number=_NUMBER, guess=True):
     rows = "\n".join(f"   {line}" for line in str(array).splitlines())
     said = f"{name}, shape {array.shape}, strides {_strides(array)}\n{rows}"
     text = f"Strip of memory: {said}\n   in memory: {' '.join(map(str, memory))}"
-    heading = "strip", "Strip of memory", _QUESTIONS[start], _HOW_TO
-    return exhibit(*heading, *parts, text=text, name=f"tl-strip-{start}")
+    heading = f"strip-{start}", "Strip of memory", _QUESTIONS[start], _HOW_TO
+    return exhibit(*heading, *parts, text=text)
 
 
 def _begin(start):

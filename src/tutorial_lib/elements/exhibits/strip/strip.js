@@ -274,7 +274,8 @@ class Strip extends Exhibit {
 
   forms() {
     const known = [...this.presses.keys()];
-    const listed = (text) => (text.split(".").every((key) => known.includes(key)) ? text : undefined);
+    const fits = (text) => text.split(".").every((key) => known.includes(key));
+    const listed = (text) => (fits(text) ? text : undefined);
     const presses = [listed, `some of ${known.join(", ")}, with dots between`];
     return { do: presses, number: oneOf(...this.given.memory) };
   }

@@ -36,7 +36,7 @@ LIMITS = {
     "clock": 15_600,
     "drawing": 17_800,
     "heads": 11_900,
-    "strip": 15_900,
+    "strip": 16_000,
     "plane": 18_000,
     "paint": 24_500,
     "tiles": 20_300,

@@ -80,12 +80,23 @@ class Pieces:
         B, t, _ = X.shape
         start = 0 if not state else state[0].shape[2]
         Q, K, V = projected(X)
-        places = np.arange(t)[None] + (0 if self.mistake == "positions_restart" else start)
+        jump = {"positions_restart": -start, "positions_offset_in_pieces": bool(start)}
+        places = np.arange(t)[None] + start + jump.get(self.mistake, 0)
+        stored = np.concatenate([*state[:1], K], axis=2)
         Q, K = rotated(Q, places), rotated(K, places)
+        if state and self.mistake == "cached_keys_rotated_twice":
+            state = rotated(state[0], np.arange(start)[None]), state[1]
+        if state and self.mistake == "cache_of_other_sequence":
+            state = [array[::-1] for array in state]
         if state and self.mistake != "cache_not_read":
             K, V = (np.concatenate(pair, axis=2) for pair in zip(state, (K, V), strict=True))
         S = K.shape[2]
+        stored = stored if self.mistake == "cached_keys_unrotated" else K
         mask = np.tri(t, S, S - t, dtype=bool)
+        if self.mistake == "window_another_in_pieces":
+            mask &= ~np.tri(t, S, S - t - 5, dtype=bool)
+        if self.mistake == "cached_keys_lost" and start:
+            mask[:, 0] = False
         if self.mistake == "mask_first_corner":
             mask = np.tri(t, S, dtype=bool)
         if self.mistake == "mask_dropped_in_pieces":
@@ -96,8 +107,8 @@ class Pieces:
             seen, values = np.pad(K, room), np.pad(V, room)
             mask = np.pad(mask, ((0, 0), (0, 20 - S)), constant_values=True)
         weights = softmax(np.where(mask, Q @ np.swapaxes(seen, -1, -2) / 2, -np.inf))
-        self.left = (K, V)
-        return np.swapaxes(weights @ values, 1, 2).reshape(B, t, -1) @ PARAMS.W_O, (K, V)
+        self.left = (stored, V)
+        return np.swapaxes(weights @ values, 1, 2).reshape(B, t, -1) @ PARAMS.W_O, self.left
 
     def rewind(self, state, length):
         if self.mistake == "rewind_ignored":
@@ -141,6 +152,20 @@ def attention(
         return np.where(sees.any(-1, keepdims=True), weights, empty) @ V
 
     return attend
+
+
+def of_formula(formula):
+    """Return a function of Q, K, V whose weights are a formula of Q Kᵀ, of d_k and the mask."""
+
+    def attend(Q, K, V):
+        K, V = (np.repeat(x, Q.shape[1] // K.shape[1], axis=1) for x in (K, V))
+        return formula(Q @ np.swapaxes(K, -1, -2), Q.shape[-1], CAUSAL(K.shape[2])) @ V
+
+    return attend
+
+
+def hiding(scores, sees):
+    return softmax(np.where(sees, scores, -np.inf))
 
 
 def weights_of(Q, K, added=0.0, mask=CAUSAL):

@@ -61,6 +61,11 @@ MISTAKES = {
             "mask_dropped_in_pieces",
             "unwritten_rows_seen",
             "rewind_ignored",
+            "positions_offset_in_pieces",
+            "cached_keys_rotated_twice",
+            "cached_keys_unrotated",
+            "cached_keys_lost",
+            "cache_of_other_sequence",
         )
     },
     "mask_after_softmax": (attention(after=True), HEADS),
@@ -111,7 +116,8 @@ MISTAKES |= {
     "scale_not_used": (attention(), HEADS | {"scale": "1"}),
 }
 WITH_TORCH = {"mask_dropped_in_training", "gradient_cut", "gradient_without_mask"}
-WITH_TORCH |= {"gradient_of_shared_heads"}
+WITH_TORCH |= {"gradient_of_shared_heads", "gradient_without_scale", "gradient_without_row_sum"}
+WITH_TORCH |= {"scores_overflow_in_half", "mask_value_overflows_in_half", "scores_lost_in_single"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
 MISTAKES["positions_ignored"] = (HINTS["positions_ignored"][0], PADDED | {"position": "relative"})
 MISTAKES["window_dropped_in_pieces"] = (
@@ -125,28 +131,32 @@ MISTAKES["key_heads_of_another_group"] = (
 )
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_found_and_named(name):
-    function, options = MISTAKES[name]
-    report = probe(function, **options)
-    assert not report.ok, report
-    assert report.names == (name,), report
+def both_ways(T):
+    """A window to both sides."""
+    return band(4)(T) | band(4)(T).T
+
+
+def attending_over_heads(X):
+    """Score the heads of one token against each other."""
+    Q, K, V = (np.swapaxes(Y, 1, 2) for Y in layers.projected(X))
+    weights = layers.softmax(Q @ np.swapaxes(K, -1, -2) / 2)
+    return (weights @ V).reshape(*X.shape[:2], -1) @ layers.PARAMS.W_O
+
+
+def counted_padding(X, keep=None):
+    """Set padding to 0 and leave it in the softmax."""
+    return layer(full)(X if keep is None else X * keep[..., None])
+
+
+def one_longer(X, keep=None):
+    """Take one token of padding for a real one."""
+    return layer(full)(X, keep if keep is None else keep | np.roll(keep, 1, axis=1))
 
 
 def overwriting(*arrays):
     """Write into the last array before it is used."""
     arrays[-1][:] *= 2
     return layer()(*arrays) if len(arrays) == 1 else attention()(*arrays)
-
-
-def over_the_batch(X):
-    """Subtract the mean of the batch."""
-    return layer()(X - X.mean(axis=0))
-
-
-def with_heads_rolled(Q, K, V):
-    """Let each head use the query of the head before."""
-    return attention()(np.roll(Q, 1, axis=1), K, V)
 
 
 def with_slopes_of_the_other_sign(Q, K, V):
@@ -158,6 +168,88 @@ def with_slopes_of_the_other_sign(Q, K, V):
     return layers.softmax(scores) @ np.repeat(V, 2, axis=1)
 
 
+def shared_out(keys, values):
+    """Return attention whose KV heads serve the query heads in these two orders."""
+    return lambda Q, K, V: attention()(Q, K[:, keys], V[:, values])
+
+
+def padded_pieces(seen):
+    """Return a layer with padding, and its cache, which hides it or not."""
+    attend = layer(rotary=False)
+
+    def step(X, state, keep=None):
+        X = X if state is None else np.concatenate([state, X], axis=1)
+        t = X.shape[1] - (0 if state is None else state.shape[1])
+        return attend(X, None if seen else keep)[:, -t:], X
+
+    return attend, {"keep": "keep", "cache": Cache(step, lambda: None, None, step)}
+
+
+WINDOW = CAUSAL | {"window": 4}
+HALVES = {
+    "softmax_twice": lambda s, d, sees: layers.hiding(layers.hiding(s * d**-0.5, sees), sees),
+    "scale_after_softmax": lambda s, d, sees: layers.hiding(s, sees) * d**-0.5,
+    "softmax_missing": lambda s, d, sees: s * d**-0.5 * sees,
+    "softmax_not_normalised": lambda s, d, sees: np.exp(s * d**-0.5) * sees,
+    "sigmoid_for_softmax": lambda s, d, sees: sees / (1 + np.exp(-s * d**-0.5)),
+}
+ARGUMENT = {"heads": (4, 2), "mask": "given"}
+MISTAKES |= {
+    **{name: (layers.of_formula(formula), HEADS) for name, formula in HALVES.items()},
+    "attention_over_heads": (attending_over_heads, CAUSAL),
+    "only_itself_seen": (layer(lambda T: np.eye(T, dtype=bool)), CAUSAL),
+    "mask_both_ways": (layer(both_ways), CAUSAL),
+    "sinks_missing": (layer(band(4)), WINDOW | {"sinks": 2}),
+    "blocks_missing": (layer(), CAUSAL | {"block": 4}),
+    "batch_as_one_sequence": (
+        lambda X: layer()(X.reshape(1, -1, D_MODEL)).reshape(X.shape),
+        CAUSAL,
+    ),
+    "input_overwritten": (overwriting, CAUSAL),
+    "padding_off_by_one": (one_longer, {"d_model": D_MODEL, "keep": "keep", "sides": ("right",)}),
+    "padding_keeps_weight": (counted_padding, {"d_model": D_MODEL, "keep": "keep"}),
+    "padding_seen_in_pieces": (lambda p: (p[0], CAUSAL | p[1]))(padded_pieces(True)),
+    "window_dropped_with_padding": (
+        lambda X, keep=None: layer(band(4) if keep is None else band())(X, keep),
+        WINDOW | {"keep": "keep", "sides": ("right",)},
+    ),
+    "window_another_in_pieces": (
+        layer(band(4), rotary=True),
+        CAUSAL | {"positions": "positions", "cache": pieces("window_another_in_pieces")},
+    ),
+    "values_not_used": (lambda Q, K, V: attention()(Q, K, K), HEADS),
+    "heads_in_another_order": (lambda Q, K, V: attention()(Q, K, V)[:, [1, 0, 3, 2]], HEADS),
+    "first_key_head_for_all": (shared_out([0, 0], [0, 0]), HEADS),
+    "keys_and_values_in_other_orders": (shared_out([0, 0, 1, 1], [0, 1, 0, 1]), HEADS),
+    "bias_to_farther_keys": (with_slopes_of_the_other_sign, HEADS | {"bias": "nearer"}),
+    "mask_dropped_for_fewer_queries": (
+        lambda Q, K, V: attention(mask=band() if Q.shape[2] == K.shape[2] else full)(Q, K, V),
+        HEADS,
+    ),
+    "mask_argument_ignored": (lambda Q, K, V, given=None: attention(mask=full)(Q, K, V), ARGUMENT),
+    "mask_argument_transposed": (
+        lambda Q, K, V, given=None: attention(mask=full)(
+            Q, K, V, given if given is None else given.T
+        ),
+        ARGUMENT,
+    ),
+    "mask_replaces_causal": (attention(), ARGUMENT | {"causal": True}),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_found_and_named(name):
+    function, options = MISTAKES[name]
+    report = probe(function, **options)
+    assert not report.ok, report
+    assert report.names == (name,), report
+
+
+def over_the_batch(X):
+    """Subtract the mean of the batch."""
+    return layer()(X - X.mean(axis=0))
+
+
 def undefined_without_tokens(X, keep=None):
     """Return NaN everywhere if one text is padding alone."""
     empty = keep is not None and not keep.any(axis=1).all()
@@ -165,13 +257,9 @@ def undefined_without_tokens(X, keep=None):
 
 
 WITHOUT_A_NAME = {
-    "input": (overwriting, CAUSAL),
-    "input of a function": (overwriting, HEADS),
     "batch": (over_the_batch, CAUSAL),
     "batch of a function": (lambda Q, K, V: attention()(Q, K, V + 0.1 * V.mean(axis=0)), HEADS),
-    "heads": (with_heads_rolled, HEADS),
     "values": (lambda Q, K, V: attention()(Q, K, V) + V.mean() * 0.1, HEADS),
-    "bias": (with_slopes_of_the_other_sign, HEADS | {"bias": "nearer"}),
     "padding alone": (undefined_without_tokens, CAUSAL | {"keep": "keep"}),
     "positions": (layer(rotary=True), PADDED | {"position": "none"}),
     "corner": (

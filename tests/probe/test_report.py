@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -67,11 +68,11 @@ def test_a_mask_of_evaluation_alone_and_a_cut_gradient():
     assert probe.torch(Layer(cut=False), causal=True).names == ("mask_dropped_in_training",)
     (finding,) = probe.torch(Layer(cut=True), causal=True).wrong
     assert finding.hints == ("gradient_cut",)
-    blind = probe.torch(nn.Sequential(nn.Linear(8, 8), Detached()), d_model=8)
+    blind = probe.torch(nn.Sequential(Layer(cut=True), Detached()), d_model=D_MODEL)
     assert blind.names == ("gradient_cut",)
 
 
-def test_a_backward_pass_without_its_mask_or_its_shared_heads():
+def test_a_wrong_backward_pass():
     import torch
 
     class Wrong(torch.autograd.Function):
@@ -88,22 +89,57 @@ def test_a_backward_pass_without_its_mask_or_its_shared_heads():
             mask = None if ctx.flaw == "gradient_without_mask" else ctx.mask
             with torch.enable_grad():
                 arrays = [array.detach().requires_grad_() for array in ctx.saved_tensors]
-                found = torch.autograd.grad(attend(*arrays, mask), arrays, dY)
-            Q, K, _ = arrays
-            groups = Q.shape[1] // K.shape[1] if ctx.flaw == "gradient_of_shared_heads" else 1
-            return found[0], found[1] / groups, found[2] / groups, None, None
+                dQ, dK, dV = torch.autograd.grad(attend(*arrays, mask), arrays, dY)
+            Q, K, V = arrays
+            groups = Q.shape[1] // K.shape[1]
+            if ctx.flaw == "gradient_of_shared_heads":
+                dK, dV = dK / groups, dV / groups
+            K, V = (x.repeat_interleave(groups, dim=1) for x in (K, V))
+            scale = Q.shape[-1] ** 0.5
+            if ctx.flaw == "gradient_without_scale":
+                dQ = dQ * scale
+            if ctx.flaw == "gradient_without_row_sum":
+                scores = Q @ K.mT / scale
+                if mask is not None:
+                    scores = scores.masked_fill(~mask, -torch.inf)
+                dQ = torch.softmax(scores, -1) * (dY @ V.mT) @ K / scale
+            return dQ, dK, dV, None, None
 
     def attend(Q, K, V, mask):
         K, V = (x.repeat_interleave(Q.shape[1] // K.shape[1], dim=1) for x in (K, V))
         return torch.nn.functional.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
 
-    for flaw in ("gradient_without_mask", "gradient_of_shared_heads"):
+    for flaw in (
+        "gradient_without_mask",
+        "gradient_of_shared_heads",
+        "gradient_without_scale",
+        "gradient_without_row_sum",
+    ):
         report = probe.torch(
             lambda Q, K, V, mask=None, flaw=flaw: Wrong.apply(Q, K, V, mask, flaw),
             heads=(4, 2),
             mask="mask",
         )
         assert report.names == (flaw,), report
+
+
+def test_what_lower_precision_loses():
+    import torch
+
+    def attend(Q, K, V, mask=None, *, before=1.0, hidden=-1e4, added=0.0):
+        K, V = (x.repeat_interleave(2, dim=1) for x in (K, V))
+        scores = (Q * before) @ K.mT / (before * Q.shape[-1] ** 0.5) + added
+        if mask is not None:
+            scores = scores + (~mask).to(scores.dtype) * hidden
+        return torch.softmax(scores - scores.amax(-1, keepdim=True), -1) @ V
+
+    for name, flaw in {
+        "scores_overflow_in_half": {"before": 3e4},
+        "mask_value_overflows_in_half": {"hidden": -1e5},
+        "scores_lost_in_single": {"added": -1e9},
+    }.items():
+        report = probe.torch(partial(attend, **flaw), heads=(4, 2), mask="mask")
+        assert name in report.names, report
 
 
 def test_a_wrong_report_is_false_drawn_and_raised():

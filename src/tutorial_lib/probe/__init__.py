@@ -20,6 +20,7 @@ from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
 from tutorial_lib.probe.dependence import read, table_of
 from tutorial_lib.probe.functions import Function, probe_function
 from tutorial_lib.probe.masks import (
+    alone,
     ask_large_scores,
     ask_mask,
     length_for,
@@ -107,7 +108,8 @@ class Probe:
         apart = {"one_by_one": batch[0].sign != RIGHT}
         depends = table_of(subject, length, **apart)
         second = second_table(subject, length, **apart)
-        mask, expected = ask_mask(depends, second, claims, unmasked(subject, **apart))
+        names = unmasked(subject, **apart), alone(subject)
+        mask, expected = ask_mask(depends, second, claims, *names)
         findings += batch
         asked = list(mask)
         for question, ask in _questions(subject, depends, claims, facts, apart).items():

@@ -1,10 +1,11 @@
 """What a layer with a cache is asked: fed in pieces it gives what it gives for the whole text."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from tutorial_lib.probe.dependence import dependence, off_diagonal
+from tutorial_lib.probe.dependence import dependence, off_diagonal, read
 from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding, answered
 from tutorial_lib.probe.subject import largest, tokens
 
@@ -55,16 +56,23 @@ def _padded(subject, X):
     """Feed a batch in pieces whose second text has padding on the left."""
     keep = np.ones(X.shape[:2], bool)
     keep[1, :4] = False
-    Y, state, start, outputs = subject.outputs(X, keep=keep), subject.cache.empty(), 0, []
-    for length in (6, 1, 3, 2):
-        end = start + length
-        out, state = subject.cache.padded(X[:, start:end].copy(), state, keep[:, :end])
-        outputs.append(np.asarray(out, dtype=float))
-        start = end
-    if largest(np.concatenate(outputs, axis=1)[keep], Y[keep]) <= subject.tolerance:
+
+    def outputs(X):
+        state, start, found = subject.cache.empty(), 0, []
+        for length in (6, 1, 3, 2):
+            end = start + length
+            out, state = subject.cache.padded(X[:, start:end].copy(), state, keep[:, :end])
+            found.append(np.asarray(out, dtype=float))
+            start = end
+        return np.concatenate(found, axis=1)[keep]
+
+    found = outputs(X)
+    if largest(found, subject.outputs(X, keep=keep)[keep]) <= subject.tolerance:
         return Finding(RIGHT, "cache, padded", "the outputs of the whole padded text")
     sentence = "behind padding, outputs in pieces differ from those of the whole text"
-    return Finding(WRONG, "cache, padded", sentence)
+    others = np.where(keep[..., None], X, tokens(1, X.shape, seed=16)[0])
+    seen = largest(outputs(others), found) > max(subject.noise, subject.tolerance)
+    return Finding(WRONG, "cache, padded", sentence, "padding_seen_in_pieces" if seen else None)
 
 
 def _way(subject, X, Y, question, lengths):
@@ -110,6 +118,8 @@ def _named(subject, X, outputs, lengths):
     alone = np.concatenate(
         [subject.outputs(X[:, s : s + n]) for s, n in zip(starts, lengths, strict=True)], axis=1
     )
+    if _of_other_sequence(subject, X, outputs, lengths):
+        return "cache_of_other_sequence"
     seen, whole = off_diagonal(_table(subject, X, lengths)), off_diagonal(_whole_table(subject, X))
     if np.array_equal(seen, whole):
         return _of_values(subject, X, outputs, lengths)
@@ -127,23 +137,60 @@ def _named(subject, X, outputs, lengths):
     corner = whole & (np.arange(T) <= local[:, None])
     if len(lengths) > 1 and np.array_equal(seen, off_diagonal(corner)):
         return "mask_first_corner"
-    return None
+    found, window = read(seen), read(whole)
+    if found and window and window.window and found == replace(window, window=found.window):
+        return "window_another_in_pieces"
+    lost = [_table(subject, X, way) for way in (WAYS["token by token"], WAYS["uneven pieces"])]
+    fewer = [not (off_diagonal(table) & ~whole).any() for table in lost]
+    less = [(off_diagonal(table) != whole).any() for table in lost]
+    return "cached_keys_lost" if all(fewer) and all(less) else None
+
+
+def _of_other_sequence(subject, X, outputs, lengths):
+    """Say whether, in pieces, the first token of sequence 1 moves sequence 0."""
+    there = X.copy()
+    there[1, 0] = tokens(1, X[1, 0].shape, seed=15)[0]
+    moved = largest(subject.cache.run(there, lengths)[0], outputs[0])
+    return moved > max(subject.noise, subject.tolerance)
 
 
 def _of_values(subject, X, outputs, lengths):
     """Name what leaves the table as it is: positions, or rows that nobody wrote."""
-    restarted = _restarted_by_order if "positions" not in subject.takes else _restarted_by_hand
-    if len(lengths) > 1 and restarted(subject, X, outputs, lengths):
-        return "positions_restart"
+    if len(lengths) > 1:
+        by_hand = "positions" in subject.takes
+        name = _by_positions(subject, X, outputs, lengths) if by_hand else None
+        if name or (not by_hand and _restarted_by_order(subject, X, outputs, lengths)):
+            return name or "positions_restart"
     first = largest(outputs[:, 0], subject.outputs(X)[:, 0]) > subject.tolerance
     return "unwritten_rows_seen" if first and _fewer_unwritten(subject, lengths) else None
 
 
-def _restarted_by_hand(subject, X, outputs, lengths):
-    """Say whether the outputs are those of a text whose positions restart in each piece."""
-    places = np.concatenate([np.arange(n) for n in lengths])[None].repeat(len(X), axis=0)
-    restarted = (subject.outputs(X, positions=first + places) for first in FIRST_POSITIONS)
-    return any(largest(outputs, Y) <= subject.tolerance for Y in restarted)
+def _by_positions(subject, X, outputs, lengths):
+    """Return the mistake whose positions give the first wrong piece, in the whole text; or None."""
+    Y, starts = subject.outputs(X), np.cumsum((0, *lengths))
+    n, m = next(
+        (start, length)
+        for start, length in zip(starts, lengths, strict=False)
+        if largest(*(y[:, start : start + length] for y in (outputs, Y))) > subject.tolerance
+    )
+    if not n:
+        return None
+    old, new = np.arange(n), np.arange(n, n + m)
+    offsets = [new + jump for jump in (-2, -1, 1, 2)] + [2 * new, np.full(m, n), 0 * new + 1]
+    guesses = {
+        "positions_restart": [(old, new - n)],
+        "cached_keys_rotated_twice": [(2 * old, new)],
+        "cached_keys_unrotated": [(0 * old, new)],
+        "positions_offset_in_pieces": [(old, offset) for offset in offsets],
+    }
+    for name, pairs in guesses.items():
+        for pair in pairs:
+            for first in FIRST_POSITIONS:
+                places = (first + np.concatenate(pair))[None].repeat(len(X), axis=0)
+                whole = subject.outputs(X[:, : n + m], positions=places)
+                if largest(whole[:, n:], outputs[:, n : n + m]) <= subject.tolerance:
+                    return name
+    return None
 
 
 def _restarted_by_order(subject, X, outputs, lengths):

@@ -96,7 +96,10 @@ def probe_function(function, claims):
     Q, K = function.inputs()
     read_weights = function.weights(Q, K)
     depends, facts = weights.depends_of(read_weights), {}
-    findings = [*_ask_calls(function), *_ask_batch(function), *_ask_own_heads(function)]
+    findings = _ask_calls(function)
+    if findings[-1].name == "values_not_used":  # then no weights can be read
+        return Report(tuple(findings))
+    findings += [*_ask_batch(function), *_ask_own_heads(function)]
     findings += weights.ask_row_sums(function, read_weights, claims, facts)
     sound = all(found.sign != WRONG for found in findings)
     asked = weights.ask_mask(depends, claims, read_weights, function, (Q, K))
@@ -125,9 +128,15 @@ def _ask_calls(function):
     first = np.asarray(function.run(*given), dtype=float)
     findings = []
     if not all(map(np.array_equal, given, before)):
-        findings.append(Finding(WRONG, "input", "the call writes into its input"))
+        sentence = "the call writes into its input"
+        findings.append(Finding(WRONG, "input", sentence, "input_overwritten"))
     function.outputs(*(array[::-1] for array in before))
     if largest(first, function.outputs(*before)) <= function.precision:
+        Q, K, V = before
+        moved = [largest(first, function.outputs(Q, *KV)) for KV in ((K, V[::-1]), (K[::-1], V))]
+        if moved[0] <= function.precision < moved[1]:
+            sentence = "other values have the same output"
+            return [*findings, Finding(WRONG, "values", sentence, "values_not_used")]
         return [*findings, Finding(RIGHT, "calls", "one input, one output")]
     hints = ("random_in_evaluation", "state_between_calls")
     sentence = "one input has another output at another call"
@@ -155,8 +164,7 @@ def _ask_kv_heads(function, claims, facts):
             found = found or word
     if found is None:
         sentence = "a head of K or V serves other query heads than its own group"
-        one = np.array_equal(*served) and (served[0].sum(axis=1) == 1).all()
-        return [Finding(WRONG, "KV heads", sentence, "key_heads_of_another_group" if one else None)]
+        return [Finding(WRONG, "KV heads", sentence, _kv_name(served, (repeated, tiled)))]
     if G in (1, H):
         return [Finding(RIGHT, "KV heads", "one for all" if G == 1 else "one per query head")]
     facts["key_heads"] = found
@@ -166,12 +174,24 @@ def _ask_kv_heads(function, claims, facts):
     return [Finding(WRONG, "KV heads", f"{found}, not {claimed}", f"key_heads_{found}")]
 
 
+def _kv_name(served, orders):
+    """Return the mistake in who serves whom, for keys and for values, or None."""
+    tables = [order[:, None] == np.arange(served[0].shape[1]) for order in orders]
+    if {True} == {any(np.array_equal(table, found) for table in tables) for found in served}:
+        return "keys_and_values_in_other_orders"
+    if not np.array_equal(*served) or (served[0].sum(axis=1) != 1).any():
+        return None
+    return "first_key_head_for_all" if served[0][:, 0].all() else "key_heads_of_another_group"
+
+
 def _ask_own_heads(function):
     """Ask whether the query of a head moves its own output alone."""
-    if np.array_equal(_served(function, 0), np.eye(function.heads[0])):
+    served = _served(function, 0)
+    if np.array_equal(served, np.eye(len(served))):
         return [Finding(RIGHT, "heads", "each query moves its own head")]
     sentence = "the query of a head moves outputs of other heads, or not its own"
-    return [Finding(WRONG, "heads", sentence)]
+    permuted = (served.sum(axis=0) == 1).all() and (served.sum(axis=1) == 1).all()
+    return [Finding(WRONG, "heads", sentence, "heads_in_another_order" if permuted else None)]
 
 
 def _served(function, of):
@@ -207,7 +227,10 @@ def _ask_precision(function):
     given = (*function.inputs(), function.inputs(seed=2)[1])
     with np.errstate(all="ignore"):
         single = np.asarray(function.single(*given), dtype=float)
+        others = np.asarray(function.single(given[0][::-1], *given[1:]), dtype=float)
     findings = disagreement(single, function.outputs(*given))
+    if findings[0].sign == WRONG and largest(single, others) <= 1e-9:
+        findings = [replace(findings[0], name="scores_lost_in_single")]
     return findings + answered("half precision", lambda: _ask_half(function, given))
 
 
@@ -216,12 +239,22 @@ def _ask_half(function, given):
     mask = np.tri(function.length, dtype=bool)
     mask[3] = False
     context = {"mask": mask} if "mask" in function.takes else {}
+    if not _lost_in_half(function, given, context):
+        return [Finding(RIGHT, "half precision", "finite where double precision is")]
+    Q, *KV = given
+    name = None
+    if not _lost_in_half(function, (Q / 1000, *KV), context):
+        name = "scores_overflow_in_half"
+    elif context and not _lost_in_half(function, given, {}):
+        name = "mask_value_overflows_in_half"
+    return [Finding(WRONG, "half precision", "not finite where double precision is", name)]
+
+
+def _lost_in_half(function, given, context):
+    """Say whether anything is finite in double precision, and not in half."""
     with np.errstate(all="ignore"):
         half = np.asarray(function.half(*given, **context), dtype=float)
-        lost = np.isfinite(function.outputs(*given, **context)) & ~np.isfinite(half)
-    if lost.any():
-        return [Finding(WRONG, "half precision", "not finite where double precision is")]
-    return [Finding(RIGHT, "half precision", "finite where double precision is")]
+        return bool((np.isfinite(function.outputs(*given, **context)) & ~np.isfinite(half)).any())
 
 
 def _ask_gradient(function):
@@ -237,7 +270,26 @@ def _ask_gradient(function):
         return [replace(found, name="gradient_without_mask", hints=())]
     if G < H and not _wrong_gradients(replace(function, heads=(G, G)), masked):
         return [replace(found, name="gradient_of_shared_heads", hints=())]
-    return [found]
+    name = _gradient_formula(function)
+    return [replace(found, name=name, hints=() if name else found.hints)]
+
+
+def _gradient_formula(function):
+    """Return the mistake whose formula gives the gradient of Q, or None."""
+    H, G = function.heads
+    Q, K = function.inputs()
+    V, order = tokens(1, K.shape, seed=3)[0], np.arange(H) // (H // G)
+    dY = tokens(1, (*Q.shape[:3], V.shape[-1]), seed=4)[0]
+    weights, found = function.weights(Q, K), function.gradient(Q, K, V, dY)[0]
+    dscores = weights * (dY @ np.swapaxes(V[:, order], -1, -2))
+    right = dscores - weights * dscores.sum(axis=-1, keepdims=True)
+    for name, wrong in {
+        "gradient_without_row_sum": dscores * Q.shape[-1] ** -0.5,
+        "gradient_without_scale": right,
+    }.items():
+        if largest(wrong @ K[:, order], found) <= 1e-6 * abs(found).max():
+            return name
+    return None
 
 
 def _wrong_gradients(function, masked):

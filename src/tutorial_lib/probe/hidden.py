@@ -23,10 +23,13 @@ def ask_batch(subject):
     moved = changed(Y, subject.outputs(swapped), subject.noise)  # (3, T)
     if not moved[[0, 2]].any() and largest(Y, alone) <= subject.tolerance:
         return [Finding(RIGHT, "batch", "each sequence for itself")]
+    one = subject.outputs(X.reshape(1, -1, subject.d_model)).reshape(Y.shape)
+    name = "batch_as_one_sequence" if largest(one, Y) <= subject.tolerance else None
     if not moved[[0, 2]].any():
-        return [Finding(WRONG, "batch", "a sequence in a batch has other outputs than alone")]
-    within = np.delete(moved, 4, axis=1)
-    name = None if within.any() else "batch_as_tokens"
+        sentence = "a sequence in a batch has other outputs than alone"
+        return [Finding(WRONG, "batch", sentence, name)]
+    if not np.delete(moved, 4, axis=1).any():
+        name = "batch_as_tokens"
     return [Finding(WRONG, "batch", "a token of sequence 1 moves other sequences", name)]
 
 
@@ -37,7 +40,8 @@ def ask_calls(subject):
     first = np.array(subject.run(given), dtype=float)
     findings = []
     if not np.array_equal(given, X):
-        findings.append(Finding(WRONG, "input", "the call writes into its input"))
+        sentence = "the call writes into its input"
+        findings.append(Finding(WRONG, "input", sentence, "input_overwritten"))
     subject.outputs(others)
     later = [subject.outputs(X) for _ in range(3)]
     same = [largest(Y, later[-1]) <= subject.tolerance for Y in (first, *later[:-1])]
@@ -188,6 +192,8 @@ def _mask_with_padding(subject, table):
     sentence = f"beside a padding mask that hides nothing output {i} {verb} on token {j}"
     leak = np.triu(there & other, 1).any() and not np.triu(table, 1).any()
     name = "mask_dropped_with_padding" if leak else None
+    if not leak and np.array_equal(there, off_diagonal(np.tri(len(table), dtype=bool))):
+        name = "window_dropped_with_padding"
     return [Finding(WRONG, "mask with padding", sentence, name)]
 
 
@@ -232,6 +238,10 @@ def _padded(subject, side):
         return [Finding(RIGHT, question, "a text has the outputs that it has alone")]
     if equal(outputs(padded, keep=~keep), Y):
         return [Finding(WRONG, question, "right with the opposite mask", "padding_polarity")]
+    for moved in _moved_by_one(keep, side):
+        if equal(outputs(padded, keep=moved), Y):
+            sentence = "right with a mask that is moved by one token"
+            return [Finding(WRONG, question, sentence, "padding_off_by_one")]
     if not np.isfinite(there).all():
         return [Finding(WRONG, question, "an output of a real token is not finite")]
     other = outputs(_pad(X, side, SHIFT, seed=6)[0], keep=keep)
@@ -239,6 +249,14 @@ def _padded(subject, side):
         name = _unused(subject, padded, keep) if equal(outputs(padded), there) else None
         return [Finding(WRONG, question, "other padding changes outputs of real tokens", name)]
     return [_counted(subject, side, X, (padded, keep, real))]
+
+
+def _moved_by_one(keep, side):
+    """Return a padding mask (1, T) with one more, and with one fewer, real token at its border."""
+    ahead, behind = (np.roll(keep, step, axis=1) for step in (1, -1))
+    if side == "left":
+        return keep | behind, keep & ahead
+    return keep | ahead, keep & behind
 
 
 def _unused(subject, padded, keep):
@@ -260,8 +278,14 @@ def _counted(subject, side, X, padding):
             sentence = "right with the positions of the text; without them padding is counted"
             return Finding(DESCRIBED, question, sentence)
     sentence = "a padded text has other outputs than alone, though no padding is seen"
-    hints = ("padding_shifts_positions",) if side == "left" else ()
-    return Finding(WRONG, question, sentence, None, hints)
+    if side == "left":
+        return Finding(WRONG, question, sentence, None, ("padding_shifts_positions",))
+    none, less, more = (
+        largest(subject.outputs(padded, keep=keep)[:, real], subject.outputs(X))
+        for padded, keep, real in (_pad(X, side, 0), padding, _pad(X, side, 3 * SHIFT))
+    )
+    weighed = none <= subject.tolerance and more > less
+    return Finding(WRONG, question, sentence, "padding_keeps_weight" if weighed else None)
 
 
 def _two_lengths(subject, side):

@@ -16,7 +16,7 @@ def length_for(claims):
     return max(LEAST, window + claims.get("sinks", 0) + 4, 2 * block + 3)
 
 
-def ask_mask(table, second_table, claims, unmasked):
+def ask_mask(table, second_table, claims, unmasked, alone):
     """Compare a table with the claims; return the findings and the expected table.
 
     Parameters
@@ -24,10 +24,14 @@ def ask_mask(table, second_table, claims, unmasked):
     table : (T, T)
     second_table : a function that returns the table of T + 3 tokens
     unmasked : a function that returns the name of a mistake with which all tokens are seen, or None
+    alone : the same, where a token sees itself alone
     """
     pattern = claims.pattern()
     expected = _expected(table, claims, pattern)
     wrong = off_diagonal(table) != off_diagonal(expected)
+    if not off_diagonal(table).any() and (pattern is None or wrong.any()):
+        sentence = "no output depends on any token but its own"
+        return [Finding(WRONG, "mask", sentence, alone())], expected
     if not claims.masks:
         return [Finding(DESCRIBED, "mask", str(read(table) or "of no regular form"))], None
     if not wrong.any():
@@ -68,9 +72,12 @@ def _named(table, second_table, claims, unmasked):
     if off_diagonal(table).sum() == len(table) * (len(table) - 1) and claims.get("causal"):
         name = unmasked()
         return name, () if name else ("no_mask", "mask_after_softmax", "softmax_over_queries")
-    if not fits:
+    found = read(table)
+    if not fits and (found is None or found.causal or not claims.get("causal")):
         return None, ()
     second = second_table()
+    if not fits:  # a window or a block, to both sides
+        return ("mask_both_ways" if read(second) == found else None), ()
     agreed = [name for name, mask in _candidates(claims) if _same(mask(len(second)), second)]
     both = [name for name in dict.fromkeys(fits) if name in agreed]
     return (both[0], ()) if len(both) == 1 else (None, tuple(both))
@@ -85,6 +92,10 @@ def _candidates(claims):
     claimed = claims.masks
     expected = Pattern(**{"causal": False, **claimed})
     window = claims.get("window")
+    if claims.get("sinks"):
+        yield "sinks_missing", Pattern(**claimed | {"sinks": 0}).mask
+    if claims.get("block"):
+        yield "blocks_missing", Pattern(**claimed | {"block": None}).mask
     if window is not None:
         yield "window_one_wide", Pattern(**claimed | {"window": window + 1}).mask
         yield "window_one_narrow", Pattern(**claimed | {"window": window - 1}).mask
@@ -135,6 +146,18 @@ def unmasked(subject, *, one_by_one):
             return "hidden_score_zero"
         attended = seen.mean() < 0.8  # a softmax chooses among them
         return "no_mask" if attended and _values_arrive(subject, X) else None
+
+    return name
+
+
+def alone(subject):
+    """Return a function that names what lets a token see itself alone, or returns None."""
+
+    def name():
+        X, others = tokens(2, (1, LEAST, subject.d_model))
+        sum_of_outputs = subject.outputs(X) + subject.outputs(others)
+        apart = largest(subject.outputs(X + others) + subject.outputs(0 * X), sum_of_outputs)
+        return "only_itself_seen" if apart <= subject.tolerance else "attention_over_heads"
 
     return name
 

@@ -104,7 +104,8 @@ class Subject:
         with np.errstate(all="ignore"):
             Y = self.outputs(X)
             apart = np.abs(Y - Y[:1])
-        return max(1e-9 * self.effect, 20 * float(apart[np.isfinite(apart)].max(initial=0.0)))
+        found = 20 * float(apart[np.isfinite(apart)].max(initial=0.0))
+        return float(np.clip(found, 1e-9 * self.effect, 1e-3 * self.effect))
 
 
 def tokens(draws, shape, *, size=1.0, seed=SEED):

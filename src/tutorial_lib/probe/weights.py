@@ -29,8 +29,10 @@ def ask_row_sums(function, weights, claims, facts):
     sentence = f"between {rows.min():.3g} and {rows.max():.3g}"
     if "row_sum" in claims and claims["row_sum"] is None:
         return [Finding(DESCRIBED, "row sums", sentence)]
-    name = None
-    if abs(columns - 1).max() <= function.precision:
+    name = _formula(function)
+    if name:
+        pass
+    elif abs(columns - 1).max() <= function.precision:
         name = "weights_transposed" if _own_column(function) else "softmax_over_queries"
     elif _one_or_none(weights.sum(axis=1), function.precision):
         name = "softmax_over_heads"
@@ -42,6 +44,41 @@ def ask_row_sums(function, weights, claims, facts):
         sentence += ": a sink, or weights that were cut; claim row_sum=1 or None"
         return [Finding(DESCRIBED, "row sums", sentence)]
     return [Finding(WRONG, "row sums", sentence, name)]
+
+
+def _softmax(scores):
+    with np.errstate(all="ignore"):
+        exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+FORMULAS = {  # wrong weights, as functions of Q Kᵀ, of d_k, and of what is seen, (T, S)
+    "softmax_twice": lambda s, d, seen: _softmax(
+        np.where(seen, _softmax(np.where(seen, s / d**0.5, -np.inf)), -np.inf)
+    ),
+    "scale_after_softmax": lambda s, d, seen: _softmax(np.where(seen, s, -np.inf)) / d**0.5,
+    "softmax_missing": lambda s, d, seen: np.where(seen, s / d**0.5, 0),
+    "softmax_not_normalised": lambda s, d, seen: np.where(seen, np.exp(s / d**0.5), 0),
+    "sigmoid_for_softmax": lambda s, d, seen: np.where(seen, 1 / (1 + np.exp(-s / d**0.5)), 0),
+}
+
+
+def _formula(function):
+    """Return the mistake whose formula gives the weights at two widths, or None."""
+    agreed = set(FORMULAS)
+    H, G = function.heads
+    for d_k in function.widths:
+        Q, K = function.inputs(d_k=d_k, size=0.5)
+        weights = function.weights(Q, K)
+        seen = depends_of(weights)
+        fits = set()
+        for order in (np.arange(H) // (H // G), np.arange(H) % G):
+            products = Q @ np.swapaxes(K[:, order], -1, -2)
+            for name, formula in FORMULAS.items():
+                if largest(formula(products, d_k, seen), weights) <= 10 * function.precision:
+                    fits.add(name)
+        agreed &= fits
+    return min(agreed, default=None)
 
 
 def _own_column(function):
@@ -144,8 +181,9 @@ def ask_scale(function, claims, facts):
     """Ask which factor scores have, at two widths."""
     factors = [_factor(function, d_k) for d_k in function.widths]
     if any(factor is None for factor in factors):
-        sign = WRONG if "scale" in claims else DESCRIBED
-        return [Finding(sign, "scale", "log-ratios of weights are no multiple of q · k")]
+        name = _formula(function)
+        sign = WRONG if "scale" in claims or name else DESCRIBED
+        return [Finding(sign, "scale", "log-ratios of weights are no multiple of q · k", name)]
     H = function.heads[0]
     laws = {word: [law(d, H) for d in function.widths] for word, law in LAWS.items()}
     found = next((word for word, law in laws.items() if np.allclose(factors, law, 1e-3)), None)
@@ -210,13 +248,14 @@ def ask_bias(function, claims, facts):
     claimed = claims.get("bias")
     if claimed in (None, facts["bias"]):
         return [Finding(DESCRIBED if claimed is None else RIGHT, "bias", sentence)]
-    return [Finding(WRONG, "bias", f"{sentence}; claimed is {claimed!r}")]
+    name = "bias_to_farther_keys" if claimed == "nearer" and (steps < 0).all() else None
+    return [Finding(WRONG, "bias", f"{sentence}; claimed is {claimed!r}", name)]
 
 
 def ask_fewer_queries(function, claims, facts):
     """Ask, with fewer queries than keys, where a causal mask is aligned."""
     few = 5
-    depends = depends_of(function.weights(*function.inputs(few)))
+    depends, fewer = (depends_of(function.weights(*function.inputs(n))) for n in (few, few - 2))
     whole = depends_of(function.weights(*function.inputs()))
     if not off_diagonal(np.tri(len(whole), dtype=bool) & whole).any() or np.triu(whole, 1).any():
         return []
@@ -227,9 +266,12 @@ def ask_fewer_queries(function, claims, facts):
         f"the mask is aligned to the {found} corner"
         if found
         else "another mask:\n    "
-        + ("\n    ".join(" ".join("·■"[seen] for seen in row) for row in depends))
+        + ("\n    ".join(" ".join("·■"[int(seen)] for seen in row) for row in depends))
     )
     claimed = claims.get("corner")
+    if depends.all() and fewer.all():
+        name = "mask_dropped_for_fewer_queries"
+        return [Finding(WRONG, "fewer queries", "every query sees every key", name)]
     if claimed is None or found == claimed:
         sign = DESCRIBED if claimed is None else RIGHT
         return [Finding(sign, "fewer queries", sentence)]
@@ -287,12 +329,20 @@ def _same_sink(weights, masked, mask):
 
 def _argument_name(function, QK, mask, whole):
     """Return the mistake of a mask that is not applied as handed over, or None."""
-    if np.array_equal(depends_of(function.weights(*QK, mask=~mask)), mask & whole):
+    seen, opposite = (depends_of(function.weights(*QK, mask=m)) for m in (mask, ~mask))
+    if np.array_equal(opposite, mask & whole):
         return "mask_polarity"
+    if np.array_equal(seen, mask) and function.weights(*QK, mask=mask | True).all():
+        return "mask_replaces_causal"
+    if np.array_equal(seen, mask.T & whole) and np.array_equal(opposite, ~mask.T & whole):
+        return "mask_argument_transposed"
     with np.errstate(all="ignore"):
         gain = np.log(function.weights(*QK, mask=mask) / function.weights(*QK))
         gain = gain - gain[..., :1] + 1.0 * mask[:, :1]
-    return "mask_added_as_number" if largest(gain, mask * 1.0) <= 1e-4 else None
+    if largest(gain, mask * 1.0) <= 1e-4:
+        return "mask_added_as_number"
+    ignored = np.array_equal(seen, whole) and np.array_equal(opposite, whole)
+    return "mask_argument_ignored" if ignored else None
 
 
 def _empty(weights, claims, facts):

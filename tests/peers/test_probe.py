@@ -10,8 +10,11 @@ from tests.wheel import build_wheel
 from tutorial_lib.probe import probe
 
 ASK = {
-    "numpy": "import sys; assert probe(lambda X: X, d_model=8); assert 'torch' not in sys.modules",
-    "torch": "import torch; assert probe.torch(torch.nn.Linear(8, 8))",
+    "numpy": (
+        "import sys; assert probe(lambda X: X - X.mean(axis=1, keepdims=True), d_model=8); "
+        "assert 'torch' not in sys.modules"
+    ),
+    "torch": "from torch import nn; assert probe.torch(nn.MultiheadAttention(8, 2, batch_first=True))",
     "jax": "import jax; assert probe.jax(jax.nn.dot_product_attention, heads=(2, 2), axes='BTHd')",
 }
 

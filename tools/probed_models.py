@@ -1,0 +1,100 @@
+"""What the probe says of the attention of small models of transformers: python -m tools.probed_models.
+
+Each model type that can be made small is made with its own defaults but for the sizes, and asked
+without a claim. The table goes to book/probed_models.csv, which the page shows.
+"""
+
+import csv
+import inspect
+import sys
+import warnings
+from pathlib import Path
+
+from tutorial_lib.probe import probe
+
+FILE = Path(__file__).resolve().parents[1] / "book" / "probed_models.csv"
+HEAD = ("type", "what an output depends on", "positions", "padding", "cache", "broken")
+MOST_PARAMETERS = 2_000_000
+SIZES = {
+    32: "hidden_size d_model n_embd embed_dim dim emb_dim embedding_size",
+    2: "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers "
+    "num_key_value_heads num_experts_per_tok",
+    4: "num_attention_heads n_head n_heads num_heads encoder_attention_heads num_experts "
+    "decoder_attention_heads num_local_experts n_routed_experts qk_rope_head_dim qk_nope_head_dim",
+    48: "intermediate_size d_ff ffn_dim encoder_ffn_dim decoder_ffn_dim n_inner hidden_dim",
+    64: "max_position_embeddings n_positions n_ctx",
+    16: "moe_intermediate_size q_lora_rank kv_lora_rank",
+    8: "head_dim d_kv v_head_dim",
+    50: "vocab_size",
+    1: "first_k_dense_replace n_group topk_group eos_token_id",
+    0: "pad_token_id bos_token_id",
+}
+SMALL = {name: size for size, names in SIZES.items() for name in names.split()}
+
+
+def small_model(model_type, seed=0):
+    """Return a model of a type, of two layers and width 32, in evaluation mode."""
+    import torch
+    from transformers import AutoModel
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    kind = CONFIG_MAPPING[model_type]
+    known = {name for base in kind.__mro__ for name in getattr(base, "__annotations__", {})}
+    known |= set(inspect.signature(kind.__init__).parameters)
+    config = kind(**{name: size for name, size in SMALL.items() if name in known})
+    with torch.device("meta"):  # which holds no numbers
+        size = sum(p.numel() for p in AutoModel.from_config(config).parameters())
+    if size > MOST_PARAMETERS:
+        raise ValueError(f"{model_type} cannot be made small by these names: {size} parameters")
+    torch.manual_seed(seed)
+    return AutoModel.from_config(config, attn_implementation="eager").eval()
+
+
+def asked(model_type, seed=0):
+    """Return the report of the first layer of a small model of a type."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return probe.transformers(small_model(model_type, seed))
+
+
+def row(model_type, report):
+    """Return the line of a model type in the table."""
+    signs = {}
+    for finding in report.findings:
+        signs.setdefault(finding.question.split(",")[0].split(" on ")[0], []).append(finding.sign)
+    padding, cache = (_verdict(signs.get(word, ())) for word in ("padding", "cache"))
+    broken = "; ".join(f.name or f"{f.question}: {f.sentence}" for f in report.wrong)
+    mask = str(report.pattern or "no regular form")
+    return (model_type, mask, report.facts.get("position") or "–", padding, cache, broken)
+
+
+def _verdict(signs):
+    if not signs:
+        return "–"
+    return "✗" if "✗" in signs else "✓" if "✓" in signs else "·"
+
+
+def tables():
+    """Yield the lines of all model types that can be made small and asked."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    for model_type in sorted(CONFIG_MAPPING):
+        try:
+            line = row(model_type, asked(model_type))
+        except Exception as error:
+            print(f"{model_type}: {type(error).__name__}", file=sys.stderr)
+            continue
+        print(*line, sep=" | ")
+        yield line
+
+
+def main():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lines = list(tables())
+    with FILE.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([HEAD, *lines])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""What the probe says of the attention of small models of transformers: python -m tools.probed_models.
+"""What the probe says of small models of transformers: python -m tools.probed_models.
 
 Each model type that can be made small is made with its own defaults but for the sizes, and asked
 without a claim. The table goes to book/probed_models.csv, which the page shows.

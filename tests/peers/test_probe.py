@@ -14,7 +14,10 @@ ASK = {
         "import sys; assert probe(lambda X: X - X.mean(axis=1, keepdims=True), d_model=8); "
         "assert 'torch' not in sys.modules"
     ),
-    "torch": "from torch import nn; assert probe.torch(nn.MultiheadAttention(8, 2, batch_first=True))",
+    "torch": (
+        "from torch.nn import MultiheadAttention; "
+        "assert probe.torch(MultiheadAttention(8, 2, batch_first=True))"
+    ),
     "jax": "import jax; assert probe.jax(jax.nn.dot_product_attention, heads=(2, 2), axes='BTHd')",
 }
 

@@ -118,6 +118,7 @@ MISTAKES |= {
 WITH_TORCH = {"mask_dropped_in_training", "gradient_cut", "gradient_without_mask"}
 WITH_TORCH |= {"gradient_of_shared_heads", "gradient_without_scale", "gradient_without_row_sum"}
 WITH_TORCH |= {"scores_overflow_in_half", "mask_value_overflows_in_half", "scores_lost_in_single"}
+WITH_TORCH |= {"parameter_unused"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
 MISTAKES["positions_ignored"] = (HINTS["positions_ignored"][0], PADDED | {"position": "relative"})
 MISTAKES["window_dropped_in_pieces"] = (
@@ -168,6 +169,46 @@ def with_slopes_of_the_other_sign(Q, K, V):
     return layers.softmax(scores) @ np.repeat(V, 2, axis=1)
 
 
+def joined_across_the_batch(X):
+    """Read heads that come as (H, B, T, d) as (B, H, T, d)."""
+    B, T, _ = X.shape
+    Q, K, V = layers.projected(X)
+    heads = layers.softmax(Q @ np.swapaxes(K, -1, -2) / 2) @ V
+    heads = np.swapaxes(heads, 0, 1).reshape(heads.shape)
+    return np.swapaxes(heads, 1, 2).reshape(B, T, -1) @ layers.PARAMS.W_O
+
+
+def with_a_low_start(Q, K, V):
+    """Begin the running maximum at a finite number."""
+    scores = Q @ np.swapaxes(np.repeat(K, 2, axis=1), -1, -2) * Q.shape[-1] ** -0.5
+    powers = np.exp(scores - np.maximum(scores.max(axis=-1, keepdims=True), -5e4))
+    total = powers.sum(axis=-1, keepdims=True)
+    return powers / np.where(total == 0, 1, total) @ np.repeat(V, 2, axis=1)
+
+
+def windowed_pieces():
+    """Return a cache of four keys that counts positions by the keys it keeps."""
+
+    def step(X, state):
+        start = 0 if state is None else state[0].shape[2]
+        Q, K, V = layers.projected(X)
+        places = start + np.arange(X.shape[1])[None]
+        Q, K = layers.rotated(Q, places), layers.rotated(K, places)
+        if state is not None:
+            K, V = (np.concatenate(pair, axis=2) for pair in zip(state, (K, V), strict=True))
+        mask = band(4)(K.shape[2])[-X.shape[1] :]
+        weights = layers.softmax(np.where(mask, Q @ np.swapaxes(K, -1, -2) / 2, -np.inf))
+        Y = np.swapaxes(weights @ V, 1, 2).reshape(*X.shape[:2], -1) @ layers.PARAMS.W_O
+        return Y, (K[:, :, -3:], V[:, :, -3:])
+
+    return Cache(step, lambda: None)
+
+
+def rotary(X):
+    """A layer of a window with rotary positions that nobody hands over."""
+    return layer(band(4), rotary=True)(X)
+
+
 def shared_out(keys, values):
     """Return attention whose KV heads serve the query heads in these two orders."""
     return lambda Q, K, V: attention()(Q, K[:, keys], V[:, values])
@@ -197,6 +238,9 @@ ARGUMENT = {"heads": (4, 2), "mask": "given"}
 MISTAKES |= {
     **{name: (layers.of_formula(formula), HEADS) for name, formula in HALVES.items()},
     "attention_over_heads": (attending_over_heads, CAUSAL),
+    "heads_joined_across_batch": (joined_across_the_batch, CAUSAL | {"causal": False}),
+    "maximum_starts_too_high": (with_a_low_start, {"heads": (4, 2)}),
+    "positions_wrong_in_pieces": (rotary, CAUSAL | {"window": 4, "cache": windowed_pieces()}),
     "only_itself_seen": (layer(lambda T: np.eye(T, dtype=bool)), CAUSAL),
     "mask_both_ways": (layer(both_ways), CAUSAL),
     "sinks_missing": (layer(band(4)), WINDOW | {"sinks": 2}),

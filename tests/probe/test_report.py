@@ -72,6 +72,23 @@ def test_a_mask_of_evaluation_alone_and_a_cut_gradient():
     assert blind.names == ("gradient_cut",)
 
 
+def test_a_parameter_without_a_part():
+    import torch
+
+    class Unused(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.k_proj, self.v_proj = (torch.nn.Linear(D_MODEL, D_MODEL) for _ in "kv")
+
+        def forward(self, X):
+            K = self.k_proj(X)
+            return torch.softmax(X @ K.mT, dim=-1) @ K
+
+    report = probe.torch(Unused(), d_model=D_MODEL)
+    assert report.names == ("parameter_unused",), report
+    assert "v_proj.weight, v_proj.bias" in str(report)
+
+
 def test_a_wrong_backward_pass():
     import torch
 

@@ -128,6 +128,7 @@ def _questions(subject, depends, claims, facts, apart):
         "large scores": lambda: ask_large_scores(subject, depends, claims, **apart),
         "precision": lambda: hidden.ask_precision(subject),
         "training": lambda: hidden.ask_training(subject, depends),
+        "parameters": lambda: hidden.ask_parameters(subject),
         "gradient": lambda: hidden.ask_gradient(subject),
     }
 

@@ -7,6 +7,7 @@ import numpy as np
 from tutorial_lib.probe.subject import changed, tokens
 
 MOST_SINKS = 4
+HEADS = (2, 3, 4, 6, 8, 12, 16)
 
 
 def dependence(outputs, X, others, *, tolerance, one_by_one=False):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tutorial_lib.probe.dependence import off_diagonal, table_of
+from tutorial_lib.probe.dependence import HEADS, off_diagonal, table_of
 from tutorial_lib.probe.numerics import agree, disagreement, gradient_findings
 from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
 from tutorial_lib.probe.subject import changed, largest, tokens
@@ -30,7 +30,33 @@ def ask_batch(subject):
         return [Finding(WRONG, "batch", sentence, name)]
     if not np.delete(moved, 4, axis=1).any():
         name = "batch_as_tokens"
+    elif name is None and _heads_of_others(subject):
+        name = "heads_joined_across_batch"
     return [Finding(WRONG, "batch", "a token of sequence 1 moves other sequences", name)]
+
+
+def _heads_of_others(subject):
+    """Say whether sequence b moves those that get its heads if (H, B) is read as (B, H)."""
+    tables = []
+    for B in (3, 5):
+        X, others = tokens(2, (B, T, subject.d_model), seed=17)
+        moved = np.zeros((B, B), bool)
+        for b in range(B):
+            there = X.copy()
+            there[b, 4] = others[b, 4]
+            moved[:, b] = changed(subject.outputs(X), subject.outputs(there), subject.noise).any(1)
+        tables.append(moved)
+    for heads in HEADS:
+        fits = []
+        for moved in tables:
+            B = len(moved)
+            row = np.arange(B * heads)
+            joined = np.zeros((B, B), bool)
+            joined[row // heads, row % B] = True
+            fits += [np.array_equal(moved, joined), not moved.all()]
+        if all(fits[::2]) and any(fits[1::2]):
+            return True
+    return False
 
 
 def ask_calls(subject):
@@ -355,6 +381,17 @@ def ask_training(subject, table):
     if largest(subject.training(X), subject.outputs(X)) <= subject.tolerance:
         return [Finding(RIGHT, "training", "as in evaluation, dropout apart")]
     return [Finding(DESCRIBED, "training", "other values than in evaluation, and the same mask")]
+
+
+def ask_parameters(subject):
+    """Ask whether each parameter takes part in the output."""
+    if subject.unused is None:
+        return []
+    names = subject.unused()
+    if not names:
+        return [Finding(RIGHT, "parameters", "each takes part in the output")]
+    sentence = f"{', '.join(names)}: no part in the output"
+    return [Finding(WRONG, "parameters", sentence, "parameter_unused")]
 
 
 def ask_gradient(subject):

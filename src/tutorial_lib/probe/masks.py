@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from tutorial_lib.probe.dependence import Pattern, dependence, off_diagonal, read, table_of
+from tutorial_lib.probe.dependence import HEADS, Pattern, dependence, off_diagonal, read, table_of
 from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
 from tutorial_lib.probe.subject import largest, tokens
 
 LEAST = 14  # tokens
-HEADS = (2, 3, 4, 6, 8, 12, 16)
 
 
 def length_for(claims):
@@ -142,7 +141,7 @@ def unmasked(subject, *, one_by_one):
             return "no_mask"
         large = np.triu(_table_at(subject, 100 * X, 100 * others, one_by_one), 1)[:-3]
         seen = large.sum(axis=1) / np.arange(LEAST - 1, 2, -1)  # fraction of the later tokens
-        if set(seen) == {0.0, 1.0}:
+        if 0.0 in seen and set(seen) <= {0.0, 1.0}:
             return "hidden_score_zero"
         attended = seen.mean() < 0.8  # a softmax chooses among them
         return "no_mask" if attended and _values_arrive(subject, X) else None
@@ -189,8 +188,8 @@ def ask_large_scores(subject, table, claims, *, one_by_one):
         sentence = "tokens a hundred times as large give outputs that are not finite"
         with np.errstate(all="ignore"):  # where a square, or a norm, would not overflow
             smaller = np.isfinite(subject.outputs(X[None] / 10)).all()
-        name = "maximum_not_subtracted" if smaller else None
-        return [Finding(WRONG, "large scores", sentence, name)]
+        hints = ("maximum_not_subtracted",) if smaller else ()
+        return [Finding(WRONG, "large scores", sentence, None, hints)]
     pattern = claims.pattern() or Pattern(causal=not np.triu(table, 1).any())
     hidden = ~pattern.mask(len(table))
     for size in (1, 10):

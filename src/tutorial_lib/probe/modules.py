@@ -6,7 +6,7 @@ import inspect
 import numpy as np
 
 from tutorial_lib.probe.adapters import context_of, gradients, width_of, words_taken
-from tutorial_lib.probe.subject import Cache, ProbeError, Subject, Undecidable
+from tutorial_lib.probe.subject import Cache, ProbeError, Subject, Undecidable, tokens
 
 
 def loud(module, seed=0):
@@ -43,12 +43,13 @@ class Module:
     module : the module, in evaluation mode
     call : a function of it, X and what is handed over by name
     context : a function of keep and positions, which returns what is handed over
+    width : that of X
     """
 
-    def __init__(self, module, call, context):
+    def __init__(self, module, call, context, width):
         import torch
 
-        self.module, self.call, self.context = module, call, context
+        self.module, self.call, self.context, self.width = module, call, context, width
         self.dtype = torch.float64
 
     def run(self, X, keep=None, positions=None):
@@ -92,6 +93,17 @@ class Module:
         Y = self.call(self.module, X, **given)
         return gradients(Y, [X], torch.from_numpy(dY))[0]
 
+    def unused(self):
+        """Return the names of parameters that take no part in the output, redrawn or not."""
+        import torch
+
+        X = torch.from_numpy(tokens(1, (2, 6, self.width))[0]).to(self.dtype)
+        named = dict(self.module.named_parameters())
+        Y = self.call(self.module, X)
+        Y = Y[0] if isinstance(Y, tuple | list) else Y
+        given = torch.autograd.grad(Y.sum(), list(named.values()), allow_unused=True)
+        return [name for name, gradient in zip(named, given, strict=True) if gradient is None]
+
     def cached(self, cache):
         """Return a cache of arrays, of one whose functions take the module first."""
         import torch
@@ -133,15 +145,17 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
     names = {word: options.pop(word, None) for word in ("keep", "positions", "cache", "d_model")}
     keep, positions, cache, d_model = names.values()
     module = copy.deepcopy(module) if own_weights else loud(module)
-    called = Module(module.double().eval(), call, context_of(keep, positions))
+    width = width_of(module, d_model)
+    called = Module(module.double().eval(), call, context_of(keep, positions), width)
     subject = Subject(
         called.run,
-        width_of(module, d_model),
+        width,
         words_taken(keep, positions),
         cache=None if cache is None else called.cached(cache),
         single=called.single(),
         training=called.training(),
         gradient=called.gradient,
+        unused=called.unused,
         seed=lambda: torch.manual_seed(0),
     )
     return subject, options
@@ -159,7 +173,7 @@ def transformers_model(model, layer):
     def call(model, X, **given):
         return _attended(model, layer, X, **fixed, **given)[0]
 
-    called = _in_best_precision(Module(model, call, _context), np.ones((1, 2, width)))
+    called = _in_best_precision(Module(model, call, _context, width), np.ones((1, 2, width)))
     double = called.dtype == torch.float64  # norms and rotations stay single inside such a model
     return Subject(
         called.run,

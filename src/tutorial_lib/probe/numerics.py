@@ -3,7 +3,7 @@
 import numpy as np
 
 from tutorial_lib.probe.report import RIGHT, WRONG, Finding
-from tutorial_lib.probe.subject import largest
+from tutorial_lib.probe.subject import Undecidable, largest
 
 
 def disagreement(single, double):
@@ -19,6 +19,8 @@ def disagreement(single, double):
 def agree(slope, outputs, dY):
     """Say whether a slope agrees with differences of any of five sizes.
 
+    Raises Undecidable where no two sizes agree with one another: the outputs are rounded.
+
     Parameters
     ----------
     outputs : a function of a step in the direction of the slope
@@ -26,7 +28,12 @@ def agree(slope, outputs, dY):
     slopes = []
     for step in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
         slopes.append(float(((outputs(step) - outputs(-step)) * dY).sum() / (2 * step)))
-    return min(abs(slope - found) for found in slopes) <= 1e-3 * (max(map(abs, slopes)) or 1.0)
+    allowed = 1e-3 * (max(map(abs, slopes)) or 1.0)
+    if min(abs(slope - found) for found in slopes) <= allowed:
+        return True
+    if min(map(abs, np.diff(slopes))) > allowed:
+        raise Undecidable("differences of five sizes disagree, so the outputs are rounded")
+    return False
 
 
 def gradient_findings(wrong):

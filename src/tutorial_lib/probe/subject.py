@@ -58,6 +58,7 @@ class Subject:
     cache : how it is fed in pieces, or None
     single, training : the same in single precision, and in training mode with a fixed seed, or None
     gradient : a function of X, dY and keep=None, which returns dX, or None
+    unused : a function that returns names of parameters that the output does not use, or None
     precision : equality is this part of the effect that one token has on its own output
     seed : sets the generator from which a random layer draws
     """
@@ -69,6 +70,7 @@ class Subject:
     single: Callable | None = None
     training: Callable | None = None
     gradient: Callable | None = None
+    unused: Callable | None = None
     precision: float = 1e-6
     seed: Callable = lambda: np.random.seed(0)  # noqa: NPY002
 

@@ -292,9 +292,18 @@ def ask_large_scores(function):
     if not all(finite[:2]):
         name = "maximum_not_subtracted" if finite[0] else None
         return [Finding(WRONG, "large scores", "weights are not finite at large scores", name)]
-    if not all(whole):
-        return [Finding(WRONG, "large scores", "rows do not sum to 1 where scores are large")]
+    name = _lost_below(function, Q, K) if sums_to_1 else None
+    if name or not all(whole):
+        sentence = "rows do not sum to 1 where scores are large"
+        return [Finding(WRONG, "large scores", sentence, name)]
     return [Finding(RIGHT, "large scores", "finite, and rows sum to what they did")]
+
+
+def _lost_below(function, Q, K):
+    """Name rows that are lost where all scores are very low, and not where they are high."""
+    Q, K = 300 * abs(Q), 300 * abs(K)
+    high, low = (abs(function.weights(sign * Q, K).sum(axis=-1) - 1).max() for sign in (1, -1))
+    return "maximum_starts_too_high" if high <= 1e-3 < low else None
 
 
 def ask_mask_argument(function, claims, facts):
@@ -341,8 +350,11 @@ def _argument_name(function, QK, mask, whole):
         gain = gain - gain[..., :1] + 1.0 * mask[:, :1]
     if largest(gain, mask * 1.0) <= 1e-4:
         return "mask_added_as_number"
-    ignored = np.array_equal(seen, whole) and np.array_equal(opposite, whole)
-    return "mask_argument_ignored" if ignored else None
+    without, given = function.weights(*QK), function.weights(*QK, mask=mask)
+    if largest(given, without) <= function.precision:
+        return "mask_argument_ignored"
+    smaller = (given < without)[..., whole & ~mask]
+    return "mask_not_low_enough" if np.array_equal(seen, whole) and smaller.all() else None
 
 
 def _empty(weights, claims, facts):

@@ -410,7 +410,7 @@ def ask_gradient(subject):
 
         if not agree(slope, outputs, dY):
             found.append((f"that of {words}", gradient))
-    return gradient_findings(found)
+    return gradient_findings(found, by_rule=subject.by_rule is not None and subject.by_rule())
 
 
 def _with_padding(subject, X):

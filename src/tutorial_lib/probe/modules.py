@@ -97,12 +97,31 @@ class Module:
         """Return the names of parameters that take no part in the output, redrawn or not."""
         import torch
 
-        X = torch.from_numpy(tokens(1, (2, 6, self.width))[0]).to(self.dtype)
-        named = dict(self.module.named_parameters())
-        Y = self.call(self.module, X)
-        Y = Y[0] if isinstance(Y, tuple | list) else Y
+        named, Y = dict(self.module.named_parameters()), self._graph()
         given = torch.autograd.grad(Y.sum(), list(named.values()), allow_unused=True)
         return [name for name, gradient in zip(named, given, strict=True) if gradient is None]
+
+    def by_rule(self):
+        """Say whether no step of the backward pass was written by hand, as an autograd Function."""
+        import torch
+
+        nodes, seen = [self._graph().grad_fn], set()
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, torch.autograd.function.BackwardCFunction):
+                return False
+            if node is not None and node not in seen:
+                seen.add(node)
+                nodes += [before for before, _ in node.next_functions]
+        return True
+
+    def _graph(self):
+        """Return an output with its graph."""
+        import torch
+
+        X = torch.from_numpy(tokens(1, (2, 6, self.width))[0]).to(self.dtype)
+        Y = self.call(self.module, X.requires_grad_())
+        return Y[0] if isinstance(Y, tuple | list) else Y
 
     def cached(self, cache):
         """Return a cache of arrays, of one whose functions take the module first."""
@@ -156,6 +175,7 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
         training=called.training(),
         gradient=called.gradient,
         unused=called.unused,
+        by_rule=called.by_rule,
         seed=lambda: torch.manual_seed(0),
     )
     return subject, options

@@ -36,12 +36,13 @@ def agree(slope, outputs, dY):
     return False
 
 
-def gradient_findings(wrong):
+def gradient_findings(wrong, *, by_rule=False):
     """Return what gradients are found to be.
 
     Parameters
     ----------
     wrong : those that do not agree with differences: a word, and the gradient
+    by_rule : whether no step of the backward pass was written by hand, so that only a cut is left
     """
     if not wrong:
         return [Finding(RIGHT, "gradient", "agrees with differences")]
@@ -50,4 +51,6 @@ def gradient_findings(wrong):
         sentence = f"{words} is 0 throughout, and differences are not"
         return [Finding(WRONG, "gradient", sentence, "gradient_cut")]
     sentence = f"{words} does not agree with differences"
+    if by_rule:
+        return [Finding(WRONG, "gradient", sentence, "gradient_cut")]
     return [Finding(WRONG, "gradient", sentence, None, ("gradient_cut",))]

@@ -59,6 +59,7 @@ class Subject:
     single, training : the same in single precision, and in training mode with a fixed seed, or None
     gradient : a function of X, dY and keep=None, which returns dX, or None
     unused : a function that returns names of parameters that the output does not use, or None
+    by_rule : a function that says whether no step of the backward pass was written by hand, or None
     precision : equality is this part of the effect that one token has on its own output
     seed : sets the generator from which a random layer draws
     """
@@ -71,6 +72,7 @@ class Subject:
     training: Callable | None = None
     gradient: Callable | None = None
     unused: Callable | None = None
+    by_rule: Callable | None = None
     precision: float = 1e-6
     seed: Callable = lambda: np.random.seed(0)  # noqa: NPY002
 

@@ -182,7 +182,7 @@ def rows_of(problem):
 
 
 @lru_cache(maxsize=1)
-def expected_of(problem, device):
+def reference_results(problem, device):
     """Return some heads in float64, and by them the gradients of their Q and of all K and V."""
     rows = rows_of(problem)
     Q, K, V, dheads = (to_float64(A[PICKED]) for A in tensors(problem, device))
@@ -223,7 +223,7 @@ def error_of(case, attend, device):
     ------
     ValueError : more than a result of this precision can be off
     """
-    expected = expected_of(case.problem, device)
+    expected = reference_results(case.problem, device)
     errors = [
         float((to_float64(found) - exact).abs().max() / exact.abs().max())
         for found, exact in zip(results_of(case, attend, device), expected, strict=False)

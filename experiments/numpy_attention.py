@@ -152,7 +152,7 @@ def calls(X, params, names):
     return {name: found[name] for name in names}
 
 
-def expected_of(name, X, params):
+def reference_output(name, X, params):
     """Return the layer's output in float64."""
     reference = partial(tiled_multi_head_attention, causal=True) if name == "long" else by_loop
     return reference(X, params)
@@ -166,7 +166,7 @@ def errors(forms, expected):
 def measure_size(name, size, rounds):
     """Check, time and weigh every form at one size."""
     forms = calls(*measuring.single_inputs(size), timed_at(name))
-    found = errors(forms, expected_of(name, *inputs(size)))
+    found = errors(forms, reference_output(name, *inputs(size)))
     times_ms = measuring.time_in_rounds(
         forms | {"gemm": measuring.gemm()}, rounds=rounds, title=name
     )

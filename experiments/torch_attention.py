@@ -170,7 +170,7 @@ def gradient(form, X, dY):
     return torch.autograd.grad(form.run(X), [X, *form.module.parameters()], dY)[0]
 
 
-def expected_of(X, params, dY):
+def reference_results(X, params, dY):
     """Return the output and the gradient of X in float64: {way: array}."""
     gradients = gradient(bare(X, params), torch.tensor(X, requires_grad=True), torch.tensor(dY))
     return {
@@ -204,7 +204,7 @@ def measure_size(name, size, rounds):
     torch.compiler.reset()  # or kernels for any shape would be made at the second size
     X, params = inputs(size)
     dY = np.random.default_rng(SEED[1]).standard_normal(X.shape)
-    expected = expected_of(X, params, dY)
+    expected = reference_results(X, params, dY)
     X = torch.tensor(X, dtype=torch.float32, requires_grad=True)
     dY, params = torch.tensor(dY, dtype=torch.float32), single(params)
     forms, absent = measuring.attempt({n: partial(make, X, params) for n, make in FORMS.items()})

@@ -161,7 +161,7 @@ def of_the_smallest_size():
     X, params = measuring.inputs(SIZES["book"])
     single = X.astype(np.float32), measuring.single(params)
     forms = NUMPY["sizes"]["book"]["forms"]
-    exact = numpy_attention.expected_of("book", X, params)
+    exact = numpy_attention.reference_output("book", X, params)
     return numpy_attention.calls(*single, forms), exact
 
 

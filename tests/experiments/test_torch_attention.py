@@ -57,7 +57,7 @@ def test_every_form_has_the_gradient_of_the_layer(name, layer):
 def test_what_is_compared_with_is_numpy_forward_and_back(layer):
     X, params, dY = layer
     record = trace(X, params, mask=causal_mask(TINY.T))
-    expected = benchmark.expected_of(X, params, dY)
+    expected = benchmark.reference_results(X, params, dY)
     np.testing.assert_allclose(expected[benchmark.FORWARD], record.Y, rtol=1e-10, atol=1e-12)
     dX = multi_head_attention_backward(record, dY).dX
     np.testing.assert_allclose(expected[benchmark.BACKWARD], dX, rtol=1e-10, atol=1e-12)

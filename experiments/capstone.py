@@ -14,7 +14,15 @@ from functools import partial
 import torch
 
 from experiments import known_text
-from experiments.known_text import EXAMPLE, LENGTH, SEEDS, TEST, drawn, judged, scores
+from experiments.known_text import (
+    EXAMPLE,
+    LENGTH,
+    SEEDS,
+    TEST,
+    evaluate_logits,
+    held_out_documents,
+    scores,
+)
 from experiments.measuring import progress
 
 RATE, STEPS = 4e-3, 768
@@ -29,10 +37,10 @@ def seen(T, *, window=LENGTH, ahead=0):
     return behind & ~torch.ones(T, T, dtype=torch.bool).tril(ahead - window)
 
 
-def attended(X, matrices, arm, *, scale=None, tiled=False, **sees):
+def attend_and_concat(X, matrices, arm, *, scale=None, tiled=False, **sees):
     """Return the heads side by side, (B, T, H * d_v), of a layer with options or a mistake."""
     how = {"seen": seen(X.shape[1], **sees), "scale": scale, "tiled": tiled}
-    return known_text.attended(X, matrices, arm, **how)
+    return known_text.attend_and_concat(X, matrices, arm, **how)
 
 
 FORMS = {
@@ -53,10 +61,10 @@ FORMS = {
 
 def run(arm, seed, how, documents):
     """Train one layer from one seed; return its part of the record."""
-    attend, found = partial(attended, **how), []
+    attend, found = partial(attend_and_concat, **how), []
     for step, average in known_text.train(arm, seed, RATE, STEPS, attend):
         if step in WATCHED:
-            now = judged(scores(average, documents, arm, attend), documents)
+            now = evaluate_logits(scores(average, documents, arm, attend), documents)
             found.append(now["excess_loss"])
     return {"seed": seed, "excess_loss": found, "accuracy": now["accuracy"]}
 
@@ -64,7 +72,7 @@ def run(arm, seed, how, documents):
 def main(record):
     """Train every layer from every seed, and print a line for each."""
     record |= {"steps": WATCHED, "rate": RATE, "window": WINDOW}
-    documents = drawn(TEST)
+    documents = held_out_documents(TEST)
     for kind, forms in FORMS.items():
         for name, (arm, how) in forms.items():
             runs = [run(arm, seed, how, documents) for seed in SEEDS]

@@ -23,9 +23,9 @@ from itertools import combinations
 import numpy as np
 
 from experiments import known_text
-from experiments.known_text import EXAMPLE, SEEDS, STEPS, TEST, VALIDATION, drawn
+from experiments.known_text import EXAMPLE, SEEDS, STEPS, TEST, VALIDATION, held_out_documents
 from experiments.measuring import progress, rounded, write
-from experiments.scored_heads import MEANS, by_task, costs, go, lost, name_of, named
+from experiments.scored_heads import MEANS, ablation_costs, by_task, costs, go, name_of, named
 from tutorial_lib import records
 from tutorial_lib.models import entropy, grammar
 from tutorial_lib.models.ablation import (
@@ -60,33 +60,33 @@ JOBS = ("attractor", "reflexive", "pronoun", "bracket", "surname")  # of which g
 PRICE, LEARNED_ON = 0.3, 40  # nats of a gate that is open; documents
 
 
-def learned(arm):
+def count_trainable_parameters(arm):
     """Return how many numbers of an arm are learned."""
     return sum(array.numel() for array in known_text.begin(arm, 0) if array.requires_grad)
 
 
-def measured(name):
+def train_at_two_rates(name):
     """Train a model from every seed at its two best rates; return its part of the record."""
     arm = MODELS[name]
     tried = known_text.tried_rates(arm)
     chosen, second = sorted(tried, key=lambda row: row["excess_loss"])[:2]
-    found, other = (known_text.trained(arm, row["rate"], tried) for row in (chosen, second))
+    found, other = (known_text.train_all_seeds(arm, row["rate"], tried) for row in (chosen, second))
     for part in (found, *found["runs"], *other["runs"]):
         part.pop("bands")
-    widths = {"d_v": arm.values, "learned": learned(arm), "output": arm.output}
+    widths = {"d_v": arm.values, "learned": count_trainable_parameters(arm), "output": arm.output}
     found = {name: found[name] for name in ("heads", "d_k")} | widths | found
     return found | {"second": {part: other[part] for part in ("rate", "excess_loss", "runs")}}
 
 
-def loaded(seed):
+def four_head_model(seed):
     """Return the model of four heads of a seed, the example's, in half precision."""
     rate = records.record("known_text")["heads"]["4 heads, 4 KV heads"]["rate"]
-    return known_text.half_precision(MODELS["4 heads"], seed, rate)
+    return known_text.half_precision_model(MODELS["4 heads"], seed, rate)
 
 
-def prepared(model, seed):
+def documents_and_baseline(model, seed):
     """Return documents of a seed with what there is before heads go: costs, and traces."""
-    documents = drawn(seed)
+    documents = held_out_documents(seed)
     logits, traces = go(model, documents.ids[:, :-1])
     return documents, (costs(logits, documents), traces)
 
@@ -96,7 +96,7 @@ def singles(model, given, others):
     found = {}
     for how in WAYS:
         outputs = replacement_outputs(model, named(model), others, how)
-        rows = [lost(model, *given, {head: outputs[head]}) for head in named(model)]
+        rows = [ablation_costs(model, *given, {head: outputs[head]}) for head in named(model)]
         found[how] = by_task(rows)
     return found
 
@@ -107,7 +107,10 @@ def together(model, given, outputs):
     groups = {"layer 0": [h for h in outputs if not h[0]], "layer 1": [h for h in outputs if h[0]]}
     groups["all"] = list(outputs)
     sets = {" ".join(map(name_of, pair)): pair for pair in pairs} | groups
-    rows = [lost(model, *given, {head: outputs[head] for head in part}) for part in sets.values()]
+    rows = [
+        ablation_costs(model, *given, {head: outputs[head] for head in part})
+        for part in sets.values()
+    ]
     return {"sets": list(sets)} | by_task(rows)
 
 
@@ -144,7 +147,7 @@ def pruned(model, chosen_on, given, outputs):
     sizes = range(1, len(heads) + 1)
     best = [min((part for part in table if len(part) == n), key=table.get) for n in sizes]
     rows, of_best = (
-        [lost(model, *given, {head: outputs[head] for head in part}) for part in parts]
+        [ablation_costs(model, *given, {head: outputs[head] for head in part}) for part in parts]
         for parts in ([order[:n] for n in sizes], best)
     )
     found = {"sets": [" ".join(map(name_of, part)) for part in best]}
@@ -180,13 +183,13 @@ def by_gates(model, given, outputs):
 
 def heads_of(seed):
     """Return everything that is found when heads of one model are taken away."""
-    model = loaded(seed)
-    given, others = prepared(model, TEST), drawn(MEANS).ids[:, :-1]
+    model = four_head_model(seed)
+    given, others = documents_and_baseline(model, TEST), held_out_documents(MEANS).ids[:, :-1]
     outputs = replacement_outputs(model, named(model), others)
     parts = {
         "single": partial(singles, model, given, others),
         "together": partial(together, model, given, outputs),
-        "greedy": partial(pruned, model, drawn(VALIDATION), given, outputs),
+        "greedy": partial(pruned, model, held_out_documents(VALIDATION), given, outputs),
         "gates": partial(by_gates, model, given, outputs),
     }
     found = {"seed": seed}
@@ -208,7 +211,7 @@ def main(record):
     """Train every model and take heads away, and write the record anew behind each."""
     record["settings"] = settings()
     for name in MODELS:
-        found = record.setdefault("models", {})[name] = measured(name)
+        found = record.setdefault("models", {})[name] = train_at_two_rates(name)
         progress("")
         print(f"{name}: {found['excess_loss']}, rate {found['rate']}", flush=True)
         write("how_many_heads", record)

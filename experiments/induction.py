@@ -18,7 +18,7 @@ trained in _build/known_text is read there, and trained where it is missing.
 
 import numpy as np
 
-from experiments.known_text import RATES, SEEDS, TEST, drawn, half_precision
+from experiments.known_text import RATES, SEEDS, TEST, half_precision_model, held_out_documents
 from experiments.measuring import progress, rounded, write
 from experiments.scored_heads import MEANS, MODELS, PLATEAUS, go
 from tutorial_lib import (
@@ -155,7 +155,7 @@ def cut(model, ids, pair, mean, paths):
 
 def cuts(model, pair):
     """Return the weights on the surname and how often it is right, with paths of a pair cut."""
-    documents, usual = drawn(TEST), go(model, drawn(MEANS).ids[:, :-1])[1]
+    documents, usual = held_out_documents(TEST), go(model, held_out_documents(MEANS).ids[:, :-1])[1]
     mean = usual[0].heads[:, pair[0]].mean(axis=(0, 1))
     target, found = documents.target_of("surname"), {}
     for paths in ((), *((path,) for path in PATHS), PATHS):
@@ -200,9 +200,9 @@ def on_words(model):
     return found
 
 
-def read(name, seed):
+def analyse_model(name, seed):
     """Return what the weights of one model say, and what its pair does."""
-    model = half_precision(MODELS[name], seed, RATE)
+    model = half_precision_model(MODELS[name], seed, RATE)
     progress(f"{name}, seed {seed}")
     found = {"seed": seed} | copies(model) | {"induction": on_words(model)}
     if len(model.layers) == 1:
@@ -223,7 +223,8 @@ def on_the_plateau(seed):
     `on_surnames`: its mean weight on surnames, of any name, where one is to be said again.
     """
     name = "two layers"
-    model, documents = half_precision(MODELS[name], seed, RATE, PLATEAUS[name]), drawn(TEST)
+    model = half_precision_model(MODELS[name], seed, RATE, PLATEAUS[name])
+    documents = held_out_documents(TEST)
     progress(f"plateau, seed {seed}")
     n, t = np.nonzero(documents.target_of("surname") >= 0)
     weights = go(model, documents.ids[:, :-1])[1][-1].weights[n, :, t]  # (cases, H, T)
@@ -281,7 +282,7 @@ def main(record):
         runs = [fixed_period(layers, seed) for seed in SEEDS]
         record.setdefault("one_period", {})[f"{layers} layer{'s' * (layers > 1)}"] = runs
     for name in READ:
-        record.setdefault("models", {})[name] = [read(name, seed) for seed in SEEDS]
+        record.setdefault("models", {})[name] = [analyse_model(name, seed) for seed in SEEDS]
         progress("")
         print(name, flush=True)
         write("induction", record)

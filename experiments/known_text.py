@@ -147,7 +147,7 @@ def begin(arm, seed):
     return arrays
 
 
-def turned(X, base=10_000.0):
+def rotate_pairs(X, base=10_000.0):
     """Turn neighbours (2i, 2i + 1) of X, (..., T, d_k), by their place: RoPE."""
     T, d_k = X.shape[-2:]
     rates = base ** (-torch.arange(0, d_k, 2, dtype=X.dtype) / d_k)
@@ -156,7 +156,7 @@ def turned(X, base=10_000.0):
     return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
 
 
-def slopes(n_heads, T, dtype):
+def alibi_bias(n_heads, T, dtype):
     """Return what ALiBi adds to the scores, -inf where a query may not look: (H, T, T)."""
     slope = torch.tensor(alibi_slopes(n_heads), dtype=dtype)
     steps = torch.arange(T, dtype=dtype)
@@ -164,7 +164,7 @@ def slopes(n_heads, T, dtype):
     return bias.masked_fill(torch.ones(T, T, dtype=torch.bool).triu(1), -torch.inf)
 
 
-def projected(X, matrices, arm):
+def project_qkv(X, matrices, arm):
     """Return Q, (B, H, T, d_k), and K, V, (B, G, T, d_k), of X, (B, T, d_model)."""
     if arm.rank:
         W_Q, W_D, W_U = matrices
@@ -176,14 +176,14 @@ def projected(X, matrices, arm):
     return [part.unflatten(-1, (n, -1)).transpose(1, 2) for part, n in parts]
 
 
-def to_meet(X, matrices, arm, *, tiled=False):
+def qkv_per_head(X, matrices, arm, *, tiled=False):
     """Return Q, K and V as they meet: turned, and keys and values for each head.
 
     Key heads that are tiled go round, where others repeat.
     """
-    Q, K, V = projected(X, matrices, arm)
+    Q, K, V = project_qkv(X, matrices, arm)
     if arm.positions == "RoPE":
-        Q, K = turned(Q), turned(K)
+        Q, K = rotate_pairs(Q), rotate_pairs(K)
     copies = arm.heads // arm.kv_heads
     if tiled:
         K, V = (Z.repeat(1, copies, 1, 1) for Z in (K, V))
@@ -192,15 +192,15 @@ def to_meet(X, matrices, arm, *, tiled=False):
     return Q, K, V
 
 
-def attended(X, matrices, arm, *, seen=None, tiled=False, **options):
+def attend_and_concat(X, matrices, arm, *, seen=None, tiled=False, **options):
     """Return the heads side by side, (B, T, H * d_v), with options of SDPA such as `scale`.
 
     `seen`, (T, T), says which keys a query may see, in place of all before it.
     """
-    Q, K, V = to_meet(X, matrices, arm, tiled=tiled)
+    Q, K, V = qkv_per_head(X, matrices, arm, tiled=tiled)
     T, bias = X.shape[1], None
     if arm.positions == "ALiBi":
-        bias = slopes(arm.heads, T, X.dtype)
+        bias = alibi_bias(arm.heads, T, X.dtype)
     elif arm.sink or seen is not None:
         seen = torch.ones(T, T, dtype=torch.bool).tril() if seen is None else seen
         bias = torch.zeros(arm.heads, T, T, dtype=X.dtype).masked_fill(~seen, -torch.inf)
@@ -212,7 +212,7 @@ def attended(X, matrices, arm, *, seen=None, tiled=False, **options):
     return heads.transpose(1, 2).flatten(2)
 
 
-def merged(heads, W_O, arm):
+def project_out(heads, W_O, arm):
     """Return what heads side by side, (B, T, H * d_v), add to X."""
     if arm.output == "folded":
         return heads.unflatten(-1, (arm.heads, -1)).sum(dim=-2)
@@ -224,7 +224,7 @@ def normed(X, arm):
     return functional.rms_norm(X, X.shape[-1:]) if arm.feed else X
 
 
-def forward(arrays, ids, arm, attend=attended):
+def forward(arrays, ids, arm, attend=attend_and_concat):
     """Return the scores of the next word, (B, T, vocabulary): `copying.run` of any arm."""
     E, *arrays, U = arrays
     X = functional.embedding(ids, E)
@@ -236,7 +236,7 @@ def forward(arrays, ids, arm, attend=attended):
         matrices = arrays[layer * size : (layer + 1) * size]
         matrices = matrices[:-2] if arm.feed else matrices
         W_O = matrices.pop() if arm.has_output else None
-        X = X + merged(attend(normed(X, arm), matrices, arm), W_O, arm)
+        X = X + project_out(attend(normed(X, arm), matrices, arm), W_O, arm)
         if arm.feed:
             W_1, W_2 = arrays[(layer + 1) * size - 2 : (layer + 1) * size]
             X = X + functional.relu(normed(X, arm) @ W_1) @ W_2
@@ -254,7 +254,7 @@ def stream(seed, documents):
     return np.random.default_rng(seed).permutation(np.load(kept))
 
 
-def adam(arrays, arm):
+def adam_optimizer(arrays, arm):
     """Return an Adam in which E, P and U move further than the layers' matrices."""
     first = 1 + (arm.positions == "learned")
     outer = {"params": [*arrays[:first], arrays[-1]], "times": OUTER}
@@ -262,14 +262,14 @@ def adam(arrays, arm):
     return torch.optim.Adam([outer, inner], betas=(0.9, 0.98), fused=True)
 
 
-def train(arm, seed, rate, steps, attend=attended):
+def train(arm, seed, rate, steps, attend=attend_and_concat):
     """Train an arm, and hand out each step and the average of its weights so far.
 
     `attend` is what its layers do between X and W_O.
     """
     arrays, ids = begin(arm, seed), stream(seed, BATCH * max(steps, STEPS))
     average = [array.detach().clone() for array in arrays]
-    optimizer = adam(arrays, arm)
+    optimizer = adam_optimizer(arrays, arm)
     for step in range(1, steps + 1):
         for group in optimizer.param_groups:
             group["lr"] = group["times"] * rate * min(1, step / WARM_UP)
@@ -284,14 +284,14 @@ def train(arm, seed, rate, steps, attend=attended):
         yield step, average
 
 
-def scores(arrays, documents, arm, attend=attended):
+def scores(arrays, documents, arm, attend=attend_and_concat):
     """Return what an arm expects behind each word, (n, T, vocabulary), in float64."""
     ids = torch.from_numpy(documents.ids[:, :-1])
     with torch.no_grad():
         return forward(arrays, ids, arm, attend).double().numpy()
 
 
-def judged(logits, documents):
+def evaluate_logits(logits, documents):
     """Return nats above the floor, their standard error over documents, and accuracy by task."""
     loss = entropy.excess_loss(logits, documents).mean(axis=1)
     right = {task: round(share, 4) for task, share in entropy.accuracy(logits, documents).items()}
@@ -304,12 +304,12 @@ def digits(number):
     return round(float(number), 5) + 0.0  # and never -0.0
 
 
-def drawn(seed, *, length=LENGTH):
+def held_out_documents(seed, *, length=LENGTH):
     """Return documents that no training step sees."""
     return grammar.sample_documents(np.random.default_rng(seed), TESTED, length=length)
 
 
-def watched(steps):
+def evaluation_steps(steps):
     """Return the steps at which a run is judged: halvings of its steps, with one between two."""
     found = {round(steps / 2 ** (n / 2)) for n in range(11)}
     return sorted(found)
@@ -319,8 +319,8 @@ def run(arm, seed, rate, steps, documents):
     """Train one arm from one seed; return its part of the record, and its weights."""
     found = {"seed": seed, "excess_loss": [], "accuracy": {}}
     for step, average in train(arm, seed, rate, steps):
-        if step in watched(steps):
-            now = judged(scores(average, documents, arm), documents)
+        if step in evaluation_steps(steps):
+            now = evaluate_logits(scores(average, documents, arm), documents)
             found["excess_loss"].append(now["excess_loss"])
             for task, share in now["accuracy"].items():
                 found["accuracy"].setdefault(task, []).append(share)
@@ -331,7 +331,7 @@ def run(arm, seed, rate, steps, documents):
 def bands(arrays, arm):
     """Return nats above the floor in each band of places of long documents; learned has no rows."""
     reach = LENGTH if arm.positions == "learned" else BANDS[-1]
-    documents = drawn(LONG, length=BANDS[-1])
+    documents = held_out_documents(LONG, length=BANDS[-1])
     ids, surprise = documents.ids[:, : reach + 1], documents.surprisal[:, :reach]
     documents = grammar.Documents(ids, surprise, documents.task[:, :reach], None)
     loss, found = entropy.excess_loss(scores(arrays, documents, arm), documents), {}
@@ -340,12 +340,12 @@ def bands(arrays, arm):
     return found
 
 
-def kept(arm, seed, rate, steps, tested):
+def cached_run(arm, seed, rate, steps, tested):
     """Return what a run found, of _build if it is done; its weights lie beside it."""
     words = [*arm[2:], seed, rate, steps]
     file = DONE / ("-".join(map(str, words)) + ".json")
     if not file.exists():
-        found, average = run(arm, seed, rate, steps, drawn(tested))
+        found, average = run(arm, seed, rate, steps, held_out_documents(tested))
         arrays = [array.numpy() for array in average]
         found["bands"] = bands(average, arm)
         np.savez(file.with_suffix(".npz"), *arrays)
@@ -360,19 +360,19 @@ def spread(values):
     return {"min": values[0], "median": values[len(values) // 2], "max": values[-1]}
 
 
-def measure(arm, rates=None):
+def tune_and_train(arm, rates=None):
     """Choose the rate of an arm's family, train it from every seed; return its part of a record."""
     tried = tried_rates(arm, rates, seeds=RATE_SEEDS[:1], steps=TRIED_FOR)
     if min(row["excess_loss"] for row in tried) > PLATEAU:
         tried = tried_rates(arm, rates)
-    return trained(arm, best(tried)["rate"], tried)
+    return train_all_seeds(arm, best(tried)["rate"], tried)
 
 
 def tried_rates(arm, rates=None, *, seeds=RATE_SEEDS, steps=None):
     """Return the mean loss of an arm's family at each of its rates, and the loss of each seed."""
     tried, steps = [], steps or STEPS
     for rate in rates or RATES:
-        runs = [kept(arm.family, seed, rate, steps, VALIDATION)[0] for seed in seeds]
+        runs = [cached_run(arm.family, seed, rate, steps, VALIDATION)[0] for seed in seeds]
         losses = [found["excess_loss"][-1] for found in runs]
         row = {"rate": rate, "steps": steps, "excess_loss": digits(np.mean(losses))}
         tried.append(row | {"seeds": losses})
@@ -394,12 +394,12 @@ def best(tried):
     return min(tried, key=lambda row: row["excess_loss"])
 
 
-def trained(arm, rate, tried):
+def train_all_seeds(arm, rate, tried):
     """Train an arm from every seed at a rate; return its part of a record."""
-    runs = [kept(arm, seed, rate, STEPS, TEST)[0] for seed in SEEDS]
+    runs = [cached_run(arm, seed, rate, STEPS, TEST)[0] for seed in SEEDS]
     found = {name: getattr(arm, name) for name in ("heads", "kv_heads", "d_k", "positions")}
     found |= {"rank": arm.rank, "parameters": sum(map(np.prod, arm.shapes)).item(), "rate": rate}
-    found |= {"tried": tried, "steps": watched(STEPS), **summary(runs), "runs": runs}
+    found |= {"tried": tried, "steps": evaluation_steps(STEPS), **summary(runs), "runs": runs}
     return found
 
 
@@ -451,25 +451,25 @@ def as_model(arrays, arm=EXAMPLE):
     return TinyModel(E, P, tuple(layers), U)
 
 
-def half_precision(arm, seed, rate, steps=None):
+def half_precision_model(arm, seed, rate, steps=None):
     """Return the model that an arm has trained, its numbers rounded to half precision."""
-    arrays = kept(arm, seed, rate, steps or STEPS, TEST)[1]
+    arrays = cached_run(arm, seed, rate, steps or STEPS, TEST)[1]
     return as_model([array.astype(np.float16) for array in arrays], arm)
 
 
 def checkpoint(arm, rate):
     """Return the arrays of an arm's first seed in half precision, as a chapter loads them."""
-    model = half_precision(arm, SEEDS[0], rate)
+    model = half_precision_model(arm, SEEDS[0], rate)
     return [array.astype(np.float16) for array in model.arrays]
 
 
-def changed(model, change):
+def replace_params(model, change):
     """Return the model whose layers' Params are changed into a record that expands to Params."""
     layers = (change(params).expanded() for params in model.layers)
     return TinyModel(model.E, model.P, tuple(layers), model.U)
 
 
-def rounded(Z, **how):
+def quantise_dequantise(Z, **how):
     """Return what is left of Z, (..., H, T, d_k), when it is kept as `quantise` says."""
     codes, low, step = quantise(Z, **how)
     return low + step * codes
@@ -480,19 +480,19 @@ def run_rounded(model, ids, **how):
     X, mask = embed(ids, model.E, model.P), causal_mask(ids.shape[-1])
     for params in model.layers:
         Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
-        K, V = rounded(K, **how), rounded(V, **how)
+        K, V = quantise_dequantise(K, **how), quantise_dequantise(V, **how)
         weights = attention_weights(attention_scores(Q, K), mask=mask)
         X = X + concat_heads(weights @ V) @ params.W_O
     return X @ model.U
 
 
-def untrained(model):
+def compressed_cache_losses(model):
     """Return the parts of the record about the example with other keys and values."""
-    documents = drawn(TEST)
+    documents = held_out_documents(TEST)
     ids = documents.ids[:, :-1]
 
     def lost(change):
-        return judged(copying.run(changed(model, change), ids)[0], documents)
+        return evaluate_logits(copying.run(replace_params(model, change), ids)[0], documents)
 
     ways = {"per token": -1, "per channel": -2}
     return {
@@ -502,7 +502,7 @@ def untrained(model):
         "pooled": {str(g): lost(partial(group_params, n_kv_heads=g)) for g in (4, 2, 1)},
         "quantised": {
             way: {
-                str(b): judged(run_rounded(model, ids, bits=b, axis=axis), documents)
+                str(b): evaluate_logits(run_rounded(model, ids, bits=b, axis=axis), documents)
                 for b in (8, 4, 3, 2)
             }
             for way, axis in ways.items()
@@ -512,7 +512,7 @@ def untrained(model):
 
 def guesses():
     """Return how often a surname is right that is guessed among those said before."""
-    documents = drawn(TEST)
+    documents = held_out_documents(TEST)
     chances = []
     for i, t in zip(*np.nonzero(documents.task == grammar.TASKS.index("surname")), strict=True):
         ids = documents.ids[i]
@@ -541,14 +541,16 @@ def main(record):
     record |= {"settings": settings(), "guessed_surnames": guesses()}
     record["rates"] = rates_of_all_steps()
     for arm in ARMS:
-        found = measure(arm)
+        found = tune_and_train(arm)
         record.setdefault(arm.group, {})[arm.name] = found
         progress("")
         print(f"{arm.group}, {arm.name}: {found['excess_loss']}, rate {found['rate']}", flush=True)
         if arm == EXAMPLE:
             write_checkpoint("known_text", checkpoint(EXAMPLE, found["rate"]))
             model = TinyModel.of(records.checkpoint("known_text"))
-            documents = drawn(TEST)
-            record["example"] = judged(copying.run(model, documents.ids[:, :-1])[0], documents)
-            record |= untrained(model)
+            documents = held_out_documents(TEST)
+            record["example"] = evaluate_logits(
+                copying.run(model, documents.ids[:, :-1])[0], documents
+            )
+            record |= compressed_cache_losses(model)
         write("known_text", record)

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from experiments import known_text, measuring
-from experiments.known_text import EXAMPLE, TEST, Arm, digits, spread, to_meet
+from experiments.known_text import EXAMPLE, TEST, Arm, digits, qkv_per_head, spread
 from experiments.measuring import progress, write, write_checkpoint
 from tutorial_lib import concat_heads, records
 from tutorial_lib.models import entropy
@@ -42,7 +42,7 @@ LATE = slice(32, None)  # rows whose weights are watched
 # A choice says which keys each query keeps: (Q, K, k) -> booleans, (..., T, T), & causal later.
 
 
-def scored(Q, K):
+def causal_scores(Q, K):
     """Return the scores, (B, H, T, T), and -inf where a query may not look."""
     scores = Q @ K.transpose(-1, -2) / Q.shape[-1] ** 0.5
     return scores.masked_fill(~causal(Q), -torch.inf)
@@ -74,7 +74,7 @@ def last_and(Q, K, k, *, place):
 
 def best(Q, K, k):
     """Each head's own best k."""
-    return top(scored(Q, K), k)
+    return top(causal_scores(Q, K), k)
 
 
 def all_keys(Q, K):
@@ -97,10 +97,10 @@ CHOICES = {
 }
 
 
-def attended_by(X, matrices, arm, choice, watched=None):
+def attend_chosen_keys(X, matrices, arm, choice, watched=None):
     """Return the heads side by side, (B, T, H * d_k), of chosen keys, and keep what was seen."""
-    Q, K, V = to_meet(X, matrices, arm)
-    scores = scored(Q, K).masked_fill(~choice(Q, K), -torch.inf)
+    Q, K, V = qkv_per_head(X, matrices, arm)
+    scores = causal_scores(Q, K).masked_fill(~choice(Q, K), -torch.inf)
     if arm.sink:
         column = matrices[-1][:, None, None].expand(*scores.shape[:-1], 1)
         scores = torch.cat([scores, column], dim=-1)
@@ -110,9 +110,9 @@ def attended_by(X, matrices, arm, choice, watched=None):
     return (weights @ V).transpose(1, 2).flatten(2)
 
 
-def judged(arrays, arm, documents, choice, watched=None):
+def evaluate_choice(arrays, arm, documents, choice, watched=None):
     """Return nats above the floor of each document, and accuracies, with the chosen keys alone."""
-    attend = partial(attended_by, choice=choice, watched=watched)
+    attend = partial(attend_chosen_keys, choice=choice, watched=watched)
     logits = known_text.scores(arrays, documents, arm, attend)
     right = {t: round(share, 4) for t, share in entropy.accuracy(logits, documents).items()}
     return entropy.excess_loss(logits, documents).mean(axis=1), {t: right[t] for t in TASKS}
@@ -120,16 +120,16 @@ def judged(arrays, arm, documents, choice, watched=None):
 
 def compared(arrays, arm, documents, choice, whole):
     """Return what a choice loses more than all keys, the error of this mean, and accuracies."""
-    loss, right = judged(arrays, arm, documents, choice)
+    loss, right = evaluate_choice(arrays, arm, documents, choice)
     more = loss - whole
     error = more.std(ddof=1) / len(more) ** 0.5
     return {"more": digits(more.mean()), "standard_error": digits(error), "accuracy": right}
 
 
-def looked_less(arrays, arm, documents):
+def evaluate_choices(arrays, arm, documents):
     """Return the part of one seed: each choice with each number of keys, and what <bos> gets."""
     watched = []
-    whole, _ = judged(arrays, arm, documents, all_keys, watched)
+    whole, _ = evaluate_choice(arrays, arm, documents, all_keys, watched)
     found = {name: {} for name in CHOICES}
     for name, choice in CHOICES.items():
         for k in KEPT:
@@ -137,10 +137,10 @@ def looked_less(arrays, arm, documents):
             some = partial(choice, k=k)
             found[name][str(k)] = compared(arrays, arm, documents, some, whole)
     first = compared(arrays, arm, documents, without_first, whole)
-    return {"less": found, "without_first": first, "sink": parked(watched)}
+    return {"less": found, "without_first": first, "sink": sink_statistics(watched)}
 
 
-def parked(watched):
+def sink_statistics(watched):
     """Return the weight on <bos> and on nobody, the size of its value, and its share of what
     a head adds up, by size: [layer][head].
     """
@@ -188,14 +188,14 @@ def sinks(parts, seeds):
     }
 
 
-def kept(arm, seed, rate, documents):
+def cached_seed(arm, seed, rate, documents):
     """Return the part of one seed, of _build if it is done."""
     words = ["less", *arm[2:], seed, rate, known_text.STEPS]
     file = known_text.DONE / ("-".join(map(str, words)) + ".json")
 
     def look():
-        arrays = known_text.kept(arm, seed, rate, known_text.STEPS, TEST)[1]
-        return looked_less([torch.from_numpy(array) for array in arrays], arm, documents)
+        arrays = known_text.cached_run(arm, seed, rate, known_text.STEPS, TEST)[1]
+        return evaluate_choices([torch.from_numpy(array) for array in arrays], arm, documents)
 
     return measuring.cached(file, look)
 
@@ -203,11 +203,11 @@ def kept(arm, seed, rate, documents):
 def measure(name, documents):
     """Train a model from every seed, or read what is kept, and let it look at less."""
     (arm, times), parts = MODELS[name], []
-    trained = known_text.measure(arm)
+    trained = known_text.tune_and_train(arm)
     if times != 1:
-        trained = known_text.trained(arm, times * trained["rate"], trained["tried"])
+        trained = known_text.train_all_seeds(arm, times * trained["rate"], trained["tried"])
     for seed in known_text.SEEDS:
-        parts.append(kept(arm, seed, trained["rate"], documents))
+        parts.append(cached_seed(arm, seed, trained["rate"], documents))
     told = ("parameters", "rate", "tried", "steps", "excess_loss", "accuracy", "doubling_change")
     found = {name: trained[name] for name in told}
     found["less"] = {
@@ -219,7 +219,7 @@ def measure(name, documents):
     return found
 
 
-def committed(name):
+def checkpoint_arrays(name):
     """Return the arrays of a committed model as `known_text.forward` takes them, in float64."""
     model = TinyModel.of(records.checkpoint(name))
     arrays = [model.E, model.P]
@@ -231,10 +231,10 @@ def committed(name):
 
 def example(name, documents):
     """Return the part of the record about a committed model, as a chapter finds it."""
-    arrays = committed(name)
-    whole, right = judged(arrays, EXAMPLE, documents, all_keys)
+    arrays = checkpoint_arrays(name)
+    whole, right = evaluate_choice(arrays, EXAMPLE, documents, all_keys)
     found = {"excess_loss": digits(whole.mean()), "accuracy": right}
-    return found | looked_less(arrays, EXAMPLE, documents)
+    return found | evaluate_choices(arrays, EXAMPLE, documents)
 
 
 def settings():
@@ -245,7 +245,7 @@ def settings():
 def main(record):
     """Train, let look at less, and write the record, anew behind each model."""
     record |= {"settings": settings(), "models": {}}
-    documents = known_text.drawn(TEST)
+    documents = known_text.held_out_documents(TEST)
     record["example"] = example("known_text", documents)
     for name in MODELS:
         found = record["models"][name] = measure(name, documents)

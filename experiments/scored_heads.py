@@ -30,8 +30,8 @@ from experiments.known_text import (
     TEST,
     VALIDATION,
     as_model,
-    drawn,
-    kept,
+    cached_run,
+    held_out_documents,
 )
 from experiments.measuring import progress, rounded, write, write_checkpoint
 from tutorial_lib import causal_mask, concat_heads, embed, trace
@@ -97,7 +97,7 @@ def name_of(head):
 @cache
 def baseline():
     """Return the best fixed offset of each task, chosen on one set and reported on another."""
-    chosen, tested, found = drawn(VALIDATION), drawn(TEST), {}
+    chosen, tested, found = held_out_documents(VALIDATION), held_out_documents(TEST), {}
     for task in TASKS:
         offset, target = int(best_offset(chosen.target_of(task))), tested.target_of(task)
         share = round(float(fixed_offset_score(target, offset)), 4)
@@ -125,7 +125,7 @@ def costs(logits, documents):
     }
 
 
-def lost(model, documents, before, instead):
+def ablation_costs(model, documents, before, instead):
     """Return what is lost when heads give something else: `fall`, `form`, `nats` by task; `loss`.
 
     `before` is what there is otherwise: the costs, and the traces.
@@ -139,7 +139,8 @@ def lost(model, documents, before, instead):
 
 def means(model):
     """Return the mean output of each head, over places and documents of a set of its own."""
-    outputs = [record.heads.mean(axis=(0, 2)) for record in go(model, drawn(MEANS).ids[:, :-1])[1]]
+    _, traces = go(model, held_out_documents(MEANS).ids[:, :-1])
+    outputs = [record.heads.mean(axis=(0, 2)) for record in traces]
     return {head: outputs[head[0]][head[1]] for head in named(model)}
 
 
@@ -300,7 +301,7 @@ def pairs():
     return *padded, last, np.array(right), np.array(its)
 
 
-def carried(model):
+def patching_shares(model):
     """Return by way to make a pair the share that each head carries, and the whole difference.
 
     In a text, a head gives what it gives in the other one. What it carries is a change of the
@@ -325,7 +326,7 @@ def carried(model):
     return tuple(by_way)
 
 
-def added(model, documents):
+def logit_contributions(model, documents):
     """Return by task what the word itself and each head add to the right word's lead."""
     parts = logit_terms(model, documents.ids[:, :-1])
     return {task: [margins(p, documents, task).mean() for p in parts] for task in TASKS}
@@ -349,7 +350,7 @@ def by_task(rows):
     return found | {"loss": [row["loss"] for row in rows]}
 
 
-def seen(traces, documents):
+def weight_statistics(traces, documents):
     """Return what the weights of each head say, without a head replaced."""
     return {
         "weight": {task: weights_on(traces, documents.target_of(task)) for task in TASKS},
@@ -359,12 +360,14 @@ def seen(traces, documents):
     }
 
 
-def judged(model, documents, instead):
+def evaluate_heads(model, documents, instead):
     """Return everything that one set of documents says of each head, in a dict."""
     logits, traces = go(model, documents.ids[:, :-1])
     before = costs(logits, documents), traces
-    each = [lost(model, documents, before, {head: instead[head]}) for head in named(model)]
-    return before, seen(traces, documents) | by_task(each)
+    each = [
+        ablation_costs(model, documents, before, {head: instead[head]}) for head in named(model)
+    ]
+    return before, weight_statistics(traces, documents) | by_task(each)
 
 
 def together(model, documents, before, instead, weight):
@@ -374,7 +377,9 @@ def together(model, documents, before, instead, weight):
         two = tuple(sorted(int(h) for h in np.argsort(row)[-2:]))
         if two not in done:
             heads = [named(model)[h] for h in two]
-            done[two] = lost(model, documents, before, {head: instead[head] for head in heads})
+            done[two] = ablation_costs(
+                model, documents, before, {head: instead[head] for head in heads}
+            )
         names = [name_of(named(model)[h]) for h in two]
         found[task] = {"heads": names} | {part: done[two][part][task] for part in LOST}
     return found
@@ -382,12 +387,12 @@ def together(model, documents, before, instead, weight):
 
 def scored(model):
     """Return every score of every head of a model: chosen on one set, reported on another."""
-    instead, documents = means(model), drawn(TEST)
-    _, first = judged(model, drawn(VALIDATION), instead)
-    before, found = judged(model, documents, instead)
-    found["patch"], found["difference"] = carried(model)
+    instead, documents = means(model), held_out_documents(TEST)
+    _, first = evaluate_heads(model, held_out_documents(VALIDATION), instead)
+    before, found = evaluate_heads(model, documents, instead)
+    found["patch"], found["difference"] = patching_shares(model)
     if not isinstance(model, BlockModel):
-        found["path"] = added(model, documents)
+        found["path"] = logit_contributions(model, documents)
     names = [name_of(head) for head in named(model)]
     found["best"] = {task: row_of(found, task, names, h) for task, h in chosen(first["weight"])}
     found["needed"] = {task: names[head] for task, head in chosen(first["form"])}
@@ -398,10 +403,10 @@ def scored(model):
 def scores_of(name, seed, rate):
     """Return the scores of all heads of a model, in half precision."""
     progress(f"{name}, seed {seed}: heads")
-    return {"seed": seed} | scored(known_text.half_precision(MODELS[name], seed, rate))
+    return {"seed": seed} | scored(known_text.half_precision_model(MODELS[name], seed, rate))
 
 
-def said(documents, places):
+def surname_ranks(documents, places):
     """Return for places, (n, T), the rank of each surname, (places, 12).
 
     The last one said has the rank 0, the last other one 1; -1 was never said.
@@ -420,41 +425,42 @@ def known_of(ranks):
     return ranks.max(axis=1) + 1
 
 
-def asked(documents):
+def repeated_surnames(documents):
     """Return of the surnames that were said before: document, place, ranks, and which is right."""
     places = documents.task == TASKS.index("surname")
     n, t = np.nonzero(places)
-    return n, t, said(documents, places), documents.ids[n, t + 1] - np.flatnonzero(SURNAME)[0]
+    right = documents.ids[n, t + 1] - np.flatnonzero(SURNAME)[0]
+    return n, t, surname_ranks(documents, places), right
 
 
 @cache
 def newness():
     """Return how often the given name before a surname is a new one, by how many were said."""
-    documents = drawn(VALIDATION)
+    documents = held_out_documents(VALIDATION)
     places = SURNAME[documents.ids[:, 1:]]
-    new, known = documents.decided_by[places] < 0, known_of(said(documents, places))
+    new, known = documents.decided_by[places] < 0, known_of(surname_ranks(documents, places))
     return np.array([new[known == k].sum() / max(1, (known == k).sum()) for k in range(KNOWN + 1)])
 
 
-def evenly(ranks):
+def uniform_guess(ranks):
     """Return even chances of the surnames said, (places, 12)."""
     return (ranks >= 0) / known_of(ranks)[:, None]
 
 
-def blindly(ranks):
+def blind_guess(ranks):
     """Return what to expect when it cannot be seen which given name stands before."""
     new = newness()[known_of(ranks)][:, None]
-    return (1 - new) * evenly(ranks) + new / ranks.shape[1]
+    return (1 - new) * uniform_guess(ranks) + new / ranks.shape[1]
 
 
 def guess_rules():
     """Return what guesses are worth that know no names: how often right, and nats a surname."""
-    n, _, ranks, right = asked(drawn(TEST))
+    n, _, ranks, right = repeated_surnames(held_out_documents(TEST))
     rows, found = np.arange(len(n)), {"cases": len(n)}
-    for name, rule in (("uniform", evenly(ranks)), ("blindly", blindly(ranks))):
-        found[name] = {"nats": -np.log(rule[rows, right]).mean(), **fallen(ranks, rule)}
-    found["target"] = fallen(ranks, np.eye(ranks.shape[1])[right])["by_rank"]
-    return rounded(found | {"right": evenly(ranks)[rows, right].mean()})
+    for name, rule in (("uniform", uniform_guess(ranks)), ("blindly", blind_guess(ranks))):
+        found[name] = {"nats": -np.log(rule[rows, right]).mean(), **weight_by_rank(ranks, rule)}
+    found["target"] = weight_by_rank(ranks, np.eye(ranks.shape[1])[right])["by_rank"]
+    return rounded(found | {"right": uniform_guess(ranks)[rows, right].mean()})
 
 
 def with_error(values, n):
@@ -463,7 +469,7 @@ def with_error(values, n):
     return {"mean": values.mean(), "standard_error": np.sqrt((apart**2).sum()) / len(values)}
 
 
-def fallen(ranks, weights):
+def weight_by_rank(ranks, weights):
     """Return how much of the weights, (places, 12), falls on each rank, and elsewhere."""
     found = [(weights * (ranks == rank)).sum(axis=1).mean() for rank in range(KNOWN)]
     return {"by_rank": found, "never_said": (weights * (ranks < 0)).sum(axis=1).mean()}
@@ -475,22 +481,22 @@ def guessed(arm, seed, rate, steps):
     What it expects is taken among the surnames alone. `over_chance`: whether its guess is right,
     less the chance that the even rule gives to this guess, which is 0 if it was never said.
     """
-    arrays, documents = kept(arm, seed, rate, steps, TEST)[1], drawn(TEST)
-    n, t, ranks, right = asked(documents)
+    arrays, documents = cached_run(arm, seed, rate, steps, TEST)[1], held_out_documents(TEST)
+    n, t, ranks, right = repeated_surnames(documents)
     logits = go(as_model(arrays, arm), documents.ids[:, :-1])[0][n, t][:, SURNAME]
     expected, rows = softmax(logits), np.arange(len(n))
     guess = np.eye(expected.shape[1])[expected.argmax(axis=1)]
-    chance = (guess * evenly(ranks)).sum(axis=1)
+    chance = (guess * uniform_guess(ranks)).sum(axis=1)
     found = {"seed": seed, "steps": steps, "right": guess[rows, right].mean()}
-    found |= {"guesses": fallen(ranks, guess), "expected": fallen(ranks, expected)}
+    found |= {"guesses": weight_by_rank(ranks, guess), "expected": weight_by_rank(ranks, expected)}
     found["over_chance"] = with_error(guess[rows, right] - chance, n)
     return rounded(found | {"nats": -np.log(expected[rows, right]).mean()})
 
 
-def measured(name):
+def train_at_best_rate(name):
     """Train a model from every seed at its best rate; return its part of the record."""
     arm = MODELS[name]
-    found = known_text.measure(arm, BLOCK_RATES if arm.feed else None)
+    found = known_text.tune_and_train(arm, BLOCK_RATES if arm.feed else None)
     for part in (found, *found["runs"]):
         part.pop("bands")
     return {"layers": arm.layers, "feed": arm.feed} | found
@@ -498,8 +504,8 @@ def measured(name):
 
 def longer(name, rate):
     """Train a model for twice the steps from every seed; return how far its curve is from flat."""
-    runs = [kept(MODELS[name], seed, rate, 2 * STEPS, TEST)[0] for seed in SEEDS]
-    found = {"steps": known_text.watched(2 * STEPS), **known_text.summary(runs)}
+    runs = [cached_run(MODELS[name], seed, rate, 2 * STEPS, TEST)[0] for seed in SEEDS]
+    found = {"steps": known_text.evaluation_steps(2 * STEPS), **known_text.summary(runs)}
     found.pop("bands")
     rows = [{"seed": run["seed"], "excess_loss": run["excess_loss"]} for run in runs]
     return found | {"runs": rows}
@@ -525,7 +531,7 @@ def main(record):
     record |= {"settings": settings(), "baseline": baseline()}
     record["guess_rules"] = guess_rules()
     for name in MODELS:
-        found = record.setdefault("models", {})[name] = measured(name)
+        found = record.setdefault("models", {})[name] = train_at_best_rate(name)
         progress("")
         print(f"{name}: {found['excess_loss']}, rate {found['rate']}", flush=True)
         if name in PLATEAUS:

@@ -58,7 +58,7 @@ def torch_logits(name, arrays, ids):
     doubles = [array.detach().double() for array in arrays]
 
     def attend(*given):
-        return capstone.attended(*given, **how)
+        return capstone.attend_and_concat(*given, **how)
 
     return known_text.forward(doubles, torch.from_numpy(ids), arm, attend).numpy()
 
@@ -101,7 +101,7 @@ def test_a_reader_trains_as_the_script_does(monkeypatch):
         monkeypatch.setattr(module, "WARM_UP", 3)
     arm, _ = FORMS["right"]["sink"]
     start = as_own(known_text.begin(arm, 5), arm)
-    *_, (_, average) = known_text.train(arm, 5, capstone.RATE, 4, capstone.attended)
+    *_, (_, average) = known_text.train(arm, 5, capstone.RATE, 4, capstone.attend_and_concat)
     *_, (_, _, own) = train_own(start, np.random.default_rng(8), steps=4, rate=capstone.RATE)
     for array, found in zip(own.arrays, as_own(average, arm).arrays, strict=True):
         np.testing.assert_allclose(found, array, rtol=0, atol=1e-4)  # float32 beside float64
@@ -140,7 +140,7 @@ def test_the_first_steps_give_the_first_number_of_the_record_again(name, kept, m
     monkeypatch.setattr(known_text, "DONE", kept)
     monkeypatch.setattr(capstone, "STEPS", WATCHED[0])
     arm, how = ALL[name]
-    found = capstone.run(arm, SEEDS[0], how, known_text.drawn(known_text.TEST))
+    found = capstone.run(arm, SEEDS[0], how, known_text.held_out_documents(known_text.TEST))
     right = FOUND[name]["runs"][0]["excess_loss"][0]
     # another machine rounds otherwise; any two forms are 0.02 apart here
     assert found["excess_loss"] == [pytest.approx(right, abs=1e-3)]

@@ -20,7 +20,7 @@ def small_documents(seed, *, length=known_text.LENGTH):
 
 
 def test_models_that_are_compared_learn_equally_many_numbers():
-    counts = {name: how_many_heads.learned(arm) for name, arm in MODELS.items()}
+    counts = {name: how_many_heads.count_trainable_parameters(arm) for name, arm in MODELS.items()}
     equal = [name for name in MODELS if "equal" in name or "head" in name]
     assert {counts[name] for name in equal} == {49_664}
     layer = 2 * 64 * 64  # numbers of W_O in two layers
@@ -65,8 +65,8 @@ def test_the_loss_without_a_set_is_that_of_one_run_without_it(removed, example):
 
 @pytest.mark.long
 def test_the_committed_model_gives_the_first_single_costs_again(example):
-    given = how_many_heads.prepared(example, known_text.TEST)
-    others = scored_heads.drawn(scored_heads.MEANS).ids[:, :-1]
+    given = how_many_heads.documents_and_baseline(example, known_text.TEST)
+    others = scored_heads.held_out_documents(scored_heads.MEANS).ids[:, :-1]
     found = measuring.rounded(how_many_heads.singles(example, given, others))
     faults = unlike(found, RECORD["seeds"][0]["single"], places=4, path="single")
     assert not faults, "\n".join(faults)

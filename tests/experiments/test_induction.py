@@ -110,7 +110,7 @@ def test_a_model_on_the_plateau_is_read_as_the_example_is(monkeypatch):
         asked.append(given)
         return {}, arrays
 
-    monkeypatch.setattr(known_text, "kept", trained)
+    monkeypatch.setattr(known_text, "cached_run", trained)
     monkeypatch.setattr(known_text, "TESTED", 20)
     found = induction.on_the_plateau(3)
     steps = scored_heads.PLATEAUS["two layers"]
@@ -118,7 +118,7 @@ def test_a_model_on_the_plateau_is_read_as_the_example_is(monkeypatch):
     model = known_text.as_model([array.astype(np.float16) for array in arrays], arm)
     assert found["match"] == induction.rounded(induction.matches(model)["match"])
     assert found["copied"] == induction.rounded(induction.copies(model)["copied"])
-    last, documents = np.flatnonzero(SURNAME), known_text.drawn(known_text.TEST)
+    last, documents = np.flatnonzero(SURNAME), known_text.held_out_documents(known_text.TEST)
     weights, on = copying.run(model, documents.ids[:, :-1])[1][1].weights, []
     for n, t in zip(*np.nonzero(documents.target_of("surname") >= 0), strict=True):
         places = [j for j in range(t + 1) if documents.ids[n, j] in last]

@@ -46,7 +46,7 @@ def part(name):
 @pytest.fixture(scope="module")
 def tested():
     """The documents that the record speaks of."""
-    return known_text.drawn(known_text.TEST)
+    return known_text.held_out_documents(known_text.TEST)
 
 
 def by_the_chapters(arrays, ids, arm):
@@ -107,7 +107,7 @@ def test_numbers_are_counted_and_equal_where_they_are_said_to_be():
 
 def require_judged(logits, tested, stored):
     """Require the loss and the accuracies that a record has, to the decimals that it keeps."""
-    found = known_text.judged(logits, tested)
+    found = known_text.evaluate_logits(logits, tested)
     faults = unlike(found.pop("accuracy"), stored["accuracy"], places=4, path="accuracy")
     losses = {name: stored[name] for name in stored if name != "accuracy"}
     faults += unlike(found, losses, places=5, path="the example")
@@ -128,7 +128,7 @@ def test_the_example_loses_and_answers_what_the_record_says(example, tested):
 )
 def test_the_record_is_what_the_functions_of_the_chapters_leave(name, change, example, tested):
     few = list(part(name))[-2]
-    other = known_text.changed(example, change(int(few)))
+    other = known_text.replace_params(example, change(int(few)))
     require_judged(copying.run(other, tested.ids[:, :-1])[0], tested, part(name)[few])
 
 
@@ -146,9 +146,9 @@ def test_a_rate_is_tried_again_where_no_run_left_the_plateau(monkeypatch):
         left = steps == known_text.STEPS and rate == 2e-3
         return {"excess_loss": [0.01 if left else 0.06]}, None
 
-    monkeypatch.setattr(known_text, "kept", run)
-    monkeypatch.setattr(known_text, "trained", lambda arm, rate, tried: (rate, tried))
-    rate, tried = known_text.measure(EXAMPLE)
+    monkeypatch.setattr(known_text, "cached_run", run)
+    monkeypatch.setattr(known_text, "train_all_seeds", lambda arm, rate, tried: (rate, tried))
+    rate, tried = known_text.tune_and_train(EXAMPLE)
     assert rate == 2e-3
     assert_tried_long_enough(tried)
     assert len(asked) == 3 + 2 * 3
@@ -166,7 +166,8 @@ def test_no_document_is_seen_twice_and_orders_differ(tmp_path, monkeypatch):
     assert {text.tobytes() for text in one} == {text.tobytes() for text in other}
     assert (one != other).any()
     seen = {tuple(text) for text in one.tolist()}
-    assert not seen & {tuple(text) for text in known_text.drawn(known_text.TEST).ids.tolist()}
+    tested = known_text.held_out_documents(known_text.TEST)
+    assert not seen & {tuple(text) for text in tested.ids.tolist()}
     assert RECORD["settings"]["documents"] == known_text.BATCH * known_text.STEPS
 
 

@@ -51,7 +51,7 @@ def test_with_all_keys_a_model_is_the_one_that_was_trained(name):
     arm, _ = MODELS[name]
     arrays = [array.detach().double() for array in known_text.begin(arm, 3)]
     logits = known_text.forward(arrays, torch.from_numpy(FEW.ids[:, :-1]), arm).numpy()
-    found, _ = look_less.judged(arrays, arm, FEW, look_less.all_keys)
+    found, _ = look_less.evaluate_choice(arrays, arm, FEW, look_less.all_keys)
     np.testing.assert_allclose(found, entropy.excess_loss(logits, FEW).mean(axis=1), atol=1e-10)
 
 
@@ -61,8 +61,8 @@ def test_a_learned_sink_is_that_of_the_chapter():
     X, sink = torch.from_numpy(rng.standard_normal((2, 5, 64))), rng.standard_normal(4)
     W = torch.from_numpy(rng.standard_normal((64, 192)) / 8)
     given = [W, torch.from_numpy(sink)]
-    look_less.attended_by(X, given, arm, look_less.all_keys, watched)
-    Q, K, _ = (A.numpy() for A in known_text.projected(X, given, arm))
+    look_less.attend_chosen_keys(X, given, arm, look_less.all_keys, watched)
+    Q, K, _ = (A.numpy() for A in known_text.project_qkv(X, given, arm))
     scores = Q @ np.swapaxes(K, -1, -2) / 4
     right = attention_with_sink(scores, sink, mask=causal_mask(5))
     np.testing.assert_allclose(watched[0][0].numpy(), right, rtol=0, atol=1e-12)
@@ -70,8 +70,9 @@ def test_a_learned_sink_is_that_of_the_chapter():
 
 @pytest.mark.parametrize("part", [*long("example"), "slow_example"])
 def test_a_committed_model_loses_what_the_record_says(part):
-    documents, arrays = known_text.drawn(TEST), look_less.committed(SHOWN[part])
-    whole, right = look_less.judged(arrays, EXAMPLE, documents, look_less.all_keys)
+    documents = known_text.held_out_documents(TEST)
+    arrays = look_less.checkpoint_arrays(SHOWN[part])
+    whole, right = look_less.evaluate_choice(arrays, EXAMPLE, documents, look_less.all_keys)
     assert look_less.digits(whole.mean()) == pytest.approx(RECORD[part]["excess_loss"], abs=1e-5)
     assert right == pytest.approx(RECORD[part]["accuracy"], abs=1e-4)
     window = look_less.compared(

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from experiments import known_text, scored_heads
-from experiments.known_text import SEEDS, as_model, drawn
+from experiments.known_text import SEEDS, as_model, held_out_documents
 from experiments.measuring import rounded
 from experiments.scored_heads import WAYS
 from tests.rounding import unlike
@@ -56,7 +56,7 @@ def small(arm):
 @pytest.mark.parametrize("arm", SMALL, ids=lambda arm: arm.name)
 def test_a_model_in_numpy_is_the_arm_that_is_trained(arm):
     model, arrays = small(arm)
-    ids = drawn(7).ids[:2, :7]
+    ids = held_out_documents(7).ids[:2, :7]
     right = known_text.forward(arrays, torch.from_numpy(ids), arm).numpy()
     np.testing.assert_allclose(scored_heads.go(model, ids)[0], right, rtol=1e-9, atol=1e-9)
     run = run_blocks if arm.feed else copying.run
@@ -68,7 +68,8 @@ def test_a_model_in_numpy_is_the_arm_that_is_trained(arm):
 
 def test_a_head_is_replaced_as_in_the_chapter():
     model, _ = small(SMALL[1])
-    ids, other, mean = drawn(7).ids[:2, :7], drawn(8).ids[:2, :7], np.arange(4.0)
+    ids, other = (held_out_documents(seed).ids[:2, :7] for seed in (7, 8))
+    mean = np.arange(4.0)
     found = scored_heads.go(model, ids, {(0, 2): mean})[0]
     np.testing.assert_allclose(found, run_with(model, ids, {(0, 2): mean}), rtol=1e-10, atol=1e-12)
     output = scored_heads.go(model, other)[1][1].heads[:, 1]
@@ -114,15 +115,15 @@ def test_an_error_of_a_mean_counts_documents_and_not_places():
 def test_the_committed_model_gives_again_what_one_run_says(name):
     run, stored = RECORD["models"][name]["runs"][0], RECORD["heads"][name]["seeds"][0]
     assert run["seed"] == stored["seed"] == SEEDS[0]
-    model, documents = shown(name), drawn(known_text.TEST)
+    model, documents = shown(name), held_out_documents(known_text.TEST)
     logits, traces = scored_heads.go(model, documents.ids[:, :-1])
     costs = scored_heads.costs(logits, documents)
     ends = {task: shares[-1] for task, shares in run["accuracy"].items()}
     assert costs["loss"] == pytest.approx(run["excess_loss"][-1], abs=2e-5)  # in half precision
     assert costs["accuracy"] == pytest.approx(ends, abs=1e-3)
-    found = scored_heads.seen(traces, documents)
+    found = scored_heads.weight_statistics(traces, documents)
     if "path" in stored:
-        found["path"] = scored_heads.added(model, documents)
+        found["path"] = scored_heads.logit_contributions(model, documents)
     again, parts = json.loads(json.dumps(rounded(found, 3))), {part: stored[part] for part in found}
     faults = unlike(again, parts, places=3, path=name)
     assert not faults, "\n".join(faults)

@@ -86,7 +86,7 @@ def steps_of(path):
     """The steps at which a model of a record is judged."""
     if path.startswith("capstone"):
         return capstone.WATCHED
-    return known_text.watched(2 * STEPS if "/longer/" in path else STEPS)
+    return known_text.evaluation_steps(2 * STEPS if "/longer/" in path else STEPS)
 
 
 @pytest.mark.parametrize("path", RUNS)

@@ -38,7 +38,7 @@ def _all(X):
     return X + X.mean(axis=-2, keepdims=True)
 
 
-def _leaks_into(row):
+def _layer_with_leak(row):
     """A layer in which one row depends on the next token."""
 
     def layer(X):
@@ -66,9 +66,9 @@ def check_leak():
     layers = {
         "a causal layer": _past,
         "every row depends on all tokens": _all,
-        "only the first row depends on the next": _leaks_into(0),
+        "only the first row depends on the next": _layer_with_leak(0),
         "a row that turns to NaN": _spoilt,
-        "only the last row but one depends on the next": _leaks_into(T - 2),
+        "only the last row but one depends on the next": _layer_with_leak(T - 2),
         "a batch whose second sequence leaks": _second_sequence,
     }
     for n, (label, layer) in enumerate(layers.items()):
@@ -118,7 +118,7 @@ def mistakes_of(claim):
     return [m for m in MISTAKES["claims"] if m.name.startswith(f"{claim.number}_")]
 
 
-def judged(number, answer):
+def answer_faults(number, answer):
     """What is wrong with an answer to one claim, as a tuple of sentences; () where it is right."""
     claim = next((claim for claim in CLAIMS if claim.number == number), None)
     if claim is None:
@@ -155,7 +155,7 @@ def check_claims(claims):
         print_text(f"✗ claims: got {a(claims)}; give {{number: (holds, value)}}.")
         return
     for number, answer in claims.items():
-        if wrong := judged(number, answer):
+        if wrong := answer_faults(number, answer):
             print_text(lay_out(f"✗ claims: {wrong[0]}", *wrong[1:]))
             return
     if len(claims) < LEAST:

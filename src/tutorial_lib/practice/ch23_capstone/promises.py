@@ -76,7 +76,7 @@ class Checked:
         return lambda X: self.rows(X, params, **options)
 
 
-def params_of(n_kv_heads=G, widths=WIDTHS):
+def sample_grouped_params(n_kv_heads=G, widths=WIDTHS):
     """Arrays of a layer with this number of KV heads, of the widths d_model, d_k and d_v."""
     d_model, d_k, d_v = widths
     keys, values = (n_kv_heads, d_model, d_k), (n_kv_heads, d_model, d_v)
@@ -84,9 +84,9 @@ def params_of(n_kv_heads=G, widths=WIDTHS):
     return GroupedParams(*(normal(230 + n, *shape) / 2 for n, shape in enumerate(shapes)))
 
 
-def plain(widths=WIDTHS):
+def sample_params(widths=WIDTHS):
     """Params of the layer of chapter 06."""
-    return Params(*vars(params_of(H, widths)).values())
+    return Params(*vars(sample_grouped_params(H, widths)).values())
 
 
 def _sharp(params, times):
@@ -113,40 +113,41 @@ ALL = {"frequencies": FREQUENCIES, "window": WINDOW, "sink": SINK}
 
 def _form(layer):
     X = normal(231, T, D_MODEL)
-    empty = KVCache.empty(params_of(), T)
-    _, cache = layer.both(X, params_of(), cache=empty, **ALL)
+    empty = KVCache.empty(sample_grouped_params(), T)
+    _, cache = layer.both(X, sample_grouped_params(), cache=empty, **ALL)
     if cache is None:
         raise Failure("it was given a cache and returned None for it; expected the longer one")
-    layer.rows(normal(232, B, T, D_MODEL), plain())
-    params = plain()
+    layer.rows(normal(232, B, T, D_MODEL), sample_params())
+    params = sample_params()
     layer.rows(X, params)
-    if any((now != vars(plain())[name]).any() for name, now in vars(params).items()):
+    if any((now != vars(sample_params())[name]).any() for name, now in vars(params).items()):
         raise Failure("it changed an array of params; compute with a copy of it")
 
 
 def _no_leak(layer):
     X, other = normal(233, T, D_MODEL), normal(234, T, D_MODEL)
     for label, options in (("", {}), ("with all options, ", ALL)):
-        change = leak(layer.of(params_of(), **options), X, other)
+        change = leak(layer.of(sample_grouped_params(), **options), X, other)
         if not change < 1e-9:
             raise Failure(f"{label}a row changes by {change:.2g} when tokens after it are replaced")
 
 
 def _parity(layer):
     cases = [
-        (normal(235 + n, *shape), plain(), f"for X of shape {shape}")
+        (normal(235 + n, *shape), sample_params(), f"for X of shape {shape}")
         for n, shape in enumerate([(T, D_MODEL), (B, T, D_MODEL), (1, D_MODEL)])
     ]
     odd = "with d_model = {}, d_k = {} and d_v = {}".format(*ODD)
-    cases.append((normal(238, T, ODD[0]), plain(ODD), odd))
-    cases.append((normal(254, T, D_MODEL), _sharp(plain(), 400), "with scores in the thousands"))
+    cases.append((normal(238, T, ODD[0]), sample_params(ODD), odd))
+    sharp = _sharp(sample_params(), 400)
+    cases.append((normal(254, T, D_MODEL), sharp, "with scores in the thousands"))
     for X, params, when in cases:
         expected = multi_head_attention(X, params, mask=causal_mask(X.shape[-2]))
         _require_equal(layer.rows(X, params), expected, when)
 
 
 def _gradient(layer):
-    X, dY, params = normal(239, T, D_MODEL), normal(240, T, D_MODEL), plain()
+    X, dY, params = normal(239, T, D_MODEL), normal(240, T, D_MODEL), sample_params()
     found = multi_head_attention_backward(trace(X, params, mask=causal_mask(T)), dY)
     given = {"X": X, **vars(params)}
     for n, (name, array) in enumerate(given.items()):
@@ -167,14 +168,14 @@ def _gradient(layer):
 def _groups(layer):
     X = normal(246, B, T, D_MODEL)
     for heads in (1, H, G, H // G):
-        params = params_of(heads)
+        params = sample_grouped_params(heads)
         expected = multi_head_attention(X, params.expanded(), mask=causal_mask(T))
         label = f"with {heads} KV head{'s' * (heads > 1)} for {H} query heads"
         _require_equal(layer.rows(X, params), expected, label)
 
 
 def _shift(layer):
-    X, before, params = normal(247, T, D_MODEL), normal(248, FAR, D_MODEL), params_of()
+    X, before, params = normal(247, T, D_MODEL), normal(248, FAR, D_MODEL), sample_grouped_params()
     still = layer.rows(X, params, frequencies=np.zeros(2))
     _require_equal(still, right(X, params), "with frequencies of 0")
     rotated = layer.rows(X, params, frequencies=FREQUENCIES)
@@ -186,7 +187,7 @@ def _shift(layer):
 
 
 def _window(layer):
-    X, params = normal(249, T, D_MODEL), params_of()
+    X, params = normal(249, T, D_MODEL), sample_grouped_params()
     for window in (T, WINDOW, 1, 2 * T):
         expected = right(X, params, window=min(window, T))
         rows = layer.rows(X, params, window=window)
@@ -194,7 +195,7 @@ def _window(layer):
 
 
 def _sink(layer):
-    X, params = normal(250, T, D_MODEL), params_of()
+    X, params = normal(250, T, D_MODEL), sample_grouped_params()
     none = layer.rows(X, params, sink=np.full(H, -np.inf))
     _require_equal(none, right(X, params), "with a sink of minus infinity")
     for label, given, sink in (
@@ -206,7 +207,7 @@ def _sink(layer):
 
 
 def _cache(layer):
-    params = params_of()
+    params = sample_grouped_params()
     X = normal(251, T, D_MODEL)
     whole, _ = layer.both(X, params, cache=KVCache.empty(params, T), **ALL)
     _require_equal(whole, right(X, params, **ALL), "with all options and an empty cache")
@@ -295,9 +296,9 @@ def first_broken(function):
 
 def probes():
     """Calls that tell one mistake from another: (X, params, options, padding)."""
-    X, batch, groups = normal(252, T, D_MODEL), normal(253, 2, T, D_MODEL), params_of()
+    X, batch, groups = normal(252, T, D_MODEL), normal(253, 2, T, D_MODEL), sample_grouped_params()
     return [
-        (X, plain(), {}, None),
+        (X, sample_params(), {}, None),
         (X, groups, {}, None),
         (X, groups, {"frequencies": FREQUENCIES}, None),
         (X, groups, {"window": WINDOW}, None),

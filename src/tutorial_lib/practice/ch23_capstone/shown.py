@@ -6,7 +6,7 @@ import numpy as np
 
 from tutorial_lib.models.grammar import sample_documents
 from tutorial_lib.models.own_layer import OwnModel
-from tutorial_lib.practice.ch23_capstone.checks import judged, nats_above
+from tutorial_lib.practice.ch23_capstone.checks import answer_faults, nats_above
 from tutorial_lib.practice.ch23_capstone.claims import CLAIMS
 from tutorial_lib.practice.ch23_capstone.promises import PROMISES, NotDone, broken, lines_of
 
@@ -54,7 +54,7 @@ def show_results(attention, claims=None, model=None) -> Shown:
     answered = tuple(
         (claim.number, claim.says, claim.holds, float(right[claim.number][1]))
         for claim in CLAIMS
-        if claim.number in right and not judged(claim.number, right[claim.number])
+        if claim.number in right and not answer_faults(claim.number, right[claim.number])
     )
     lines = lines_of(attention)
     if not kept or not isinstance(model, OwnModel):

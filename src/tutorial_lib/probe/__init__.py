@@ -17,7 +17,7 @@ or on another device.
 
 from tutorial_lib.probe import adapters, cached, hidden, modules
 from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
-from tutorial_lib.probe.dependence import read, table_of
+from tutorial_lib.probe.dependence import simplest_pattern, table_of
 from tutorial_lib.probe.functions import Function, probe_function
 from tutorial_lib.probe.masks import (
     alone,
@@ -115,7 +115,7 @@ class Probe:
         for question, ask in _questions(subject, depends, claims, facts, apart).items():
             asked += answered(question, ask, handed_over=question in HANDED_OVER)
         findings += without_names(asked) if apart["one_by_one"] else asked
-        return Report(tuple(findings), depends, expected, read(depends), facts)
+        return Report(tuple(findings), depends, expected, simplest_pattern(depends), facts)
 
 
 def _questions(subject, depends, claims, facts, apart):

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from tutorial_lib.probe.dependence import dependence, off_diagonal, read
+from tutorial_lib.probe.dependence import dependence, off_diagonal, simplest_pattern
 from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding, answered
 from tutorial_lib.probe.subject import largest, tokens
 
@@ -137,7 +137,7 @@ def _named(subject, X, outputs, lengths):
     corner = whole & (np.arange(T) <= local[:, None])
     if len(lengths) > 1 and np.array_equal(seen, off_diagonal(corner)):
         return "mask_first_corner"
-    found, window = read(seen), read(whole)
+    found, window = simplest_pattern(seen), simplest_pattern(whole)
     if found and window and window.window and found == replace(window, window=found.window):
         return "window_another_in_pieces"
     lost = [_table(subject, X, way) for way in (WAYS["token by token"], WAYS["uneven pieces"])]

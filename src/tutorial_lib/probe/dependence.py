@@ -99,7 +99,7 @@ def off_diagonal(table):
     return table & ~np.eye(len(table), dtype=bool)
 
 
-def read(table):
+def simplest_pattern(table):
     """Return the simplest pattern that a table (T, T) shows, or None."""
     seen = off_diagonal(table)
     for pattern in patterns(len(table)):

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from tutorial_lib.probe import weights
-from tutorial_lib.probe.dependence import read
+from tutorial_lib.probe.dependence import simplest_pattern
 from tutorial_lib.probe.masks import LEAST, length_for
 from tutorial_lib.probe.numerics import agree, disagreement, gradient_findings
 from tutorial_lib.probe.report import RIGHT, WRONG, Finding, Report, answered, without_names
@@ -118,7 +118,7 @@ def probe_function(function, claims):
     findings += asked if sound else without_names(asked)
     pattern = claims.pattern()
     expected = None if pattern is None else pattern.mask(function.length)
-    return Report(tuple(findings), depends, expected, read(depends), facts)
+    return Report(tuple(findings), depends, expected, simplest_pattern(depends), facts)
 
 
 def _ask_calls(function):

@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from tutorial_lib.probe.dependence import HEADS, Pattern, dependence, off_diagonal, read, table_of
+from tutorial_lib.probe.dependence import (
+    HEADS,
+    Pattern,
+    dependence,
+    off_diagonal,
+    simplest_pattern,
+    table_of,
+)
 from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
 from tutorial_lib.probe.subject import largest, tokens
 
@@ -32,7 +39,8 @@ def ask_mask(table, second_table, claims, unmasked, alone):
         sentence = "no output depends on any token but its own"
         return [Finding(WRONG, "mask", sentence, alone())], expected
     if not claims.masks:
-        return [Finding(DESCRIBED, "mask", str(read(table) or "of no regular form"))], None
+        found = simplest_pattern(table) or "of no regular form"
+        return [Finding(DESCRIBED, "mask", str(found))], None
     if not wrong.any():
         return [Finding(RIGHT, "mask", _as_claimed(table, pattern, claims))], expected
     name, hints = _named(table, second_table, claims, unmasked)
@@ -49,7 +57,7 @@ def _expected(table, claims, pattern):
 
 def _as_claimed(table, pattern, claims):
     """Say that a mask is as claimed, and what was found besides."""
-    found = read(table)
+    found = simplest_pattern(table)
     if pattern is not None or found == Pattern(causal=True):
         return f"as claimed: {pattern or found}"
     return f"no later token is seen, as claimed; what is seen: {found or 'drawn above'}"
@@ -71,12 +79,12 @@ def _named(table, second_table, claims, unmasked):
     if off_diagonal(table).sum() == len(table) * (len(table) - 1) and claims.get("causal"):
         name = unmasked()
         return name, () if name else ("no_mask", "mask_after_softmax", "softmax_over_queries")
-    found = read(table)
+    found = simplest_pattern(table)
     if not fits and (found is None or found.causal or not claims.get("causal")):
         return None, ()
     second = second_table()
     if not fits:  # a window or a block, to both sides
-        return ("mask_both_ways" if read(second) == found else None), ()
+        return ("mask_both_ways" if simplest_pattern(second) == found else None), ()
     agreed = [name for name, mask in _candidates(claims) if _same(mask(len(second)), second)]
     both = [name for name in dict.fromkeys(fits) if name in agreed]
     return (both[0], ()) if len(both) == 1 else (None, tuple(both))

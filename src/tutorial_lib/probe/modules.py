@@ -9,7 +9,7 @@ from tutorial_lib.probe.adapters import context_of, gradients, width_of, words_t
 from tutorial_lib.probe.subject import Cache, ProbeError, Subject, Undecidable, tokens
 
 
-def loud(module, seed=0):
+def with_random_weights(module, seed=0):
     """Return a copy of a module with weights drawn anew, so that none is too small to be seen."""
     import torch
 
@@ -163,7 +163,7 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
 
     names = {word: options.pop(word, None) for word in ("keep", "positions", "cache", "d_model")}
     keep, positions, cache, d_model = names.values()
-    module = copy.deepcopy(module) if own_weights else loud(module)
+    module = copy.deepcopy(module) if own_weights else with_random_weights(module)
     width = width_of(module, d_model)
     called = Module(module.double().eval(), call, context_of(keep, positions), width)
     subject = Subject(
@@ -185,7 +185,7 @@ def transformers_model(model, layer):
     """Return the attention of one layer inside a model as a subject."""
     import torch
 
-    model = loud(model).eval()
+    model = with_random_weights(model).eval()
     width = model.get_input_embeddings().embedding_dim
     accepts = inspect.signature(model.forward).parameters
     fixed = {"use_cache": False} if "use_cache" in accepts else {}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.probe.dependence import Pattern, off_diagonal, read
+from tutorial_lib.probe.dependence import Pattern, off_diagonal, simplest_pattern
 from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
 from tutorial_lib.probe.subject import largest, tokens
 
@@ -105,7 +105,7 @@ def _cut_after_softmax(weights, precision):
 def ask_mask(depends, claims, weights, function, QK):
     """Ask the mask as applied against the claimed one; here the diagonal counts, too."""
     if not claims.masks:
-        return [Finding(DESCRIBED, "mask", str(read(depends) or "of no regular form"))]
+        return [Finding(DESCRIBED, "mask", str(simplest_pattern(depends) or "of no regular form"))]
     pattern, T = claims.pattern(), len(depends)
     expected = depends & np.tri(T, dtype=bool) if pattern is None else pattern.mask(T)
     if claims.get("causal") is not False:
@@ -116,7 +116,7 @@ def ask_mask(depends, claims, weights, function, QK):
         sentence = f"in some head query {i} does not see key {j}, in others it does"
         return [Finding(WRONG, "mask", sentence)]
     if np.array_equal(depends, expected):
-        return [Finding(RIGHT, "mask", f"as claimed: {read(depends) or 'drawn above'}")]
+        return [Finding(RIGHT, "mask", f"as claimed: {simplest_pattern(depends) or 'drawn above'}")]
     wrong = depends != expected
     i, j = np.argwhere(wrong)[-1]
     verb = "sees" if depends[i, j] else "does not see"

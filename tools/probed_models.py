@@ -50,7 +50,7 @@ def small_model(model_type, seed=0):
     return AutoModel.from_config(config, attn_implementation="eager").eval()
 
 
-def asked(model_type, seed=0):
+def first_layer_report(model_type, seed=0):
     """Return the report of the first layer of a small model of a type."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -80,7 +80,7 @@ def tables():
 
     for model_type in sorted(CONFIG_MAPPING):
         try:
-            line = row(model_type, asked(model_type))
+            line = row(model_type, first_layer_report(model_type))
         except Exception as error:
             print(f"{model_type}: {type(error).__name__}", file=sys.stderr)
             continue

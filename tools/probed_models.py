@@ -20,7 +20,8 @@ SIZES = {
     2: "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers "
     "num_key_value_heads num_experts_per_tok",
     4: "num_attention_heads n_head n_heads num_heads encoder_attention_heads num_experts "
-    "decoder_attention_heads num_local_experts n_routed_experts qk_rope_head_dim qk_nope_head_dim",
+    "decoder_attention_heads num_local_experts n_routed_experts qk_rope_head_dim qk_nope_head_dim "
+    "sliding_window attention_chunk_size",
     48: "intermediate_size d_ff ffn_dim encoder_ffn_dim decoder_ffn_dim n_inner hidden_dim",
     64: "max_position_embeddings n_positions n_ctx",
     16: "moe_intermediate_size q_lora_rank kv_lora_rank",
@@ -74,13 +75,13 @@ def _verdict(signs):
     return "✗" if "✗" in signs else "✓" if "✓" in signs else "·"
 
 
-def tables():
+def lines(seed=0):
     """Yield the lines of all model types that can be made small and asked."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     for model_type in sorted(CONFIG_MAPPING):
         try:
-            line = row(model_type, first_layer_report(model_type))
+            line = row(model_type, first_layer_report(model_type, seed))
         except Exception as error:
             print(f"{model_type}: {type(error).__name__}", file=sys.stderr)
             continue
@@ -91,9 +92,9 @@ def tables():
 def main():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        lines = list(tables())
+        rows = list(lines())
     with FILE.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([HEAD, *lines])
+        csv.writer(file, lineterminator="\n").writerows([HEAD, *rows])
 
 
 if __name__ == "__main__":

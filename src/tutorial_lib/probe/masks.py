@@ -164,7 +164,10 @@ def alone(subject):
         X, others = tokens(2, (1, LEAST, subject.d_model))
         sum_of_outputs = subject.outputs(X) + subject.outputs(others)
         apart = largest(subject.outputs(X + others) + subject.outputs(0 * X), sum_of_outputs)
-        return "only_itself_seen" if apart <= subject.tolerance else "attention_over_heads"
+        if apart <= subject.tolerance:
+            return "only_itself_seen"
+        normed = np.ptp(subject.outputs(10 * X)) < 3 * np.ptp(subject.outputs(X))
+        return None if normed else "attention_over_heads"
 
     return name
 

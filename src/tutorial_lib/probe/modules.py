@@ -10,13 +10,16 @@ from tutorial_lib.probe.subject import Cache, ProbeError, Subject, Undecidable, 
 
 
 def with_random_weights(module, seed=0):
-    """Return a copy of a module with weights drawn anew, so that none is too small to be seen."""
+    """Return a copy of a module with weights drawn anew, so that none is too small to be seen.
+
+    What is not trained, such as a table of sines, stays as it is.
+    """
     import torch
 
     module = copy.deepcopy(module)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for parameter in module.parameters():
+        for parameter in filter(lambda one: one.requires_grad, module.parameters()):
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
             if parameter.dim() > 1:
                 parameter.copy_(noise * 1.5 / np.sqrt(parameter.shape[-1]))

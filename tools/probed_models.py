@@ -8,12 +8,13 @@ import csv
 import inspect
 import sys
 import warnings
+from datetime import date
 from pathlib import Path
 
 from tutorial_lib.probe import probe
 
 FILE = Path(__file__).resolve().parents[1] / "book" / "probed_models.csv"
-HEAD = ("type", "what an output depends on", "positions", "padding", "cache", "broken")
+HEAD = ("what an output depends on", "positions", "padding", "cache", "broken")
 MOST_PARAMETERS = 2_000_000
 SIZES = {
     32: "hidden_size d_model n_embd embed_dim dim emb_dim embedding_size",
@@ -90,11 +91,14 @@ def lines(seed=0):
 
 
 def main():
+    import transformers
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = list(lines())
+    first = f"type in transformers {transformers.__version__} on {date.today()}"
     with FILE.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([HEAD, *rows])
+        csv.writer(file, lineterminator="\n").writerows([(first, *HEAD), *rows])
 
 
 if __name__ == "__main__":

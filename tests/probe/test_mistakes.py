@@ -209,6 +209,12 @@ def rotary(X):
     return layer(band(4), rotary=True)(X)
 
 
+def rounded(X, keep=None, positions=None):
+    """Rotate by angles of few digits."""
+    places = np.arange(X.shape[1])[None] if positions is None else positions
+    return layer(rotary=True)(X, keep, places * (1 + 1e-3 * np.sin(7.0 * places)))
+
+
 def shared_out(keys, values):
     """Return attention whose KV heads serve the query heads in these two orders."""
     return lambda Q, K, V: attention()(Q, K[:, keys], V[:, values])
@@ -240,7 +246,10 @@ MISTAKES |= {
     "attention_over_heads": (attending_over_heads, CAUSAL),
     "heads_joined_across_batch": (joined_across_the_batch, CAUSAL | {"causal": False}),
     "maximum_starts_too_high": (with_a_low_start, {"heads": (4, 2)}),
-    "positions_wrong_in_pieces": (rotary, CAUSAL | {"window": 4, "cache": windowed_pieces()}),
+    "softmax_over_one": (layers.of_formula(lambda s, d, sees: 1.0 * sees + 0 * s), HEADS),
+    "scale_of_heads": (attention(scale=lambda d: 0.5), HEADS),
+    "not_finite": (lambda X: layer()(X) + np.where(X[..., :1] > 0, np.inf, 0), CAUSAL),
+    "positions_rounded": (rounded, PADDED | {"position": "relative"}),
     "only_itself_seen": (layer(lambda T: np.eye(T, dtype=bool)), CAUSAL),
     "mask_both_ways": (layer(both_ways), CAUSAL),
     "sinks_missing": (layer(band(4)), WINDOW | {"sinks": 2}),
@@ -279,6 +288,10 @@ MISTAKES |= {
     ),
     "mask_replaces_causal": (attention(), ARGUMENT | {"causal": True}),
 }
+
+
+RING = CAUSAL | {"window": 4, "cache": windowed_pieces()}
+HINTS["positions_offset_in_pieces"] = (rotary, RING)
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -5,7 +5,7 @@ from tutorial_lib.probe.subject import ProbeError
 
 POSITIONS = ("none", "relative", "absolute")
 WORDS = {
-    "causal": "True or False: no token sees a later one",
+    "causal": "True: no token sees a later one; False: all are seen that no other claim hides",
     "window": "how many tokens a token sees, itself counted; None: all; left out: described",
     "sinks": "how many first tokens every later one sees, besides the window",
     "block": "the length of the blocks within which tokens see each other, or None",

@@ -68,6 +68,10 @@ def ask_calls(subject):
     if not np.array_equal(given, X):
         sentence = "the call writes into its input"
         findings.append(Finding(WRONG, "input", sentence, "input_overwritten"))
+    if not np.isfinite(first).all():
+        lost = int((~np.isfinite(first)).any(axis=-1).sum())
+        sentence = f"{lost} of {T} outputs are not finite"
+        return [*findings, Finding(WRONG, "calls", sentence, "not_finite")]
     subject.outputs(others)
     later = [subject.outputs(X) for _ in range(3)]
     same = [largest(Y, later[-1]) <= subject.tolerance for Y in (first, *later[:-1])]
@@ -120,7 +124,21 @@ def ask_positions(subject, table, claims, facts):
     if claimed in (None, found):
         return [Finding(DESCRIBED if claimed is None else RIGHT, "positions", sentence)]
     name = "positions_missing" if found == "none" and _exchangeable(subject, table) else None
+    if found == "absolute" and claimed == "relative" and _nearly_relative(subject):
+        name = "positions_rounded"
     return [Finding(WRONG, "positions", f"{sentence}, and claimed is {claimed!r}", name)]
+
+
+def _nearly_relative(subject):
+    """Say whether a shift of positions changes little, and no shift of a few tokens much."""
+    if "positions" not in subject.takes:
+        return False
+    X, places = tokens(1, (1, T, subject.d_model))[0], np.arange(T)[None]
+    Y = subject.outputs(X)
+    return all(
+        largest(subject.outputs(X, positions=places + shift), Y) <= 0.05 * subject.effect
+        for shift in (1, SHIFT, 5 * SHIFT)
+    )
 
 
 def _exchangeable(subject, table):
@@ -325,7 +343,9 @@ def _two_lengths(subject, side):
     question = "two lengths"
     if largest(together[keep], alone[keep]) <= subject.tolerance:
         return [Finding(RIGHT, question, "each text has its own padding")]
-    sentence = "in a batch of two lengths outputs differ from those of each text alone"
+    sentence = (
+        "in a batch of two lengths, a padded text has other outputs than in a batch of its own"
+    )
     return [Finding(WRONG, question, sentence, _padding_name(subject, X, keep, together))]
 
 

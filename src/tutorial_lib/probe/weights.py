@@ -59,6 +59,7 @@ FORMULAS = {  # wrong weights, as functions of Q Kᵀ, of d_k, and of what is se
     "scale_after_softmax": lambda s, d, seen: _softmax(np.where(seen, s, -np.inf)) / d**0.5,
     "softmax_missing": lambda s, d, seen: np.where(seen, s / d**0.5, 0),
     "softmax_not_normalised": lambda s, d, seen: np.where(seen, np.exp(s / d**0.5), 0),
+    "softmax_over_one": lambda s, d, seen: np.where(seen, 1.0, 0),
     "sigmoid_for_softmax": lambda s, d, seen: np.where(seen, 1 / (1 + np.exp(-s / d**0.5)), 0),
 }
 
@@ -166,12 +167,14 @@ LAWS = {
     "1": lambda d, H: 1.0,
     "sqrt(d_k)": lambda d, H: d**0.5,
     "1/sqrt(H d_k)": lambda d, H: (H * d) ** -0.5,
+    "1/sqrt(H)": lambda d, H: H**-0.5,
 }
 MISTAKES = {  # (claimed, found)
     ("1/sqrt(d_k)", "1"): "scale_missing",
     ("1/sqrt(d_k)", "1/d_k"): "scale_without_root",
     ("1/sqrt(d_k)", "sqrt(d_k)"): "scale_multiplied",
     ("1/sqrt(d_k)", "1/sqrt(H d_k)"): "scale_of_d_model",
+    ("1/sqrt(d_k)", "1/sqrt(H)"): "scale_of_heads",
     ("1/d_k", "1/sqrt(d_k)"): "scale_not_used",
     ("1", "1/sqrt(d_k)"): "scale_not_used",
 }

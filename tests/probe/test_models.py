@@ -7,8 +7,8 @@ import pytest
 import torch
 import transformers
 
-from tools import probed_models
-from tools.probed_models import FILE, asked, row, small_model
+from tests.probe import small_models
+from tests.probe.small_models import FILE, first_layer_report, row, small_model
 
 LINES = list(csv.reader(FILE.read_text(encoding="utf-8").splitlines()))[1:]
 ROWS = {line[0]: tuple(line) for line in LINES}
@@ -98,16 +98,16 @@ def test_these_are_the_flagged_ones():
 
 def test_the_table_says_its_version():
     head = FILE.read_text(encoding="utf-8").partition("\n")[0]
-    assert f" {transformers.__version__} " in head, "run python -m tools.probed_models again"
+    assert f" {transformers.__version__} " in head, "run python -m tests.probe.small_models again"
 
 
 @pytest.mark.parametrize("model_type", ["ctrl", "gpt2", "roformer"])
 def test_a_line_of_the_page_is_found_again(model_type):
-    assert row(model_type, asked(model_type)) == ROWS[model_type]
+    assert row(model_type, first_layer_report(model_type)) == ROWS[model_type]
 
 
 @pytest.mark.long
 def test_every_line_of_the_page_is_found_again():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert {line[0]: line for line in probed_models.lines()} == ROWS
+        assert {line[0]: line for line in small_models.lines()} == ROWS

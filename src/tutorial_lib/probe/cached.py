@@ -115,9 +115,6 @@ def _named(subject, X, outputs, lengths):
     """Return the mistake on which two witnesses agree, or None."""
     starts = np.cumsum((0, *lengths))[:-1]
     piece = np.repeat(np.arange(len(lengths)), lengths)  # of each token
-    alone = np.concatenate(
-        [subject.outputs(X[:, s : s + n]) for s, n in zip(starts, lengths, strict=True)], axis=1
-    )
     if _of_other_sequence(subject, X, outputs, lengths):
         return "cache_of_other_sequence"
     seen, whole = off_diagonal(_table(subject, X, lengths)), off_diagonal(_whole_table(subject, X))
@@ -127,7 +124,9 @@ def _named(subject, X, outputs, lengths):
         return "window_dropped_in_pieces"
     same = piece[:, None] == piece
     if len(lengths) > 1 and np.array_equal(seen, whole & same):
-        return "cache_not_read" if largest(outputs, alone) <= subject.tolerance else None
+        alone = [subject.outputs(each) for each in np.split(X, starts[1:], axis=1)]
+        apart = largest(outputs, np.concatenate(alone, axis=1))
+        return "cache_not_read" if apart <= subject.tolerance else None
     both_ways = off_diagonal(whole | (same & (whole.T | whole)))
     if max(lengths) > 1 and np.array_equal(seen, both_ways) and not np.triu(whole).any():
         singly = subject.cache.run(X, (1,) * T)
@@ -137,6 +136,11 @@ def _named(subject, X, outputs, lengths):
     corner = whole & (np.arange(T) <= local[:, None])
     if len(lengths) > 1 and np.array_equal(seen, off_diagonal(corner)):
         return "mask_first_corner"
+    return _fewer_seen(subject, X, seen, whole)
+
+
+def _fewer_seen(subject, X, seen, whole):
+    """Name what hides earlier tokens, by the tables in pieces and of the whole text."""
     found, window = simplest_pattern(seen), simplest_pattern(whole)
     if found and window and window.window and found == replace(window, window=found.window):
         return "window_another_in_pieces"

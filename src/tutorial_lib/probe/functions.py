@@ -103,7 +103,17 @@ def probe_function(function, claims):
     findings += weights.ask_row_sums(function, read_weights, claims, facts)
     sound = all(found.sign != WRONG for found in findings)
     asked = weights.ask_mask(depends, claims, read_weights, function, (Q, K))
-    for question, ask in {
+    for question, ask in _questions(function, claims, facts).items():
+        asked += answered(question, ask)
+    findings += asked if sound else without_names(asked)
+    pattern = claims.pattern()
+    expected = None if pattern is None else pattern.mask(function.length)
+    return Report(tuple(findings), depends, expected, simplest_pattern(depends), facts)
+
+
+def _questions(function, claims, facts):
+    """Return what a function is asked once its weights are read, by question."""
+    return {
         "KV heads": lambda: _ask_kv_heads(function, claims, facts),
         "values": lambda: _ask_values(function),
         "scale": lambda: weights.ask_scale(function, claims, facts),
@@ -113,12 +123,7 @@ def probe_function(function, claims):
         "mask argument": lambda: weights.ask_mask_argument(function, claims, facts),
         "precision": lambda: _ask_precision(function),
         "gradient": lambda: _ask_gradient(function),
-    }.items():
-        asked += answered(question, ask)
-    findings += asked if sound else without_names(asked)
-    pattern = claims.pattern()
-    expected = None if pattern is None else pattern.mask(function.length)
-    return Report(tuple(findings), depends, expected, simplest_pattern(depends), facts)
+    }
 
 
 def _ask_calls(function):

@@ -280,12 +280,9 @@ def _padded(subject, side):
     question = f"padding on the {side}"
     if equal(there, Y):
         return [Finding(RIGHT, question, "a text has the outputs that it has alone")]
-    if equal(outputs(padded, keep=~keep), Y):
-        return [Finding(WRONG, question, "right with the opposite mask", "padding_polarity")]
-    for moved in _moved_by_one(keep, side):
-        if equal(outputs(padded, keep=moved), Y):
-            sentence = "right with a mask that is moved by one token"
-            return [Finding(WRONG, question, sentence, "padding_off_by_one")]
+    for name, other in _other_masks(keep, side):
+        if equal(outputs(padded, keep=other), Y):
+            return [Finding(WRONG, question, "right with another padding mask", name)]
     if not np.isfinite(there).all():
         return [Finding(WRONG, question, "an output of a real token is not finite")]
     other = outputs(_pad(X, side, SHIFT, seed=6)[0], keep=keep)
@@ -295,12 +292,13 @@ def _padded(subject, side):
     return [_counted(subject, side, X, (padded, keep, real))]
 
 
-def _moved_by_one(keep, side):
-    """Return a padding mask (1, T) with one more, and with one fewer, real token at its border."""
-    ahead, behind = (np.roll(keep, step, axis=1) for step in (1, -1))
-    if side == "left":
-        return keep | behind, keep & ahead
-    return keep | ahead, keep & behind
+def _other_masks(keep, side):
+    """Yield the opposite of a padding mask (1, T), and masks whose border is one token further."""
+    steps = (1, -1) if side == "right" else (-1, 1)
+    ahead, behind = (np.roll(keep, step, axis=1) for step in steps)
+    yield "padding_polarity", ~keep
+    yield "padding_off_by_one", keep | ahead
+    yield "padding_off_by_one", keep & behind
 
 
 def _unused(subject, padded, keep):

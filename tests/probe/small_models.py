@@ -1,4 +1,4 @@
-"""What the probe says of small models of transformers: python -m tools.probed_models.
+"""What the probe says of small models of transformers: python -m tests.probe.small_models.
 
 Each model type that can be made small is made with its own defaults but for the sizes, and asked
 without a claim. The table goes to book/probed_models.csv, which the page shows.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tutorial_lib.probe import probe
 
-FILE = Path(__file__).resolve().parents[1] / "book" / "probed_models.csv"
+FILE = Path(__file__).resolve().parents[2] / "book" / "probed_models.csv"
 HEAD = ("what an output depends on", "positions", "padding", "cache", "broken")
 MOST_PARAMETERS = 2_000_000
 SIZES = {
@@ -91,6 +91,7 @@ def lines(seed=0):
 
 
 def main():
+    """Ask all models, and write the table."""
     import transformers
 
     with warnings.catch_warnings():

@@ -69,8 +69,7 @@ def ask_calls(subject):
         sentence = "the call writes into its input"
         findings.append(Finding(WRONG, "input", sentence, "input_overwritten"))
     if not np.isfinite(first).all():
-        lost = int((~np.isfinite(first)).any(axis=-1).sum())
-        sentence = f"{lost} of {T} outputs are not finite"
+        sentence = f"{(~np.isfinite(first)).any(axis=-1).sum()} of {T} outputs are not finite"
         return [*findings, Finding(WRONG, "calls", sentence, "not_finite")]
     subject.outputs(others)
     later = [subject.outputs(X) for _ in range(3)]
@@ -123,10 +122,16 @@ def ask_positions(subject, table, claims, facts):
     sentence = f"{words[found]} ({how})"
     if claimed in (None, found):
         return [Finding(DESCRIBED if claimed is None else RIGHT, "positions", sentence)]
-    name = "positions_missing" if found == "none" and _exchangeable(subject, table) else None
-    if found == "absolute" and claimed == "relative" and _nearly_relative(subject):
-        name = "positions_rounded"
+    name = _position_name(subject, table, claimed, found)
     return [Finding(WRONG, "positions", f"{sentence}, and claimed is {claimed!r}", name)]
+
+
+def _position_name(subject, table, claimed, found):
+    """Return the mistake in positions on which two witnesses agree, or None."""
+    if found == "none" and _exchangeable(subject, table):
+        return "positions_missing"
+    nearly = (claimed, found) == ("relative", "absolute") and _nearly_relative(subject)
+    return "positions_rounded" if nearly else None
 
 
 def _nearly_relative(subject):

@@ -267,6 +267,13 @@ def test_no_two_sizes_of_heads_are_equal_nor_one_the_product_of_two():
     assert (0, "H", ("keys", 2)) in coincidences((3, 4, 7, 5), (3, 4, 48, 5), (3, 4, 48, 11))
 
 
+@pytest.mark.parametrize("seed", [3, 11, 30])
+def test_all_together_in_masks_is_a_token_with_three_ancestors_too(seed):
+    everything = set_exam("masks", seed).tests[-1]
+    draft = everything.expected[..., everything.case.arguments[2] :]
+    assert draft.sum(axis=-1).max() > 3
+
+
 COMBINED = {"far into a sequence", "all together"}
 LOSSES = {  # what a layer loses beside what is combined, when it breaks one promise
     "groups_in_turn": {"keys that heads share"},

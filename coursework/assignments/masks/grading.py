@@ -25,8 +25,8 @@ def tree(rng, N, *, least, most):
 def cases(rng):
     """One property at a time, with the others in a limit in which they change nothing.
 
-    A draft that is all forks shows no grandparent, one of first tokens alone no tree; a text of P
-    tokens has no padding.
+    A draft that is all forks shows no grandparent, one of first tokens alone no tree, and one of a
+    single token no rows beside its own; a text of P tokens has no padding.
     """
 
     def trees(B, N, *, least=1, most=1):
@@ -46,10 +46,10 @@ def cases(rng):
         Case("a fork", (trees(1, 6), np.full(1, 4), 4), 2, idea=True),
         Case("ancestors far up", (trees(1, 8, least=3, most=7), np.full(1, 3), 3), 2, idea=True),
         Case("padding", (first(3, 4), lengths(3, 6), 6), 2),
-        Case("a sequence without text among others", (first(3, 5), empty, 4)),
+        Case("a sequence without text among others", (first(3, 1), empty, 4)),
         Case("a tree for each sequence", (trees(3, 7), np.full(3, 2), 2)),
         Case("drafts without a fork", (chain, np.full(2, 5), 5)),
-        Case("all together", (trees(4, 9, least=2, most=8), lengths(4, 7), 7)),
+        Case("all together", (trees(4, 9, least=3, most=8), lengths(4, 7), 7)),
     ]
 
 

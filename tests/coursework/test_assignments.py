@@ -69,11 +69,11 @@ def test_pages_for_teachers_name_the_assignments_that_need_torch(exam):
     assert (listed and exam.assignment.torch) == (f"`{exam.name}`" in needing)
 
 
-NEW = '", arrays(7, H=3, S=24), 2, True'
+NEW = '", arrays(13, H=3, S=24), 2, True'
 CHANGED = {  # in a file of `heads`, what is changed into what, and how many tests are others then
     "a word of the text": ("assignment.ipynb", "scale of its own", "own scale", 0),
     "a comment of the solution": ("assignment.ipynb", "# (..., S / size, width)", "# a mean", 0),
-    "a label, points and what is new": ("grading.py", 'tokens", arrays(7, H=3, S=24), 1', NEW, 0),
+    "a label, points, what is new": ("grading.py", 'tokens", arrays(13, H=3, S=24), 1', NEW, 0),
     "one case": ("grading.py", "S=240", "S=720", 1),
     "the tolerance": ("grading.py", "axes=AXES", "axes=AXES, rtol=1e-5", 7),
     "what reports name": ("grading.py", '"head", "query"', '"head", "row"', 7),

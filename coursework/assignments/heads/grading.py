@@ -32,19 +32,19 @@ def cases(rng):
         """Bring rows, half as many, to pairs of equal ones."""
         return array.repeat(2, axis=-2)
 
-    (Q, _, V), K = arrays(3, S=6), arrays(3)[1]
+    (Q, _, V), K = arrays(13, S=6, T=7), arrays(13)[1]
     merged_keys = alike(Q), K, alike(V)
-    Q, K = far_apart(H=2, S=12, T=5)
+    Q, K = far_apart(H=2, S=12, T=7)
     V = arrays()[2]
     K[1], V[1] = (np.tile(array[1, :2], (6, 1)) for array in (K, V))  # so are the pairs of head 1
     return [
         Case("one head: nothing is merged", arrays(H=1, S=8, d_k=7, d_v=11), 2),
         Case("two heads: merged keys", merged_keys, 2, idea=True),
         Case("two heads: merged values", (alike(Q), K, V), 2, idea=True),
-        Case("three heads: 1, 2 and 4 tokens", arrays(7, H=3, S=24), 1),
+        Case("three heads: 1, 2 and 4 tokens", arrays(13, H=3, S=24), 1),
         Case("two batch axes", arrays(3, 4, S=10), 1),
-        Case("scores of 1,000 and more", (*far_apart(5, 48, 7), arrays(H=5, S=48)[2]), 1),
-        Case("all together", arrays(7, H=5, S=240, T=9, d_k=13, d_v=11), 1),
+        Case("scores of 1,000 and more", (*far_apart(5, 48, 17), arrays(H=5, S=48)[2]), 1),
+        Case("all together", arrays(7, H=5, S=240, T=17, d_k=13, d_v=11), 1),
     ]
 
 

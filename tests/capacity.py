@@ -12,7 +12,7 @@ def outcomes(test):
     Of a clause with a limit in it, such as "within 5 seconds", only the beginning is given.
     """
     said = {judge.RIGHT, judge.COMPLEX, judge.NUMBERS, judge.NOT_FINITE, *judge.LOST}
-    said |= {*judge.SAID.values(), *judge._digits(test.task, test.expected)}
+    said |= {*judge.SAID.values(), *judge._digits(test.task)}
     said |= {judge._raised(name) for name in (*judge.RAISED, judge.WITHHELD, "")}
     said |= {*judge._shapes(test.expected.shape).values(), *clauses(test.expected, test.task.axes)}
     return said | {judge._axes(n, test.expected.shape) for n in range(judge.MOST_AXES + 2)}

@@ -38,7 +38,8 @@ UNREADABLE = {
     "kernel": "Not graded: its kernel is for a language other than Python.",
 }
 REMARKS = {
-    "syntax": "is not Python {}.{}, which grades here, so it did not run".format(*sys.version_info),
+    "syntax": "cannot be read as Python, so it did not run",
+    "newer": "was run with a newer Python, and is graded with {}.{}".format(*sys.version_info),
     "raised": "raised an error",
     "package": "imports a package that the grader does not offer",
     "again": "has the definition that counts, the last of several that were run",
@@ -335,7 +336,7 @@ def _difference(value, expected, task):
     if expected.dtype.kind == "b":
         same = value.dtype.kind != "b" and (value == expected).all()
         return NUMBERS if same else kind_of_difference(value.astype(bool), expected, task.axes)
-    said = _digits(task, expected)
+    said = _digits(task)
     value, wanted = _of_one_kind(value, expected)
     sizes = np.abs(wanted)
     typical = np.median(sizes[sizes > 0]) if sizes.any() else 1.0
@@ -345,13 +346,11 @@ def _difference(value, expected, task):
     return (kind_of_difference(value, wanted, task.axes) if few else "") or said[digits]
 
 
-def _digits(task, expected):
+def _digits(task):
     """Return what is said of a value with no right digit, with one, two and so on."""
-    if expected.dtype.kind == "b":
-        return []
     asked = max(1, round(-math.log10(max(task.rtol, 1e-15))))
     said = [f"it differs in the {nth} of {asked} digits" for nth in DIGITS]
-    said.append(f"it is right to {len(DIGITS)} of {asked} digits: is something float32?")
+    said.append(f"it is right to {len(DIGITS)} of {asked} digits: is a float32 or an ε in it?")
     return said[:asked]
 
 

@@ -135,8 +135,12 @@ def _right(value, expected):
     return np.isclose(value, expected, rtol=RTOL, atol=RTOL * scales), sizes > 0
 
 
-ROWS = 5  # of NUMBERS are looked for before parts that are right
+ROWS = 6  # of NUMBERS are looked for before parts that are right
 NUMBERS = (  # what is said, and when it is so
+    (
+        "each number has the opposite sign",
+        lambda value, e: e.size > 7 and bool(((value * e < 0) == (e != 0)).all()),
+    ),
     ("each number is the right one times one and the same factor", _times),
     (
         "each number is off by one and the same amount",
@@ -153,6 +157,10 @@ NUMBERS = (  # what is said, and when it is so
     ),
     ("some of its rows are right, and others are not", _some_rows),
     ("each row is right but for a factor of its own", _own_factors),
+    (
+        "its columns sum to 1, where its rows should",
+        lambda value, e: _sums_to_1(e) and _sums_to_1(np.swapaxes(np.atleast_2d(value), -1, -2)),
+    ),
     (
         "its rows do not sum to 1, as they should",
         lambda value, e: _sums_to_1(e) and not np.allclose(value.sum(axis=-1), e.sum(axis=-1)),

@@ -120,9 +120,9 @@ class HandIn:
         self.space = self.shell.user_ns
         why = "json"
         try:
-            self.notebook = cells.parsed(content)
+            book = self.notebook = cells.parsed(content)
             why = "cells"
-            self.cells = cells.code_cells(self.notebook)
+            self.cells, self.shell.newer = cells.code_cells(book), cells.newer_python(book)
         except (ValueError, RecursionError):
             self.begun = {"unreadable": why}
             return

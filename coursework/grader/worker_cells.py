@@ -4,6 +4,8 @@ Needs the standard library alone, since it runs in the sandbox.
 """
 
 import json
+import re
+import sys
 
 
 def parsed(content):
@@ -54,6 +56,12 @@ def metadata(notebook, name):
     found = notebook.get("metadata")
     part = found.get(name) if isinstance(found, dict) else None
     return part if isinstance(part, dict) else {}
+
+
+def newer_python(notebook):
+    """Return the Python that a notebook names if it is newer than the one that runs, else ""."""
+    named = re.match(r"3\.(\d{1,2})", str(metadata(notebook, "language_info").get("version")))
+    return named[0] if named and int(named[1]) > sys.version_info.minor else ""
 
 
 def is_foreign(notebook):

@@ -44,6 +44,7 @@ class Shell(InteractiveShell):
     """IPython's shell, in which commands and errors show nothing.
 
     `functions` : names that are graded: a definition that does nothing never replaces one of them
+    `newer` : the Python that the notebook names, "" where it is no newer than this one
     """
 
     def __init__(self, functions=(), **options):
@@ -74,7 +75,9 @@ class Shell(InteractiveShell):
                 self.remark(kind, told(error))
 
     def remark(self, kind, words=""):
-        """Note something of the cell that runs, once."""
+        """Note something of the cell that runs, once; what a newer Python may have is told so."""
+        if self.newer and (kind == "syntax" or "ImportError" in words):
+            kind, words = "newer", f"{self.newer}, {words}"
         remark = (Compiler.number, kind, words)
         self.remarks += [remark] if remark not in self.remarks else []
 

@@ -56,7 +56,10 @@ def test_a_kernel_gives_a_notebook_the_points_that_were_recorded(name):
 
 REMARKS = {
     "unknown_name_above_in_the_cell": "Code cell 2 raised an error: line 1: NameError",
-    "not_python": "Code cell 2 is not Python {1}, which grades here, so it did not run: line ",
+    "not_python": "Code cell 2 cannot be read as Python, so it did not run: line ",
+    "python_of_tomorrow": "cell 2 was run with a newer Python, and is graded with {1}: 3.99, line ",
+    "name_of_tomorrow": "a newer Python, and is graded with {1}: 3.99, line 1: ImportError: cannot",
+    "name_of_no_python": "Code cell 3 raised an error: line 1: ImportError: cannot",
     "right_cell_above_the_stub": "Code cell 2 has the definition that counts",
     "wrong_one_above_run_last": "the last of several that were run: {0}; also in code cell 3",
 }

@@ -94,13 +94,15 @@ def _words():
 
 
 def _kind(text, standing):
-    name, _, rest = text.partition("\n")
+    head, _, rest = text.partition("\n")
+    name, *version = head.split()
+    metadata = METADATA | {"language_info": {"version": "".join(version)}}
     cells = [_cell(part, standing) for part in re.split(r"^---", rest, flags=re.MULTILINE)[1:]]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     if not any(cell["execution_count"] for cell in code):
         for count, cell in enumerate(code, start=1):
             cell["execution_count"] = count
-    return Kind(name, cells)
+    return Kind(name, cells, metadata)
 
 
 def _cell(text, standing):

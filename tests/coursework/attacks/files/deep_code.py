@@ -1,7 +1,7 @@
 """An expression deeper than Python can read; the other cells count.
 
 Earns: 10
-Says: is not Python
+Says: cannot be read as Python
 """
 
 import json

@@ -1,7 +1,7 @@
 """A null byte within the graded cell, which then cannot be read.
 
 Earns: 0
-Says: is not Python
+Says: cannot be read as Python
 """
 
 import json

@@ -53,18 +53,13 @@ FILES = "/tmp"  # where a hand-in may write
 WORKER = ("worker.py", "worker_cells.py", "worker_shell.py", "worker_silence.py")
 PACKAGES = ("numpy", "scipy", "einops", "ipython")  # with what they require; torch where it is used
 # Set here and not by `-I`, which would ignore them all.
-ENVIRONMENT = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
+ON = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONDONTWRITEBYTECODE")
+ON += ("PYTHONNOUSERSITE", "PYTHONSAFEPATH", "PYTHONUTF8")
+ENVIRONMENT = dict.fromkeys(ON, "1") | {
     # Else some loops give the pages of each array back, and wait for them longer than they count.
     "MALLOC_MMAP_THRESHOLD_": str(32 * MIB),
     "MALLOC_TRIM_THRESHOLD_": str(256 * MIB),
-    "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
-    "PYTHONNOUSERSITE": "1",
-    "PYTHONSAFEPATH": "1",
-    "PYTHONUTF8": "1",
     "HOME": FILES,
     "TMPDIR": FILES,
     "USER": "student",
@@ -96,6 +91,7 @@ HOW_TO_GET = (
     "Windows, run this in a separate Linux machine; with --trusted hand-ins run in a limited "
     "process that can read this machine's files and use its network, and every report says so."
 )
+OVERLOADED = "Others did, so this machine has too much to do: later the same command goes on."
 
 
 class SandboxError(GraderError):
@@ -201,6 +197,8 @@ class Sandbox(contextlib.AbstractContextManager):
     `seconds` : limit of each request
     """
 
+    worked = False  # whether one has started before
+
     def __init__(self, library, *, torch=False, trusted=False, seconds=SECONDS):
         self.seconds = seconds
         if missing := [name for name in PACKAGES if not installed(name)]:
@@ -215,12 +213,13 @@ class Sandbox(contextlib.AbstractContextManager):
         try:
             self._exchange(b"" if trusted else seccomp_filter(), START_S)
             self.worker, self.used_s = _last_child(self.process.pid), 0.0
+            Sandbox.worked = True
         except (ValueError, Lost) as error:
             self.process.kill()
             why = self.process.stderr.read(2000).decode(errors="replace").strip() or error
             self.close()
-            how = "" if trusted else f" {HOW_TO_GET}"
-            raise SandboxError(f"the sandbox does not start: {why}.{how}") from None
+            how = OVERLOADED if Sandbox.worked else "" if trusted else HOW_TO_GET
+            raise SandboxError(f"the sandbox does not start: {why}. {how}".strip()) from None
 
     def _start(self, library, *, torch, trusted):
         memory_mib = 1024 * (TORCH_MEMORY_GIB if torch else MEMORY_GIB)

@@ -63,8 +63,7 @@ def seccomp_filter(machine=None):
     """
     machine = machine or platform.machine()
     if machine not in ARCHITECTURES:
-        known = ", ".join(ARCHITECTURES)
-        raise ValueError(f"no system calls are known for {machine}, only for {known}")
+        raise ValueError(f"no system calls are known for {machine}, only for {[*ARCHITECTURES]}")
     column = list(ARCHITECTURES).index(machine)
     program = [
         (LOAD, 0, 0, ARCHITECTURE),

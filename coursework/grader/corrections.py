@@ -41,13 +41,6 @@ def called(entries):
     return found
 
 
-def nearest(name, entries):
-    """Return a clause that offers the names and identifiers nearest to one, or nothing."""
-    known = {shown(e[key]) for e in entries for key in ("student", "identifier") if e.get(key)}
-    near = difflib.get_close_matches(name, sorted(known), cutoff=0.5)
-    return f"; the nearest: {', '.join(map(repr, near))}" if near else ""
-
-
 def read_corrections(out, entries, functions, made=None):
     """Return the corrections of some results: {folder of a student: {function: Correction}}.
 
@@ -84,8 +77,10 @@ def _fault(row, entries, students, functions, found):
     student, function = row["student"], row["function"]
     one = not student.startswith(EVERY)
     if student not in students:
-        near = nearest(student, entries) if one else ""
-        return f"there is no {'student' if one else 'known mistake'} {student!r}{near}"
+        known = {shown(e[key]) for e in entries for key in ("student", "identifier") if e.get(key)}
+        near = difflib.get_close_matches(student, sorted(known), cutoff=0.5) if one else ()
+        offer = f"; the nearest: {', '.join(map(repr, near))}" if near else ""
+        return f"there is no {'student' if one else 'known mistake'} {student!r}{offer}"
     fitting = students[student]
     if one and len(fitting) > 1:
         return f"{student!r} may be {' or '.join(sorted(fitting))}: give the folder's name"

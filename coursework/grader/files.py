@@ -91,9 +91,7 @@ def content_of(source, name):
             with archive.open(info) as file:
                 content = file.read(most + 1)
     if len(content) > most:
-        raise Unreadable(
-            f"the file is larger than {MOST_MB} MB: clear the outputs and hand in again"
-        )
+        raise Unreadable(f"the file is larger than {MOST_MB} MB: clear outputs, hand in again")
     return content
 
 

@@ -49,7 +49,7 @@ SAY_WHO = (
 )
 WHICH = "it is not clear which notebook counts"
 ASKED = {
-    "system": "Not all hand-ins have names as {} gives them, but these do: {}. Say --layout {} to "
+    "system": "Not all hand-ins have names as {} gives them: look at {}. Say --layout {} to "
     "take the student out of such names and the others as they are, or --layout files to take "
     "each file's or folder's whole name for a student",
     "folder": "All hand-ins lie in one folder, {0}: {1}. Is it a class with a student for each "
@@ -67,11 +67,8 @@ ASKED = {
     "held": f"{{}} held, the others are graded: {WHICH}, of {{}}. Repeat the command with "
     "--notebook TEXT, as often as needed, to take those with TEXT in their name or folder",
 }
-DATES = [
-    f"{day} %Y {time}"
-    for day in ("%b %d", "%B %d", "%d %b", "%d %B")
-    for time in ("%I:%M %p", "%H:%M")
-]
+DAYS, TIMES = ("%b %d", "%B %d", "%d %b", "%d %B"), ("%I:%M %p", "%H:%M")
+DATES = [f"{day} %Y {time}" for day in DAYS for time in TIMES]
 METADATA = "submission_metadata.yml"
 COPY = re.compile(r"(?P<base>.*?)\s*\((?P<number>\d+)\)", re.S)
 COUNTED = re.compile(r"(?P<base>.*?)[_-](?P<number>\d{1,2})", re.S)
@@ -197,16 +194,16 @@ def _system(entries, layout):
         return layout if any(layout.fullmatch(entry.path) for entry in entries) else None
     tops = _tops(entries)
     for name, pattern in SYSTEMS.items():
-        fits = [match for match in map(pattern.fullmatch, tops) if match]
-        if not fits or layout not in (None, name):
+        fit = [match for match in map(pattern.fullmatch, tops) if match]
+        if not fit or layout not in (None, name):
             continue
         sure = pattern is not GRADESCOPE or any(entry.parts == (METADATA,) for entry in entries)
         if pattern is CANVAS:  # which numbers each file, and several students
-            numbers = [match["number"] for match in fits if match["number"]]
-            several = len(fits) == 1 or len({match["id"] for match in fits}) > 1
+            numbers = [match["number"] for match in fit if match["number"]]
+            several = len(fit) == 1 or len({match["id"] for match in fit}) > 1
             sure = several and len(numbers) == len({*numbers})
-        if layout is None and (len(fits) < len(tops) or not sure):
-            raise Question("system", name.title(), listed(match[0] for match in fits), name)
+        if layout is None and (len(fit) < len(tops) or not sure):
+            raise Question("system", name.title(), listed(tops - {m[0] for m in fit} or tops), name)
         return pattern
     return None
 

@@ -13,9 +13,7 @@ from coursework.grader import GraderError
 
 MARK = re.compile(r"-[0-9a-f]{8,}$")
 MOST_OF_A_NAME, MOST_OF_WORDS = 60, 200
-SIGNS = (
-    "=+\\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"  # also as East Asia types them
-)
+SIGNS = "=+\\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"  # as in East Asia, too
 FORMULA = re.compile(rf"(^|[,;|:\t\"'])(\s*)(?=[{SIGNS}])")
 
 

@@ -16,6 +16,7 @@ from coursework.grader import GraderError
 from coursework.grader.inert import digest_of, folders, plain, shown
 from coursework.grader.seeds import seal
 
+NOTHING = "nothing was handed in"
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 BATCH, RECORD = {"handins"}, {"problem", "remarks", "results"}  # what a file has to say
 FIELDS = {"function", "label", "points", "earned", "said", "fits", "mistake", "kept"}

@@ -18,7 +18,7 @@ from coursework.grader import GraderError
 from coursework.grader.files import Handin
 from coursework.grader.handins import Question, labels
 from coursework.grader.inert import in_table, listed, plain, read_table
-from coursework.grader.records import put
+from coursework.grader.records import NOTHING, put
 
 NAMES = ("student", "name", "full name")
 IDS = ("id", "identifier", "sis user id", "sis login id")  # logins
@@ -134,7 +134,7 @@ def enrol(roster, handins, *, keep_unknown=False):
             named.append(replace(handin, student=handin.student + more, identifier=""))
     came = {handin.student for handin in named}
     absent = [student for student in roster.students if student.name not in came]
-    nothing = Handin(roster.path, problem="nothing was handed in")
+    nothing = Handin(roster.path, problem=NOTHING)
     return named + [_whose(nothing, student) for student in absent]
 
 

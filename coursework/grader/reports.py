@@ -15,7 +15,7 @@ from coursework.grader.assignment import read_assignment
 from coursework.grader.corrections import COLUMNS, CORRECTIONS, read_corrections
 from coursework.grader.inert import listed, quoted, shown, text_of_table
 from coursework.grader.judge import SAID, points
-from coursework.grader.records import FILE_MODE, NOTHING, make_folder, put, put_json, record_of
+from coursework.grader.records import FILE_MODE, make_folder, put, put_json, record_of
 
 FEEDBACK = "feedback.zip"
 STYLE = """body { margin: 2rem auto; max-width: 46rem; padding: 0 1rem; font: 1rem/1.5 sans-serif }

@@ -27,7 +27,7 @@ GLUED_BEFORE = re.compile(
 )
 GLUED_AFTER = re.compile(rf"\s*(?:[-+*/@^(\[{{%<>≤≥…]|(?:{SYMBOL}))|\w|\.\d")
 SHAPE = r"\(((?:\.\.\.|[A-Za-z]\w*(?:\*\w+)?|\d+)(?:,\s*(?:\.\.\.|[\w*]+))+)\)"
-SHAPES = re.compile(rf"(?=[^=]*[A-Za-z.]){SHAPE}\s*@\s*{SHAPE}\s*=\s*{SHAPE}")
+SHAPES = re.compile(rf"(?=\([^=]*[A-Za-z.]){SHAPE}\s*@\s*{SHAPE}\s*=\s*{SHAPE}")
 
 MEND = "write both sides as sums, products, fractions, powers or roots of numbers"
 PARTS = {"½": "(1/2)", "⅓": "(1/3)", "⅔": "(2/3)", "¼": "(1/4)", "¾": "(3/4)"}

@@ -319,18 +319,23 @@ def _labelled(label, cells):
     return tables[0][1:]
 
 
+@cache
 def _tables(text):
-    """Yield (label, array, names of rows, names of columns) of each value that `show` printed."""
-    lines = text.split("\n")
+    """Return (label, array, names of rows, names of columns) of each value that `show` printed."""
+    lines, found = text.split("\n"), []
     for at, line in enumerate(lines):
         if match := HEADING.fullmatch(line.rstrip()):
-            yield match["label"], *_table(lines[at + 1 :], ast.literal_eval(match["shape"]))
-        elif found := re.fullmatch(r"(?P<label>[^:]+): +(?P<value>\S.*)", line):
-            numbers = _numbers(found["value"])
-            if LIST.fullmatch(found["value"]):
-                yield found["label"], np.array(numbers, dtype=object), [], []
+            shape = ast.literal_eval(match["shape"])
+            found.append((match["label"], *_table(lines[at + 1 :], shape)))
+        elif match := re.fullmatch(r"(?P<label>[^:]+): +(?P<value>\S.*)", line):
+            numbers = _numbers(match["value"])
+            if LIST.fullmatch(match["value"]):
+                found.append((match["label"], np.array(numbers, dtype=object), [], []))
             elif numbers:
-                yield found["label"], np.array(numbers[0], dtype=object), [], []
+                found.append((match["label"], np.array(numbers[0], dtype=object), [], []))
+    for _, array, *_ in found:
+        array.setflags(write=False)  # it is read again
+    return found
 
 
 def _table(lines, shape):

@@ -18,6 +18,7 @@ import ast
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -424,6 +425,7 @@ def _sides(block):
     return [re.sub(r"\(\((\d+)\)/\((\d+)\)\)", r"\1/\2", side) + ";" for side in sides]
 
 
+@cache
 def settings(source):
     """Return the numbers that stand in code, outside strings."""
     values = [n.value for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Constant)]

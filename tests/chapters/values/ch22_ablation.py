@@ -21,6 +21,7 @@ ALL_HEADS = [(layer, head) for layer in range(2) for head in range(4)]
 NAMES = [f"{layer}.{head}" for layer, head in ALL_HEADS]
 
 
+@cache
 def _seeds():
     return record("how_many_heads")["seeds"]
 
@@ -156,16 +157,23 @@ def _measured():
     return model, others.ids[:, :-1], documents
 
 
-def _by_mean_and_by_position(measure):
-    """Yield for each head what its ablation gives, by one mean and by a mean for each position."""
+@cache
+def _logits_by_mean_and_by_position():
+    """The logits without each head, by one mean and by a mean for each position."""
     model, others, documents = _measured()
-    traces = run(model, others)[1]
+    traces, pairs = run(model, others)[1], []
     for head, output in replacement_outputs(model, ALL_HEADS, others).items():
         by_position = traces[head[0]].heads[:, head[1]].mean(axis=0)
-        yield [
-            measure(run_with(model, documents.ids[:, :-1], {head: instead}), documents)
-            for instead in (output, by_position)
-        ]
+        outputs = (output, by_position)
+        pairs.append([run_with(model, documents.ids[:, :-1], {head: each}) for each in outputs])
+    return pairs
+
+
+def _by_mean_and_by_position(measure):
+    """Yield for each head what its ablation gives, by one mean and by a mean for each position."""
+    documents = _measured()[2]
+    for pair in _logits_by_mean_and_by_position():
+        yield [measure(logits, documents) for logits in pair]
 
 
 def most_that_means_by_position_change():
@@ -336,6 +344,7 @@ def four_of_five_rounded_sets_are_the_best():
     return [n for n, (gates, best) in enumerate(table) if gates != best] == [2]
 
 
+@cache
 def _models():
     return record("how_many_heads")["models"]
 
@@ -420,6 +429,7 @@ def only_four_heads_know_in_all_seeds():
     return known.pop("4 heads") == [5, 5] and max(max(n) for n in known.values()) < 5
 
 
+@cache
 def _runs(*, second=True):
     """Of all numbers of heads, at the best rate and the second: loss and surnames right."""
     models = [model for name, model in _models().items() if "W_O" not in name]

@@ -49,10 +49,15 @@ def found_weights():
         return False
 
 
-def pytest_collection_finish(session):
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
     """Keep the collector of garbage from looking through twenty thousand tests at every turn."""
+    gc.disable()
+    result = yield
     gc.collect()
     gc.freeze()
+    gc.enable()
+    return result
 
 
 def hints(reports):

@@ -20,7 +20,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.nn.attention import SDPBackend, flex_attention, sdpa_kernel, varlen
+from torch.nn.attention import SDPBackend, flex_attention, sdpa_kernel
 
 from tutorial_lib import causal_mask, init_params, multi_head_attention, trace
 from tutorial_lib.errors import ShapeError
@@ -142,6 +142,8 @@ def test_the_words_of_the_rows_are_those_that_were_compared_with_their_calls():
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_the_page_names_what_else_torch_has():
+    from torch.nn.attention import varlen  # loads the compiler, in every worker that collects it
+
     assert callable(flex_attention.flex_attention)
     ends, A = torch.tensor([0, 2, 5], dtype=torch.int32), numbers(0, T, H, 8, dtype=torch.float16)
     with pytest.raises(NotImplementedError, match="CPU"):

@@ -42,8 +42,9 @@ def cases(rng):
 
 def chapter(Q, A_K, B_K, A_V, B_V):
     """Return the heads of chapter 15, which share one key and one value of each token."""
-    rows = (np.repeat(B[..., None, :, 0, :], Q.shape[-3], axis=-3) for B in (B_K, B_V))
-    return scaled_dot_product_attention(Q, *rows)
+    rows = (B[..., None, :, 0, :] for B in (B_K, B_V))  # (..., 1, S, width)
+    shared = (np.broadcast_to(row, (*Q.shape[:-2], *row.shape[-2:])) for row in rows)
+    return scaled_dot_product_attention(Q, *shared)
 
 
 AXES = "sequence", "head", "query", ""

@@ -109,16 +109,21 @@ def repeats(bank, others):
     """Name the questions of a bank that another bank asks too, or nearly."""
     for question in bank["quiz"]:
         for other in others:
-            if likeness(question, other) >= ALIKE:
+            if are_alike(question, other):
                 yield f"ask something else than another page does{of(question)}"
 
 
-def likeness(one, other):
-    """Say from 0 to 1 how much two questions read alike: their texts, or their options."""
+def are_alike(one, other):
+    """Whether two questions nearly say the same: their texts, or their options."""
     texts = [
         (q["question"], " ".join(sorted(o["text"] for o in q["options"]))) for q in (one, other)
     ]
-    return max(SequenceMatcher(None, *pair).ratio() for pair in zip(*texts, strict=True))
+    return any(
+        matcher.real_quick_ratio() >= ALIKE  # each of the three is at least the next one
+        and matcher.quick_ratio() >= ALIKE
+        and matcher.ratio() >= ALIKE
+        for matcher in (SequenceMatcher(None, *pair) for pair in zip(*texts, strict=True))
+    )
 
 
 def lost(questions, titles):

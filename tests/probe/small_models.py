@@ -17,16 +17,16 @@ FILE = Path(__file__).resolve().parents[2] / "book" / "probed_models.csv"
 HEAD = ("what an output depends on", "positions", "padding", "cache", "broken")
 MOST_PARAMETERS = 2_000_000
 SIZES = {
-    32: "hidden_size d_model n_embd embed_dim dim emb_dim embedding_size",
+    32: "hidden_size d_model n_embd embed_dim dim emb_dim embedding_size mamba_d_ssm",
     2: "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers "
     "num_key_value_heads num_experts_per_tok",
     4: "num_attention_heads n_head n_heads num_heads encoder_attention_heads num_experts "
     "decoder_attention_heads num_local_experts n_routed_experts qk_rope_head_dim qk_nope_head_dim "
-    "sliding_window attention_chunk_size",
+    "sliding_window attention_chunk_size mamba_n_heads",
     48: "intermediate_size d_ff ffn_dim encoder_ffn_dim decoder_ffn_dim n_inner hidden_dim",
     64: "max_position_embeddings n_positions n_ctx",
     16: "moe_intermediate_size q_lora_rank kv_lora_rank",
-    8: "head_dim d_kv v_head_dim",
+    8: "head_dim d_kv v_head_dim mamba_chunk_size mamba_d_state mamba_d_head",
     50: "vocab_size",
     1: "first_k_dense_replace n_group topk_group eos_token_id",
     0: "pad_token_id bos_token_id",

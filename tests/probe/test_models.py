@@ -79,6 +79,18 @@ def test_mra_without_its_kernel_attends_to_nothing():
     assert (moved[0] > 1e-4).nonzero().flatten().tolist() == [3]
 
 
+@torch.no_grad()
+def test_moshi_keeps_a_window_of_keys_that_it_does_not_use_as_a_whole():
+    model, X = model_of("moshi"), drawn(REAL, 0)
+    whole, other = model(inputs_embeds=X)[0], X.clone()
+    other[0, 0] *= -1
+    assert apart(whole[:, -1], model(inputs_embeds=other)[0][:, -1]) > 1e-4
+    cache = transformers.DynamicCache(config=model.config)
+    steps = [model(inputs_embeds=x, past_key_values=cache)[0] for x in X.split(1, dim=1)]
+    apart_by_token = (torch.cat(steps, dim=1) - whole).abs().amax(dim=-1)[0]
+    assert apart_by_token[:4].max() < 1e-6 < 1e-4 < apart_by_token[4:].min()
+
+
 def test_large_scores_overcome_the_mask_of_openai_gpt():
     attention, X = model_of("openai-gpt").h[0].attn, drawn(REAL, 0)
     other = X.clone()
@@ -93,7 +105,7 @@ def test_large_scores_overcome_the_mask_of_openai_gpt():
 
 def test_these_are_the_flagged_ones():
     explained = {"convbert", "mobilebert", "nystromformer", "yoso", "rwkv", "dpr", "ctrl", "mra"}
-    assert explained | {"openai-gpt"} == FLAGGED
+    assert explained | {"openai-gpt", "moshi"} == FLAGGED
 
 
 def test_the_table_says_its_version():

@@ -216,10 +216,13 @@ class Sandbox(contextlib.AbstractContextManager):
             Sandbox.worked = True
         except (ValueError, Lost) as error:
             self.process.kill()
-            why = self.process.stderr.read(2000).decode(errors="replace").strip() or error
+            why = self.process.stderr.read(2000).decode(errors="replace").strip()
             self.close()
-            how = OVERLOADED if Sandbox.worked else "" if trusted else HOW_TO_GET
-            raise SandboxError(f"the sandbox does not start: {why}. {how}".strip()) from None
+            slow = Sandbox.worked and not why
+            how = OVERLOADED if slow else "" if trusted else HOW_TO_GET
+            raise SandboxError(
+                f"the sandbox does not start: {why or error}. {how}".strip()
+            ) from None
 
     def _start(self, library, *, torch, trusted):
         memory_mib = 1024 * (TORCH_MEMORY_GIB if torch else MEMORY_GIB)

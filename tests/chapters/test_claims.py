@@ -5,6 +5,7 @@ table, a piece of a row), and a condition in Python that they stand for; its nam
 ARRAYS and of GIVEN.
 """
 
+import importlib
 import inspect
 import re
 from itertools import pairwise
@@ -64,6 +65,11 @@ GIVEN |= {"grammar": grammar, "entropy": entropy, "block": block, "circuits": ci
 GIVEN |= {"ROOT": ROOT, "SECTIONS": SECTIONS, "NOTATION": NOTATION}
 
 
+def varlen():
+    """Return PyTorch's module for sequences end to end, which loads the compiler."""
+    return importlib.import_module("torch.nn.attention.varlen")
+
+
 def last_row(X, n_layers):
     """Return the last word's output after some layers, each under a causal mask."""
     for _ in range(n_layers):
@@ -85,7 +91,7 @@ def arguments(call):
     return list(inspect.signature(call).parameters)
 
 
-GIVEN |= {"refused": refused, "arguments": arguments, "last_row": last_row}
+GIVEN |= {"varlen": varlen, "refused": refused, "arguments": arguments, "last_row": last_row}
 
 
 def test_claims_stand_in_the_order_of_the_glossary_and_then_those_of_the_notation():

@@ -216,7 +216,8 @@ class Sandbox(contextlib.AbstractContextManager):
             Sandbox.worked = True
         except (ValueError, Lost) as error:
             self.process.kill()
-            why = self.process.stderr.read(2000).decode(errors="replace").strip()
+            os.set_blocking(self.process.stderr.fileno(), False)  # a child may hold it open
+            why = (self.process.stderr.read(2000) or b"").decode(errors="replace").strip()
             self.close()
             slow = Sandbox.worked and not why
             how = OVERLOADED if slow else "" if trusted else HOW_TO_GET

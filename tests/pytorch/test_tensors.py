@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
 from tests.library.test_signatures import LENGTHS, arguments, array_faults, call_faults, case_id
@@ -29,8 +28,6 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "attention_trace": {"module": LAYER},
     "project_packed_qkv": {"module": LAYER},
     "flash_attention": FLASH_QKV | {"blocks": None},
-    "params_from_module": {"module": LAYER},
-    "params_from_torch_mha": {"layer": nn.MultiheadAttention(12, 3)},
     "packed_weight": {"params": PARAMS},
     "torch_mha_from_params": {"params": PARAMS},
     **{name: {"device": "cpu"} for name in ("time_ms", "measure", "peak_mib")},

@@ -1,12 +1,8 @@
 """The layer in PyTorch. Imported explicitly: `import tutorial_lib` leaves torch alone."""
 
 from tutorial_lib.pytorch.bridge import (
-    decoder_from_gpt2,
-    decoder_from_llama,
     module_from_params,
     packed_weight,
-    params_from_module,
-    params_from_torch_mha,
     torch_mha_from_params,
 )
 from tutorial_lib.pytorch.decoder_attention import (
@@ -47,8 +43,6 @@ __all__ = [
     "best_device",
     "best_dtype",
     "cuda_compute_capability",
-    "decoder_from_gpt2",
-    "decoder_from_llama",
     "describe_device",
     "find_device",
     "flash_attention",
@@ -59,8 +53,6 @@ __all__ = [
     "measure",
     "module_from_params",
     "packed_weight",
-    "params_from_module",
-    "params_from_torch_mha",
     "peak_mib",
     "project_packed_qkv",
     "time_in_rounds",

@@ -98,9 +98,7 @@ class MultiHeadAttention(nn.Module):
         return attention_trace(self, X, context=context, mask=mask, is_causal=is_causal).Y
 
 
-MADE_BY[MultiHeadAttention] = (
-    "a MultiHeadAttention. Of torch's make module_from_params(params_from_torch_mha(layer))."
-)
+MADE_BY[MultiHeadAttention] = "a MultiHeadAttention. Make one with module_from_params(params)."
 
 
 @checked

@@ -1,8 +1,5 @@
-"""What the tests of processes share: who is alive, and commands from the root."""
+"""What the tests of processes share: who is alive, and through what processes talk."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import torch
@@ -22,20 +19,3 @@ def is_alive(pid):
 def backend(n):
     """What so many processes talk through on this machine."""
     return "nccl" if torch.cuda.is_available() and torch.cuda.device_count() >= n else "gloo"
-
-
-def start_and_wait(command, **environment):
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        cwd=ROOT,
-        env=os.environ | environment,
-        check=False,
-    )
-
-
-def torchrun(*arguments, **environment):
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *arguments]
-    return start_and_wait(command, OMP_NUM_THREADS="1", **environment)

@@ -4,8 +4,6 @@ A process takes seconds to import torch, so each run settles many claims. The fu
 the new processes stand first: those import this file.
 """
 
-import os
-import sys
 from multiprocessing import active_children
 
 import numpy as np
@@ -22,8 +20,8 @@ from torch.multiprocessing import ProcessRaisedException
 
 import tutorial_lib as tl
 from tests import oracle
-from tests.pytorch.launching import backend, start_and_wait, torchrun
-from tutorial_lib.pytorch import packed_weight, parallel, processes
+from tests.pytorch.launching import backend
+from tutorial_lib.pytorch import packed_weight, parallel
 from tutorial_lib.pytorch.parallel import (
     CommunicationLog,
     parallelize_heads,
@@ -67,9 +65,7 @@ def process_results(mesh, params, X, dY, heads):
         "Q, K or V asks for gradients": lambda: parallel.ring_attention(leaf, leaf, leaf),
     }
     results["refused"] = {fragment: error_text(call) for fragment, call in refused_calls.items()}
-    results["variables"] = sorted(processes.TORCHRUN & os.environ.keys())
     results["backend"] = dist.get_backend()
-    print("never shown")
     return results
 
 
@@ -135,8 +131,6 @@ def world_results(request, params, inputs):
     """(the number of processes, the results of each)."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("OMP_NUM_THREADS", "2")
-        for name in processes.TORCHRUN:
-            environment.setenv(name, "1")
         arguments = process_results, request.param, params, *inputs
         results = run_parallel(*arguments, timeout_s=TIMEOUT_S)
     return request.param, results
@@ -182,10 +176,10 @@ def test_masks_single_tokens_and_shapes_are_as_in_one_process(world_results, par
         assert (result["float32"], result["shapes"]) == (torch.float32, shapes)
 
 
-def test_results_come_in_the_order_of_ranks_from_one_thread_each_without_torchrun(world_results):
+def test_results_come_in_the_order_of_ranks_from_one_thread_each(world_results):
     n, results = world_results
-    names = "rank", "threads", "backend", "variables"
-    expected = [(rank, 1, backend(n), []) for rank in range(n)]
+    names = "rank", "threads", "backend"
+    expected = [(rank, 1, backend(n)) for rank in range(n)]
     assert [tuple(result[name] for name in names) for result in results] == expected
 
 
@@ -206,23 +200,6 @@ def test_what_does_not_fit_is_refused_before_a_process_waits_for_another(world_r
             assert fragment in text
 
 
-def printed_lines(n_heads, n):
-    return [
-        f"{n_heads} heads over {n} processes by {backend(n)}",
-        "Y as in one process within 1e-12: True",
-        "dX as in one process within 1e-12: True",
-        "forward: all_reduce of 84 entries",
-        "backward: all_reduce of 84 entries",
-    ]
-
-
-@pytest.mark.long
-def test_three_processes_started_by_the_module_print_the_comparison_and_no_more():
-    command = [sys.executable, "-W", "error", "-m", "tutorial_lib.pytorch.parallel"]
-    process = start_and_wait([*command, "--processes", "3", "--heads", "3"])
-    assert (process.stderr, process.stdout.splitlines()) == ("", printed_lines(3, 3))
-
-
 @pytest.mark.long
 def test_heads_that_do_not_split_give_one_clear_error(inputs):
     X, dY, _ = inputs
@@ -230,21 +207,6 @@ def test_heads_that_do_not_split_give_one_clear_error(inputs):
     with pytest.raises(ProcessRaisedException, match="n_heads=3 does not split into world_size=2"):
         run_parallel(run_layer, 2, X, params, dY, timeout_s=TIMEOUT_S)
     assert not active_children()
-
-
-@pytest.mark.long
-def test_torchrun_gives_the_same():
-    process = torchrun("--standalone", "-m", "tutorial_lib.pytorch.parallel")
-    assert process.returncode == 0, process.stderr
-    assert process.stdout.splitlines() == printed_lines(4, 2)
-
-
-def test_heads_that_do_not_split_end_the_module_with_one_line(monkeypatch, capsys):
-    monkeypatch.setattr(dist, "is_torchelastic_launched", lambda: True)
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(SystemExit):
-        parallel.main(["--heads", "3"])
-    assert "error: heads=3 does not split into processes=2 equal" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 4])

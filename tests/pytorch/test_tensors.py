@@ -21,7 +21,6 @@ LAYER = MultiHeadAttention(n_heads=LENGTHS["H"], **SIZES).double()
 PARAMS = init_params(np.random.default_rng(0), d_model=12, n_heads=3)
 FLASH_QKV = dict.fromkeys("QKV", np.ones((2, 6, 5, 16), np.float32))
 PROCESS_CALLS = {"run_parallel", "parallelize_heads", "run_layer", "run_ring"}
-PROCESS_CALLS |= {"compare_with_one_process"}
 PROCESS_CALLS |= {"ring_attention"}
 ARGUMENTS = {  # what mathematics asks beside the signature
     "MultiHeadAttention": SIZES,

@@ -1,12 +1,6 @@
-"""The layer's heads, or its sequence, split over processes; imported by its own name.
+"""The layer's heads, or its sequence, split over processes; imported by its own name."""
 
-Run `python -m tutorial_lib.pytorch.parallel --processes 2`, or
-`torchrun --standalone --nproc-per-node 2 -m tutorial_lib.pytorch.parallel`.
-"""
-
-import argparse
 import math
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +14,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tutorial_lib.contract import MADE_BY, checked, require
 from tutorial_lib.errors import require_divisible, require_float_array, require_one_precision
-from tutorial_lib.projection import Params, init_params
+from tutorial_lib.projection import Params
 from tutorial_lib.pytorch.bridge import module_from_params
 from tutorial_lib.pytorch.device import to_float64
 from tutorial_lib.pytorch.mha import MultiHeadAttention
-from tutorial_lib.pytorch.processes import process_group, run_parallel
+from tutorial_lib.pytorch.processes import run_parallel as run_parallel
 from tutorial_lib.pytorch.tensors import checked as checked_tensors
 
 MADE_BY[DeviceMesh] = "a DeviceMesh. Pass on the one that run_parallel gives a worker."
@@ -218,50 +212,3 @@ def run_ring(
             *(torch.tensor(A, device=mesh.device_type) for A in blocks), is_causal=is_causal
         )
     return to_float64(heads).numpy(), log.calls
-
-
-@checked
-def compare_with_one_process(mesh: DeviceMesh, n_heads: "length" = 4) -> list[str]:
-    """Compare the layer over the mesh with that in one process: a worker (chapter 13)."""
-    params = init_params(np.random.default_rng(0), d_model=12, n_heads=n_heads, d_k=3, d_v=5)
-    X, dY = np.random.default_rng(1).standard_normal((2, 7, 12))
-    rank_result = run_layer(mesh, X, params, dY, is_causal=True)
-    single_layer, X = module_from_params(params), torch.tensor(X, requires_grad=True)
-    Y = single_layer(X, is_causal=True)
-    Y.backward(torch.from_numpy(dY))
-    report = [f"{n_heads} heads over {mesh.size()} processes by {dist.get_backend()}"]
-    for name, single_array in {"Y": Y.detach(), "dX": X.grad}.items():
-        is_close = np.allclose(getattr(rank_result, name), single_array.numpy(), rtol=0, atol=1e-12)
-        report.append(f"{name} as in one process within 1e-12: {is_close}")
-    for name in ("forward", "backward"):
-        for operation, n_entries in getattr(rank_result, name):
-            report.append(f"{name}: {operation} of {n_entries} entries")
-    return report
-
-
-def main(arguments=None):
-    """Compare several processes with one, started by torchrun or, without it, from here."""
-    parser = argparse.ArgumentParser(description="Run the layer with its heads over processes.")
-    parser.add_argument("--processes", type=int, default=2, help="without torchrun (default 2)")
-    parser.add_argument("--heads", type=int, default=4, help="number of heads (default 4)")
-    namespace = parser.parse_args(arguments)
-    is_torchrun = dist.is_torchelastic_launched()
-    n_processes = int(os.environ["WORLD_SIZE"]) if is_torchrun else namespace.processes
-    try:
-        require_divisible("heads", namespace.heads, "processes", n_processes)
-    except ValueError as error:
-        parser.error(str(error))
-    if is_torchrun:
-        rank = int(os.environ["RANK"])
-        with process_group(rank, n_processes) as mesh:
-            report = compare_with_one_process(mesh, namespace.heads)
-    else:
-        rank, report = 0, run_parallel(compare_with_one_process, n_processes, namespace.heads)[0]
-    if rank == 0:
-        print("\n".join(report))
-
-
-if __name__ == "__main__":
-    from tutorial_lib.pytorch.parallel import main as start  # by a name other processes can import
-
-    start()

@@ -105,21 +105,16 @@ SENTENCES = {
         lambda: look_up(positions=4)
     ),
     "ValueError: ids is 9 at position (1, 3); … 0 to 8 … Add a row": lambda: look_up(9, (1, 3)),
-    "ValueError: ids is -1 at position (0, 4); expected 0": lambda: look_up(-1, (slice(None), 4)),
     "TypeError: P is an array of int8; expected floats": (
         lambda: require_position_table(np.ones((8, 12), dtype=np.int8), 5, 12)
     ),
     "ShapeError: d_model=7; expected an even width … Choose 6 or 8": lambda: sines(7),
     "ValueError: base=0.0; … positive finite number … base=10_000.0": lambda: sines(8, base=0.0),
-    "ValueError: base=inf; expected": lambda: sines(8, base=INF),
-    "ValueError: base=nan; expected": lambda: sines(8, base=NAN),
     # Widths of heads.
     "ShapeError: d_model=12 … n_heads=5 equal parts. Choose n_heads from [1, 2, 3, 4, 6, 12]": (
         lambda: new_params(n_heads=5)
     ),
-    "ShapeError: d_model=12 does not split": lambda: new_params(n_heads=5, d_v=3),
     "ShapeError: width=12 … n_heads=5 equal parts": lambda: tl.split_heads(array(5, 12), 5),
-    "ShapeError: width=12 … n_heads=24 equal parts": lambda: tl.split_heads(array(5, 12), 24),
     # Scores and weights.
     "ValueError: … row () is inf … A product overflowed float16: convert Q and K to float64": (
         lambda: tl.softmax(np.array([INF, 0], "f2"))
@@ -127,20 +122,16 @@ SENTENCES = {
     "ShapeError: scores has shape (5, 6); expected an axis 2 … Choose axis=-1": (
         lambda: tl.softmax(array(5, 6), axis=2)
     ),
-    "ShapeError: … expected an axis -3": lambda: tl.softmax(array(5, 6), axis=-3),
     "ShapeError: scores has shape (5, 0); expected an axis": lambda: tl.softmax(array(5, 0)),
-    "ShapeError: scores has shape (); expected an axis": lambda: tl.softmax(array()),
     "ValueError: … row () is nan … expected a finite number. Look for NaN in Q and K": (
         lambda: tl.softmax(array(3, value=NAN, at=0))
     ),
-    "ValueError: … row (2, 4) is nan … Look for NaN": lambda: weigh(NAN, 2, 4, 5),
     "ValueError: … row (0, 3) is inf … A product overflowed float64: make Q or K smaller": (
         lambda: weigh(INF, slice(None), 3, mask_value=True)
     ),
     "ValueError: … row (0, 3) is -inf … a product overflowed … attention_weights(": (
         lambda: weigh(-INF, slice(None), 3, mask_value=True)
     ),
-    "ValueError: … row (1, 3) is -inf": lambda: weigh(-INF, 1, 3),
     "ValueError: X is -inf at position (0, 3, 5); expected finite numbers … np.argwhere(": (
         lambda: tl.multi_head_attention(array(2, 5, 12, value=-INF, at=([1, 0], [2, 3], 5)), PARAMS)
     ),
@@ -148,41 +139,26 @@ SENTENCES = {
     "ShapeError: … (2, 5) … of shape (5, 5) … does not broadcast … Pass the shape of the array": (
         lambda: tl.sum_copies(array(2, 5), (5, 5))
     ),
-    "ShapeError: … (5,) … of shape (2, 5)": lambda: tl.sum_copies(array(5), (2, 5)),
     "TypeError: X is an array of int64; expected floats … .astype(float)": (
         lambda: backward(int_ones((2, 5, 12)))
     ),
-    "TypeError: context is an array of int64": lambda: backward(context=int_ones((6, 12))),
     "ValueError: trace.Y is nan at position (1, 4, 11); expected finite numbers": (
         lambda: backward(Y=array(2, 5, 12, value=NAN, at=(1, 4, 11)))
     ),
-    "ValueError: trace.Y is inf": lambda: backward(params=LOUD_PARAMS),
     "ShapeError: trace.Q has shape": lambda: backward(Q=array(2, 3, 4, 4)),
-    "ShapeError: trace.K has shape": lambda: backward(K=array(2, 3, 5, 3)),
-    "ShapeError: trace.V has shape": lambda: backward(V=array(2, 3, 4, 7)),
-    "ShapeError: trace.weights has shape": lambda: backward(weights=array(2, 3, 5, 4)),
-    "ShapeError: trace.concat has shape": lambda: backward(concat=array(2, 5, 20)),
-    "ShapeError: X has shape": lambda: backward(X=array(2, 5, 11)),
     "ShapeError: dY has shape": lambda: backward(Y=array(2, 4, 12)),
     # The layer in blocks, and in one pass.
     "TypeError: X is int64, W_Q is float64 … float32 throughout or float64 … X.astype(": (
         lambda: tiled(int_ones((5, 12)), PARAMS)
     ),
-    "TypeError: X is float32, W_Q is float64": lambda: tiled(float32s(5, 12), PARAMS),
     "TypeError: … W_V is float32, W_O is float64; expected": lambda: tiled(array(5, 12), MIXED),
-    "TypeError: Q is float32, K_T is float64": lambda: attend_one(Q=float32s(3, 5, 4)),
     "TypeError: … K_T is float64, V is int64": lambda: attend_one(V=int_ones((3, 6, 7))),
-    "TypeError: … K_T is float64, V is float32": (
-        lambda: tl.attend_in_blocks(*array(2, 3, 4, 4), float32s(3, 4, 4), causal=False, block=2)
-    ),
     "ShapeError: Q has 8 rows and K_T has 6 columns; expected at least as many … Pass": (
         lambda: attend_one(Q=array(3, 8, 4), causal=True)
     ),
     "TypeError: Q is float16, K is float16, V is float16; expected float32 throughout": (
         lambda: flash_forward(*np.ones((3, 5, 4), dtype=np.float16))
     ),
-    "TypeError: Q is int64, K is float64": lambda: flash_pass(Q=int_ones((3, 5, 4))),
-    "TypeError: … K is float64, V is float32": lambda: flash_pass(V=float32s(3, 6, 7)),
     "ShapeError: … the leading axes (3,), (3,) and (1,); expected the same. Copy what is shared": (
         lambda: flash_pass(V=array(1, 6, 7))
     ),
@@ -193,13 +169,9 @@ SENTENCES = {
     "ValueError: weights has shape (5, 5) … expected (H, T, S) and S tokens … weights[0]": (
         lambda: describe(array(5, 5))
     ),
-    "ValueError: weights has shape (2, 3, 5, 5)": lambda: describe(array(2, 3, 5, 5)),
-    "ValueError: … there are 5 tokens; expected": lambda: describe(array(3, 5, 6)),
     "ValueError: head=0, query=5; expected a head below 3 and a query below 5 … counted from 0": (
         lambda: describe(array(3, 5, 5), query=5)
     ),
-    "ValueError: head=0, query=-1; expected": lambda: describe(array(3, 5, 5), query=-1),
-    "ValueError: head=3, query=0; expected": lambda: describe(array(3, 5, 5), head=3),
 }
 
 

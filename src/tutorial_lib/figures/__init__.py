@@ -11,12 +11,9 @@ try:
     from tutorial_lib.figures.ink import HEAD_COLOURS
     from tutorial_lib.figures.lines import line_chart
     from tutorial_lib.figures.maps import attention_maps, signed_maps
-    from tutorial_lib.figures.masks import mask_panels, mask_svg
-    from tutorial_lib.figures.networks import tensor_network
-    from tutorial_lib.figures.panels import bar_panels
+    from tutorial_lib.figures.masks import mask_svg
     from tutorial_lib.figures.spreads import spread_chart
     from tutorial_lib.figures.streams import block_map
-    from tutorial_lib.figures.tasks import task_maps
 except ModuleNotFoundError as error:
     if error.name != "matplotlib":
         raise
@@ -35,15 +32,11 @@ __all__ = [
     "arcs",
     "attention_maps",
     "bar_chart",
-    "bar_panels",
     "block_diagram",
     "block_map",
     "line_chart",
-    "mask_panels",
     "mask_svg",
     "signed_maps",
     "spread_chart",
-    "task_maps",
-    "tensor_network",
     "watch",
 ]

@@ -1,12 +1,10 @@
 """Matrices as grids of coloured cells: attention weights, signed arrays."""
 
 import re
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.colors import ListedColormap
-from matplotlib.patches import Rectangle
 
 from tutorial_lib.describe import escaped_name
 from tutorial_lib.figures.figure import (
@@ -17,14 +15,11 @@ from tutorial_lib.figures.figure import (
     rounded_numbers_and_texts,
     short_label,
 )
-from tutorial_lib.figures.ink import DIVERGING, INK, PAPER, SEQUENTIAL, title_colour
-from tutorial_lib.figures.svg import LINE, RULE, draw_svg, number_text, side_by_side, text_width
+from tutorial_lib.figures.ink import DIVERGING, SEQUENTIAL, title_colour
+from tutorial_lib.figures.svg import LINE, draw_svg, number_text, side_by_side, text_width
 
 _MAX_WIDTH, _LOW, _HIGH = 64, 30, 42  # widest cell with a number, its least and its largest height
 _MAX_SQUARE_SIDE, _MAX_SIDE = 28, 448  # widest cell without, and the longest side of such a map
-
-FIXED = "fixed offset"  # the last column of a framed grid
-_FRAME_LINES = ((2.8, PAPER, 2), (1, INK, 2.2))  # from the edge, colour, width
 
 
 class AxisNames(NamedTuple):
@@ -35,18 +30,13 @@ class AxisNames(NamedTuple):
 
 
 class LabelledGrid(NamedTuple):
-    """A matrix with its names; `numbers` are rounded, `texts` are what is written.
-
-    `framed` are booleans: a frame stands in these cells, and a line before the last column, which
-    is that of the fixed-offset baseline.
-    """
+    """A matrix with its names; `numbers` are rounded, `texts` are what is written."""
 
     title: str
     numbers: np.ndarray
     texts: np.ndarray
     rows: AxisNames
     columns: AxisNames
-    framed: np.ndarray | None = None
 
 
 def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption) -> Figure:
@@ -76,18 +66,18 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     head_matrices = zip(titles, *rounded_numbers_and_texts(heads, fractions=fractions), strict=True)
     grids = [LabelledGrid(*matrix, rows, columns) for matrix in head_matrices]
     colour_levels = [to_colour_levels(grid.numbers, 0, 1) for grid in grids]
-    colour_key = colour_bar_svg("weight", SEQUENTIAL, (0, 0.5, 1))
+    colour_key = _colour_bar_svg("weight", SEQUENTIAL, (0, 0.5, 1))
     has_numbers = max(heads.shape[1:]) <= 8
-    svg = grids_svg(grids, colour_levels, SEQUENTIAL, written=has_numbers, key=colour_key)
+    svg = _grids_svg(grids, colour_levels, SEQUENTIAL, written=has_numbers, key=colour_key)
     alt = "Heat map of attention weights. " + " ".join(map(_strongest_weight_text, grids))
-    return Figure(svg, tuple(map(grid_table, grids)), caption, alt)
+    return Figure(svg, tuple(map(_grid_table, grids)), caption, alt)
 
 
-def signed_maps(arrays, *, rows=None, columns=None, caption) -> Figure:
+def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption) -> Figure:
     """Draw matrices, one grid each, on one scale for all.
 
     The scale is symmetric about 0 where a number is negative, and runs from 0 to the largest where
-    none is. Booleans are drawn as hidden and seen.
+    none is. Of booleans, such as a mask, True is drawn dark.
 
     Parameters
     ----------
@@ -95,29 +85,30 @@ def signed_maps(arrays, *, rows=None, columns=None, caption) -> Figure:
         colour
     rows, columns : names of the entries, or (name of the axis, names of the entries), such as
         ("query", tokens); or a dict of title -> such names; numbers from 0 by default
+    fractions : write 4/7 instead of 0.5714, as `show_fractions` does
     caption : what to look for
 
     Raises
     ------
     TypeError : an array is no array of numbers
     ShapeError : not two axes, or as many names as entries are expected
-    ValueError : no array, NaN
+    ValueError : no array, NaN, or no such fraction
     """
     require_nonempty_dict("arrays", arrays)
     grids = []
     for title, array in arrays.items():
-        names = {"rows": _names_for_title(rows, title), "columns": _names_for_title(columns, title)}
-        grids.append(labelled_grid(title, array, **names))
+        names = [_names_for_title(names, title) for names in (rows, columns)]
+        grids.append(_labelled_grid(title, array, *names, fractions=fractions))
     colours, lowest, highest = _shared_colour_scale_and_limits(grids)
     steps = [to_colour_levels(grid.numbers, lowest, highest) for grid in grids]
     if all(array.dtype == bool for array in arrays.values()):
-        colour_key, grid_summaries = _mask_legend_svg(), " ".join(map(_visible_cells_text, grids))
+        colour_key, grid_summaries = _mask_legend_svg(), " ".join(map(_true_cells_text, grids))
     else:
-        colour_key = colour_bar_svg("value", colours, (lowest, (lowest + highest) / 2, highest))
+        colour_key = _colour_bar_svg("value", colours, (lowest, (lowest + highest) / 2, highest))
         grid_summaries = " ".join(map(_extreme_numbers_text, grids))
     alt = f"Grid of {'signed numbers' if lowest else 'cells'}. {grid_summaries}"
-    svg = grids_svg(grids, steps, colours, written=all(map(_numbers_fit, grids)), key=colour_key)
-    return Figure(svg, tuple(map(grid_table, grids)), caption, alt)
+    svg = _grids_svg(grids, steps, colours, written=all(map(_numbers_fit, grids)), key=colour_key)
+    return Figure(svg, tuple(map(_grid_table, grids)), caption, alt)
 
 
 def _shared_colour_scale_and_limits(grids):
@@ -131,7 +122,7 @@ def _names_for_title(names, title):
     return names.get(title) if isinstance(names, dict) else names
 
 
-def labelled_grid(title, array, *, rows, columns):
+def _labelled_grid(title, array, rows, columns, *, fractions):
     """Return a matrix of finite numbers as a LabelledGrid; names as in `signed_maps`.
 
     Booleans are 1 and 0, and are written as `show` writes them.
@@ -140,7 +131,7 @@ def labelled_grid(title, array, *, rows, columns):
     numbers = array.astype(int) if is_bool else array
     (axis_0, rows), (axis_1, columns) = _axis_and_entry_names(rows), _axis_and_entry_names(columns)
     require_plottable(title, numbers, "rows columns", rows=rows, columns=columns)
-    numbers, texts = rounded_numbers_and_texts(numbers)
+    numbers, texts = rounded_numbers_and_texts(numbers, fractions=fractions)
     texts = np.where(array, "✓", "·") if is_bool else texts
     row_names = _escaped_axis_names(axis_0, rows or range(len(array)))
     column_names = _escaped_axis_names(axis_1, columns or range(len(array.T)))
@@ -175,10 +166,10 @@ def _number_width_px(grid):
     return max(26, 8.5 + max(map(text_width, grid.texts.ravel().tolist())))
 
 
-def grids_svg(grids, levels, scale, *, written, key):
+def _grids_svg(grids, levels, scale, *, written, key):
     """Return the pictures of grids, with or without their numbers, and the key to their colours."""
     draw_grid = _numbered_grid_svg if written else _unnumbered_grid_svg
-    px = [_number_width_px(grid) if written else 12 for grid in grids]
+    px = [_number_width_px(grid) if written else 10 for grid in grids]
     least = max(
         _row_names_width_px(g) + len(g.columns.entries) * c for g, c in zip(grids, px, strict=True)
     )
@@ -221,35 +212,9 @@ def _unnumbered_grid_svg(grid, steps, colour_scale, room):
 
 def _draw_grid(axes, grid, colour_levels, colour_scale, cell_size):
     _draw_cells(axes, colour_levels, colour_scale, gap=0.03 if cell_size[1] > 9 else 0)
-    has_frames = grid.framed is not None
-    columns = grid.columns._replace(entries=grid.columns.entries[: -1 if has_frames else None])
-    _draw_names_along_axis(axes.xaxis, columns, cell_size[0] - 4 * has_frames)
+    _draw_names_along_axis(axes.xaxis, grid.columns, cell_size[0])
     _draw_names_along_axis(axes.yaxis, grid.rows, cell_size[1])
-    title_suffix = ", no frame" * (has_frames and not grid.framed.any())
-    axes.set_title(grid.title + title_suffix, color=title_colour(grid.title))
-    if has_frames:
-        _draw_cell_frames(axes, grid.framed, cell_size)
-
-
-def _draw_cell_frames(axes, frame_mask, cell_size):
-    """Draw a frame into cells, parted from any colour by a rim, and part the last column by a line.
-
-    Lengths are in pixels.
-    """
-    for (row, column), (frame_inset, ink, line_width) in product(
-        np.argwhere(frame_mask).tolist(), _FRAME_LINES
-    ):
-        inset_x, inset_y = (frame_inset / cell_side for cell_side in cell_size)
-        rectangle = (column + inset_x, row + inset_y), 1 - 2 * inset_x, 1 - 2 * inset_y
-        axes.add_patch(
-            Rectangle(
-                *rectangle, facecolor="none", edgecolor=ink, linewidth=line_width, clip_on=False
-            )
-        )
-    baseline_column = frame_mask.shape[1] - 1
-    axes.axvline(baseline_column, color=INK, linewidth=RULE)
-    label_place = {"textcoords": "offset pixels", "xytext": (1, -4), "va": "top"}
-    axes.annotate(FIXED.replace(" ", "\n"), (baseline_column, len(frame_mask)), **label_place)
+    axes.set_title(grid.title, color=title_colour(grid.title))
 
 
 def _draw_cells(axes, colour_levels, scale, *, gap):
@@ -292,7 +257,7 @@ def _draw_names_along_axis(axis, names, room):
     axis.set_label_text(names.axis, style="italic")
 
 
-def colour_bar_svg(label, scale, ticks):
+def _colour_bar_svg(label, scale, ticks):
     """Return the SVG of the key to a colour scale, as eleven of its colours."""
 
     def draw_colour_bar(axes):
@@ -310,13 +275,13 @@ def _mask_legend_svg():
 
     def draw_mask_legend(axes):
         _draw_cells(axes, np.array([[0, len(SEQUENTIAL.cells) - 1]]), SEQUENTIAL, gap=0.03)
-        axes.set_xticks([0.5, 1.5], ["hidden ·", "seen ✓"])
+        axes.set_xticks([0.5, 1.5], ["False ·", "True ✓"])
         axes.set_yticks([])
 
     return draw_svg(draw_mask_legend, 160, 14)
 
 
-def grid_table(grid):
+def _grid_table(grid):
     """Return a LabelledGrid as the table that stands below the picture."""
     corner_text = ", ".join(filter(None, (grid.rows.axis, grid.columns.axis)))
     return Table(grid.title, grid.texts, grid.rows.entries, grid.columns.entries, corner_text)
@@ -328,10 +293,10 @@ def _strongest_weight_text(grid):
     return f"{grid.title}: largest weight {grid.texts[row, column]}, from {query_name} to {key}."
 
 
-def _visible_cells_text(grid):
+def _true_cells_text(grid):
     n_rows, n_columns = grid.numbers.shape
     count = int(grid.numbers.sum())
-    return f"{grid.title}: {n_rows} rows, {n_columns} columns, {count} of {grid.numbers.size} seen."
+    return f"{grid.title}: {n_rows} rows, {n_columns} columns, {count} of {grid.numbers.size} True."
 
 
 def _extreme_numbers_text(grid):

@@ -24,14 +24,8 @@ ARRAYS = {
     "signed_maps": ramp(T, S) - 0.5,
     "line_chart": ramp(H, T),
     "bar_chart": ramp(T, H),
-    "bar_panels": ramp(T, H) - 0.5,
     "spread_chart": ramp(T, S),
     "block_diagram": ramp(T) - 0.5,
-    "task_maps": ramp(H, T),
-}
-CHAINS = {
-    "scores": ("tm,hmd,hnd,sn->hts", ["X", "W_Q", "W_K", "X"]),
-    "Y": ("hts,sm,hmv,hvn->tn", ["weights", "X", "W_V", "W_O"]),
 }
 PAIR = {"a": Block(0, 0, "a"), "b": Block(2, 0, "b", width=0.5, height=2)}
 
@@ -51,12 +45,10 @@ DRAWING_CALLS = {
         np.arange(T), {"d_k = 1": array[0], "d_k = 4": array[1]}, labels=("step", "<error>")
     ),
     "bar_chart": lambda f, array: f(array, TOKENS, ["loop", "<error>"], label="ms"),
-    "bar_panels": lambda f, array: f({"head 1": array[:, 0], "<error>": array[:, 1]}, TOKENS),
     "spread_chart": lambda f, array: f(dict(zip(TOKENS, array, strict=True)), label="<error>"),
     "block_diagram": lambda f, array: f(
         three_blocks(array), alt="Three blocks in a row, the first with an arrow to the second."
     ),
-    "task_maps": lambda f, array: f({"<error>": array}, ramp(T), heads=KEYS[:H], tasks=TOKENS),
 }
 
 
@@ -65,16 +57,8 @@ def draw(kind, array):
     return DRAWING_CALLS[kind](functools.partial(getattr(figures, kind), caption=CAPTION), array)
 
 
-def task_map_figure(n_maps, n_heads):
-    """Maps of scores for ten tasks."""
-    scores = {f"map {n}": np.full((n_heads, 10), 0.25) for n in range(n_maps)}
-    axis_names = {"heads": [f"0.{n}" for n in range(n_heads)], "tasks": ["across a clause"] * 10}
-    return figures.task_maps(scores, np.full(10, 0.5), **axis_names, caption="")
-
-
 ARCS = {"agreement": [(4, 1)], "<copy>": [(3, 2), (4, 2)]}
 ARRAYLESS = {  # that draw no array
-    "network": lambda: figures.tensor_network(CHAINS, between="softmax over s", caption=CAPTION),
     "streams": lambda: figures.block_map(
         {"a block": (), "<error>": ("norm", "MLP")}, layers=2, caption=CAPTION
     ),
@@ -83,12 +67,8 @@ ARRAYLESS = {  # that draw no array
 WIDE_FIGURES = {
     "eight words": lambda: figures.attention_maps(np.full((8, 8), 0.0625), range(8), caption=""),
     "many columns": lambda: figures.signed_maps({"W": np.ones((2, 18), dtype=int)}, caption=""),
-    "many bars": lambda: figures.bar_panels({"s": np.arange(9)}, range(9), caption=""),
     "long row": lambda: diagram({n: Block(1.5 * n, 0, str(n)) for n in range(6)}),
     "seventeen words": lambda: figures.arcs(range(900, 917), {"far": [(16, 0)]}, caption=""),
-    "two layers of four heads": lambda: task_map_figure(2, 4),
-    "three seeds": lambda: task_map_figure(3, 8),
-    "five arrays": lambda: figures.tensor_network({"Y": ("ab,bc,cd,de->ae", "ABCD")}, caption=""),
 }
 
 

@@ -76,12 +76,6 @@ def test_caption_and_words_for_the_picture_stand_in_the_page(figure):
     assert len(alt) > 40
 
 
-def test_words_of_the_caller_for_the_picture_replace_the_automatic_ones():
-    alt = 'A "diagonal" & <nothing> else'
-    page_html = figures.mask_panels({"s": np.eye(2) > 0}, caption="", alt=alt).html()
-    assert 'aria-label="A &quot;diagonal&quot; &amp; &lt;nothing&gt; else"' in page_html
-
-
 # The same bytes everywhere, and no trace elsewhere.
 
 

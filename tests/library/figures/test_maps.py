@@ -100,16 +100,16 @@ def test_all_panels_have_one_scale_symmetric_about_0_where_a_number_is_negative(
     assert ("signed" in figure.alt) == (scale_name == "DIVERGING")
 
 
-def test_booleans_are_seen_or_hidden():
+def test_booleans_are_light_or_dark():
     mask = np.tri(3, dtype=bool)
     figure = figures.signed_maps({"mask": mask}, caption="")
     cells, key_colours = cell_colours(figure)
     hidden_colour, seen_colour = colours_of(ink.SEQUENTIAL, (0, 100))
     assert cells == [seen_colour if cell else hidden_colour for cell in mask.ravel()]
     assert key_colours == [hidden_colour, seen_colour]
-    assert key_texts(figure) == ["hidden ·", "seen ✓"]
+    assert key_texts(figure) == ["False ·", "True ✓"]
     assert figure.tables[0].cells.tolist() == [["✓", "·", "·"], ["✓", "✓", "·"], ["✓", "✓", "✓"]]
-    assert figure.alt == "Grid of cells. mask: 3 rows, 3 columns, 6 of 9 seen."
+    assert figure.alt == "Grid of cells. mask: 3 rows, 3 columns, 6 of 9 True."
 
 
 @pytest.mark.parametrize(
@@ -140,3 +140,13 @@ def test_axes_of_signed_maps_may_be_named_for_all_or_one_by_one():
     figure = figures.signed_maps(arrays, rows=rows, columns=columns, caption="")
     assert words(figure).count("query") == words(figure).count("key") == 1
     assert [table.columns for table in figure.tables] == [["0", "1"], letters]
+
+
+def test_signed_maps_are_written_in_fractions_too():
+    shares = {"score": np.array([[1, -1, 0]]), "share": np.array([[4, 1, 2]]) / 7}
+    figure = figures.signed_maps(shares, fractions=True, caption="")
+    assert [table.cells.tolist() for table in figure.tables] == [
+        [["1", "-1", "0"]],
+        [["4/7", "1/7", "2/7"]],
+    ]
+    assert {"4/7", "−1"} < {*words(figure)}

@@ -9,14 +9,15 @@ notebook that somebody keeps meets the library of its own time; a development ve
 the last line printed says what is left to do.
 """
 
+import contextlib
 import re
 import subprocess
 import sys
 import tomllib
 from datetime import date
+from pathlib import Path
 
-from tools.retarget import ROOT, text_files
-
+ROOT = Path(__file__).resolve().parents[1]
 VERSION = re.compile(r"\d+\.\d+\.\d+(\.dev\d+)?")
 UNRELEASED = "## Unreleased\n"
 
@@ -39,6 +40,14 @@ def git(root, *words):
     """Return what git answers, without the end of its last line; None where it fails."""
     done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
     return None if done.returncode else done.stdout.strip()
+
+
+def text_files(root):
+    """Yield every text file that git knows, with its text."""
+    for path in (root / name for name in git(root, "ls-files").splitlines()):
+        if path.is_file():
+            with contextlib.suppress(UnicodeDecodeError):
+                yield path, path.read_bytes().decode("utf-8")
 
 
 def is_development(version):

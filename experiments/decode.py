@@ -326,15 +326,11 @@ def forms_of(kind):
             ("torch", kind): latent_in_torch,
         }
     paged_step = partial(grouped_step, attend=in_pages)
-    found = {
+    return {
         ("NumPy", kind): partial(in_numpy, decode_step if kind == "MHA" else grouped_step),
         ("NumPy", f"{kind}, in pages"): partial(in_numpy, paged_step),
         ("torch", kind): partial(in_torch, by_rows),
-        ("torch", f"{kind}, by products"): partial(in_torch, by_products),
     }
-    if kind == "GQA":
-        found["torch", "GQA, enable_gqa"] = partial(in_torch, by_option)
-    return found
 
 
 def token_of(library, X):

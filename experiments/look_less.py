@@ -20,9 +20,7 @@ import torch
 from experiments import known_text, measuring
 from experiments.known_text import EXAMPLE, TEST, Arm, digits, qkv_per_head, spread
 from experiments.measuring import progress, write, write_checkpoint
-from tutorial_lib import concat_heads, records
 from tutorial_lib.models import entropy
-from tutorial_lib.models.copying import TinyModel
 
 SEED = known_text.SEED
 MODELS = {  # and times the rate that is best on validation documents
@@ -219,24 +217,6 @@ def measure(name, documents):
     return found
 
 
-def checkpoint_arrays(name):
-    """Return the arrays of a committed model as `known_text.forward` takes them, in float64."""
-    model = TinyModel.of(records.checkpoint(name))
-    arrays = [model.E, model.P]
-    for params in model.layers:
-        wide = [concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V)]
-        arrays += [np.concatenate(wide, axis=-1), params.W_O]
-    return [torch.from_numpy(array) for array in (*arrays, model.U)]
-
-
-def example(name, documents):
-    """Return the part of the record about a committed model, as a chapter finds it."""
-    arrays = checkpoint_arrays(name)
-    whole, right = evaluate_choice(arrays, EXAMPLE, documents, all_keys)
-    found = {"excess_loss": digits(whole.mean()), "accuracy": right}
-    return found | evaluate_choices(arrays, EXAMPLE, documents)
-
-
 def settings():
     """Return what all models share."""
     return known_text.settings() | {"keys": list(KEPT), "rows_watched": [LATE.start, 63]}
@@ -246,7 +226,6 @@ def main(record):
     """Train, let look at less, and write the record, anew behind each model."""
     record |= {"settings": settings(), "models": {}}
     documents = known_text.held_out_documents(TEST)
-    record["example"] = example("known_text", documents)
     for name in MODELS:
         found = record["models"][name] = measure(name, documents)
         progress("")
@@ -255,5 +234,4 @@ def main(record):
             print(f"{name}, {found['excess_loss']['median']}: {choice} {rows}", flush=True)
         if name == SLOW:
             write_checkpoint("look_less", known_text.checkpoint(EXAMPLE, found["rate"]))
-            record["slow_example"] = example("look_less", documents)
         write("look_less", record)

@@ -143,14 +143,12 @@ def mean_outputs(model, heads):
 
 
 def head_scores(trace):
-    """Return the scores of the heads in each text, (n, L, H): previous, induction, sink twice."""
+    """Return the scores of the heads in each text, (n, L, H): previous and induction."""
     at = np.arange(COPY + 1, 2 * COPY - 1)  # the next token is that of the first copy
     weights = np.moveaxis(trace.weights, 1, 0)  # (n, L, H, T, T)
     return {
         "previous": weights[..., at, at - 1].mean(axis=-1),
         "induction": weights[..., at, at - COPY + 1].mean(axis=-1),
-        "sink, first copy": weights[..., 8:COPY, 0].mean(axis=-1),
-        "sink, second copy": weights[..., at, 0].mean(axis=-1),
     }
 
 

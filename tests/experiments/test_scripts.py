@@ -99,7 +99,7 @@ def structure(value):
 
 @pytest.mark.parametrize(
     "name",
-    [*long("decode", "gradients", "numpy_attention", "windows"), "packed_projection", "state"],
+    [*long("decode", "numpy_attention", "windows"), "packed_projection", "state"],
 )
 def test_a_quick_run_has_the_parts_of_the_record_and_writes_nothing(name, monkeypatch, capsys):
     monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))

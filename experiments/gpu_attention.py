@@ -15,9 +15,7 @@ CPU too, and writes nothing.
 
 import gc
 import math
-import os
 import re
-import subprocess
 import time
 import warnings
 from contextlib import nullcontext
@@ -41,9 +39,8 @@ FORWARD, BACKWARD, DECODE = "forward", "forward + backward", "decode"
 MOST_ERROR = {"bf16": 0.05, "fp16": 0.01, "fp32": 0.01}  # of the largest number
 FLEX, OURS = "FlexAttention", "ours, Triton"
 PICKED = ([0, -1], [0, -1])  # the first head of the first sequence, the last of the last
-WINDOWS, MOST_CALLS = 5, 200  # of a case; fewer windows where one takes long
+WINDOWS, MOST_CALLS = 5, 200  # of a case
 SHARE = 0.9  # of the minutes after which no case begins
-ASKED = ("name", "driver_version", "power.limit", "clocks.max.sm", "clocks.max.mem")
 SEED = 0
 PREPARED = False  # the CPU compares with all its threads
 
@@ -247,23 +244,13 @@ def time_calls(call, device, window_ms):
     call()
     once_ms = time_ms(call, device=device)
     calls = max(1, min(MOST_CALLS, round(window_ms / once_ms)))
-    windows = max(1, min(WINDOWS, round(50 * window_ms / (calls * once_ms))))
 
     def window():
         for _ in range(calls):
             result = call()
         return result
 
-    return measuring.summary([time_ms(window, device=device) / calls for _ in range(windows)])
-
-
-def operators_of(call):
-    """Name the operators of fused attention that a call reaches: the backend that ran."""
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or the profiler says that it starts and stops
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        call()
-    names = {event.key for event in profile.key_averages()}
-    return ", ".join(sorted(name for name in names if name.startswith("aten::_scaled_dot")))
+    return measuring.summary([time_ms(window, device=device) / calls for _ in range(WINDOWS)])
 
 
 def measure_limits(plan, device):
@@ -307,7 +294,6 @@ def measure_case(case, plan, device, limits):
         **rates_of(case, spent["median"], limits),
         "peak_mib": measuring.short(peak_mib(call, device=device)),
         "error": float(f"{error:.1e}"),
-        "ran": operators_of(call),
     }
 
 
@@ -337,20 +323,10 @@ def measure_cases(plan, device, limits, until):
     return rows, []
 
 
-def driver(device):
-    """Return what the driver says of the device, or why it says nothing."""
-    query = f"--query-gpu={','.join(ASKED)}", f"--id={device.index or 0}", "--format=csv,noheader"
-    options = {"capture_output": True, "text": True, "check": True, "timeout": 20}
-    ask = partial(subprocess.run, ["nvidia-smi", *query], **options)
-    given, reasons = measuring.attempt({"nvidia-smi": ask})
-    told = (run.stdout.strip().split(", ") for run in given.values())
-    return reasons or dict(zip(ASKED, *told, strict=True))
-
-
 def machine():
-    """Say where the run is made: device, driver, and what our kernel is run by."""
+    """Say where the run is made: device, and what our kernel is run by."""
     device = best_device()
-    return {"device": describe_device(device), **driver(device), "ours": which_flash(device)}
+    return {"device": describe_device(device), "ours": which_flash(device)}
 
 
 def versions():
@@ -376,6 +352,5 @@ def main(plan, record):
     gc.freeze()  # or every look at memory walks all of PyTorch's objects
     record["cases"], record["dropped"] = measure_cases(plan, device, limits, until)
     gc.unfreeze()
-    record["limits_at_the_end"] = measure_limits(plan, device)
     record["minutes"] = measuring.short((time.monotonic() - started) / 60)
     print(f"{len(record['dropped'])} cases dropped after {record['minutes']} minutes")

@@ -86,7 +86,10 @@ NUMPY = {
     "broadcasting": by_broadcasting,
     "einsum": by_einsum,
     "in place": in_place,
-    "tiled, blocks of 128": partial(tiled_multi_head_attention, causal=True, block=128),
+    **{
+        f"tiled, blocks of {block}": partial(tiled_multi_head_attention, causal=True, block=block)
+        for block in (64, 128, 256)
+    },
 }
 
 

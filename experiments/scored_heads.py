@@ -267,11 +267,11 @@ def pairs():
 
 
 def patching_shares(model):
-    """Return by way to make a pair the share that each head carries of the whole difference.
+    """Return by way to make a pair the share that each head carries, and the whole difference.
 
     In a text, a head gives what it gives in the other one. What it carries is a change of the
     difference of two logits, of the other text's right word and of this one's; the share is a ratio
-    of sums over pairs.
+    of sums over pairs. The whole is the mean of a pair: a share of nearly nothing says nothing.
     """
     ids, others, last, right, its = pairs()
     rows = np.arange(len(ids))
@@ -287,7 +287,8 @@ def patching_shares(model):
         output = traces[layer].heads[:, head]
         moved = leaning(go(model, ids, {(layer, head): output}, known)[0]) - base
         shares.append(moved.sum(axis=1) / whole)
-    return dict(zip(WAYS, np.transpose(shares), strict=True))
+    by_way = (dict(zip(WAYS, rows, strict=True)) for rows in (np.transpose(shares), whole / PAIRS))
+    return tuple(by_way)
 
 
 def logit_contributions(model, documents):
@@ -341,7 +342,7 @@ def scored(model):
     instead, documents = means(model), held_out_documents(TEST)
     _, first = evaluate_heads(model, held_out_documents(VALIDATION), instead)
     before, found = evaluate_heads(model, documents, instead)
-    found["patch"] = patching_shares(model)
+    found["patch"], found["difference"] = patching_shares(model)
     if not isinstance(model, BlockModel):
         found["path"] = logit_contributions(model, documents)
     found["pair"] = together(model, documents, before, instead, first["weight"])

@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 LIMITS = {"gemm_tflops": {"bf16": 800.0, "fp32": 50.0}, "copy_gb_per_s": 4000.0}
 CAUSAL = benchmark.Problem(2, 3, 70, 70, 8, "fp32", True)  # more queries than are compared
 COLUMNS = {"form", "way", "B", "H", "T", "S", "d_k", "dtype", "causal"}
-NUMBERS = {"ms", "peak_mib", "error", "ran"}
+NUMBERS = {"ms", "peak_mib", "error"}
 ABSENT = {"cuDNN", "mem-efficient"}  # on a CPU
 WAYS = (benchmark.FORWARD, benchmark.BACKWARD)
 
@@ -64,7 +64,6 @@ def test_rates_are_the_work_of_the_papers_over_time_in_percent_of_the_limits(rec
     for row in rows:
         for name, rate in rates_by_hand(row, record["limits"]).items():
             assert row[name] == pytest.approx(rate, rel=2e-3), (row["form"], row["way"], name)
-    assert set(record["limits_at_the_end"]["gemm_tflops"]) == set(benchmark.QUICK.dtypes)
 
 
 # What is compared.
@@ -130,34 +129,3 @@ def test_the_record_has_every_case_with_numbers_or_a_reason(record):
         assert bool(reason) >= (row["form"] in ABSENT)
     assert record["dropped"] == []
     json.dumps(record)
-
-
-def test_the_record_says_where_it_was_made(record):
-    assert {"device", "ours"} <= set(record["machine"])
-    assert {"python", "torch", "cuda", "cudnn"} <= set(record["versions"])
-    assert record["machine"]["ours"] == which_flash(CPU)
-    assert record["plan"]["window_ms"] == benchmark.QUICK.window_ms
-    assert record["minutes"] >= 0
-
-
-def test_the_backend_that_ran_is_named(record):
-    ran = {row["form"]: row.get("ran") for row in record["cases"] if row["way"] == WAYS[0]}
-    assert ran["flash"] == "aten::_scaled_dot_product_flash_attention_for_cpu"
-    assert ran["math"] == "aten::_scaled_dot_product_attention_math"
-    assert ran["naive"] == ran["FlexAttention"] == ""
-    row = row_of("flash", benchmark.BACKWARD)
-    assert "_flash_attention_for_cpu_backward" in row["ran"]
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize(
-    ("form", "operator"),
-    [("flash", "flash"), ("cuDNN", "cudnn"), ("mem-efficient", "efficient"), ("math", "math")],
-)
-def test_on_a_gpu_the_backend_that_ran_is_the_one_allowed(form, operator):
-    problem = benchmark.Problem(2, 2, 256, 256, 64, "fp16", True)
-    device, limits = benchmark.best_device(), {"gemm_tflops": {"fp16": 1.0}, "copy_gb_per_s": 1.0}
-    row = benchmark.row_of(
-        case_of(form, benchmark.BACKWARD, problem), benchmark.QUICK, device, limits
-    )
-    assert operator in row.get("ran", row.get("left_out"))

@@ -243,8 +243,6 @@ def refresh(path, *, others=None, report=print):
         report(f"  {cells} {show} something else than was stored. Is each change meant?")
     for lines in differing[:MOST_LINES]:
         report("\n".join(f"    {line}" for line in lines))
-    if differing[MOST_LINES:]:
-        report(f"    … and {left(differing, 'cell')}")
 
 
 def require_steady(executed, again, processor):
@@ -271,12 +269,6 @@ def require_steady(executed, again, processor):
             "the border of its rounding, that has one value where others are equal, and whose "
             "logarithm is not that of an error."
         )
-
-
-def left(lines, what):
-    """Say how many of a list were not shown, as in "2 more lines"."""
-    more = len(lines) - MOST_LINES
-    return f"{more} more {what}{'s' * (more > 1)}"
 
 
 def committed(path):
@@ -310,7 +302,7 @@ def changes(before, after):
             lines = [line for line in unified_diff(*texts, n=0, lineterm="") if line[:2] != "@@"]
             lines = lines[2:] or ["  a picture or an element"]
             if lines[MOST_LINES:]:
-                lines[MOST_LINES:] = [f"  … and {left(lines, 'line')}"]
+                lines[MOST_LINES:] = ["  …"]
             head = f"cell {place} (id {cell.id})  {cell.source.partition(chr(10))[0][:60]}"
             found.append([head, *lines])
     return found

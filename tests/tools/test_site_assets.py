@@ -58,11 +58,6 @@ def test_files_come_into_the_site_and_its_pages_load_them_from_there(tree, capsy
         assert placed.read_bytes() == (tree / "host" / name).read_bytes()
 
 
-def test_what_was_fetched_once_is_kept(tree):
-    site_assets.main([(tree / "host").as_uri()])
-    assert site_assets.main(["file:///nowhere"]) == 0
-
-
 @pytest.mark.parametrize("fault", ["missing", "changed"])
 def test_site_stays_as_it_was_when_a_file_does_not_fit(tree, capsys, fault):
     file = tree / "host" / "b.whl"
@@ -73,12 +68,6 @@ def test_site_stays_as_it_was_when_a_file_does_not_fit(tree, capsys, fault):
     assert last == "The site is as it was."
     assert base(tree) == "https://host.example/"
     assert not (tree / "SITE" / "pyodide").exists()
-
-
-def test_site_that_is_not_built_is_named(tree, capsys):
-    (tree / "SITE" / "pyodide.json").unlink()
-    assert site_assets.main([]) == 1
-    assert "make book" in capsys.readouterr().err
 
 
 def test_lock_holds_the_core_and_every_wheel_that_the_packages_need(tmp_path):

@@ -6,7 +6,7 @@ or merged into the values, each at equal widths and with equally many parameters
 tried, each from two seeds and for all steps, since a run that is stopped on the plateau before the
 surnames are found says little; the model then trains from five seeds at the best of them, and, as
 two seeds can mislead, at the second best too. Then heads of the five models of four heads are
-taken away: each by zero and by its mean; each pair, each
+taken away: each by zero, by its mean and by what it gives for other documents; each pair, each
 layer, all; one after the other, always the one that costs least, beside the best of all sets of
 each size; and by gates that are learned, for each of five tasks, to keep it with few heads open, or
 to ruin it with few closed. Pruning chooses on documents of its own, gates are learned on others,
@@ -55,7 +55,7 @@ MODELS = {
     "frozen W_O": FROZEN,
     "merged W_O": FOLDED,
 }
-WAYS = ("zero", "mean")
+WAYS = ("zero", "mean", "resample")
 JOBS = ("attractor", "reflexive", "pronoun", "bracket", "surname")  # of which gates are learned
 PRICE, LEARNED_ON = 0.3, 40  # nats of a gate that is open; documents
 

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import itertools
+import re
 import sys
 import tomllib
 from pathlib import Path

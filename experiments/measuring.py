@@ -111,20 +111,6 @@ def run(name, *, quick=False):
     return record
 
 
-def print_table(title, rows):
-    """Print a line for each row of a table, {name: {column: value, or its summary}}."""
-    print(f"\n{title}")
-    for name, row in rows.items():
-        cells = (f"{column} {_in_words(value)}" for column, value in row.items())
-        print(f"  {name:30}{'  '.join(cells)}")
-
-
-def _in_words(value):
-    if not isinstance(value, dict) or "median" not in value:
-        return value
-    return f"{value['median']} ({value['low']} to {value['high']})"
-
-
 def attempt(calls):
     """Make every call, and let none that fails stop the others.
 
@@ -242,13 +228,9 @@ def table_of(times_ms, **references_ms):
     }
 
 
-def measure_sizes(sizes, record, measure_size, parts):
-    """Measure every size, {name: (size, rounds)}, and print these parts of what it gives."""
-    record["sizes"] = {}
-    for name, given in sizes.items():
-        found = record["sizes"][name] = measure_size(name, *given)
-        for part in parts:
-            print_table(f"{name}, {part}", found[part])
+def measure_sizes(sizes, record, measure_size):
+    """Measure every size, {name: (size, rounds)}."""
+    record["sizes"] = {name: measure_size(name, *given) for name, given in sizes.items()}
 
 
 def short(number):

@@ -282,16 +282,12 @@ def measure_layouts(size, rounds):
 
 
 def main(sizes, record):
-    """Measure and print every size, and the rest at one of them."""
+    """Measure every size, and the rest at one of them."""
     with torch.inference_mode():
-        measuring.measure_sizes(sizes, record, measure_size, ["forms"])
+        measuring.measure_sizes(sizes, record, measure_size)
     size, rounds = sizes["tiny" if sizes is QUICK else "gpt2"]
-    rest = {
+    record |= {
         "pieces_ms": measure_pieces(size, rounds),
         "products_ms": measure_products(size, 3 * rounds),
         "layouts_ms": measure_layouts(size, 3 * rounds),
     }
-    measuring.print_table("Where the time goes, ms", rest["pieces_ms"])
-    parts = {name: rest[name] for name in ("products_ms", "layouts_ms")}
-    measuring.print_table("The same projection, heads as they are stored", parts)
-    record |= rest

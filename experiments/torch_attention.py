@@ -246,5 +246,5 @@ def compiler():
 
 
 def main(sizes, record):
-    """Measure every size, and print it."""
-    measuring.measure_sizes(sizes, record, measure_size, (FORWARD, BACKWARD))
+    """Measure every size."""
+    measuring.measure_sizes(sizes, record, measure_size)

@@ -66,14 +66,6 @@ def test_a_record_that_is_written_is_read(data):
     assert records.record("made") == record
 
 
-def test_a_table_has_a_line_for_each_row_and_quartiles_beside_a_median(capsys):
-    row = {"ms": {"median": 2.0, "low": 1.5, "high": 3.0}, "error": 1e-7}
-    measuring.print_table("tiny", {"ours": row, "theirs": {"left_out": "absent"}})
-    title, ours, theirs = capsys.readouterr().out.strip().splitlines()
-    assert (title, theirs.split()) == ("tiny", ["theirs", "left_out", "absent"])
-    assert ours.split("ours")[1].strip() == "ms 2.0 (1.5 to 3.0)  error 1e-07"
-
-
 @pytest.mark.parametrize("wrong", [2e-5, np.nan])
 def test_what_is_not_the_same_is_refused(wrong):
     right = np.ones((1, 24))

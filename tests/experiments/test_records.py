@@ -133,10 +133,9 @@ def flop_by_hand(size):
 
 
 def test_sizes_and_settings_are_those_of_the_script():
-    for name in ("numpy_attention", "torch_attention", "packed_projection"):
-        more = {"token": packed_projection.ONE_TOKEN} if name == "packed_projection" else {}
+    for name in ("numpy_attention", "torch_attention"):
         found = NAMED[name]["sizes"]
-        assert {n: Size(*(size[k] for k in "BTdH")) for n, size in found.items()} == SIZES | more
+        assert {n: Size(*(size[k] for k in "BTdH")) for n, size in found.items()} == SIZES
     for name, size in SIZES.items():
         flop = flop_by_hand(size)
         assert NUMPY["sizes"][name]["flop"] == TORCH["sizes"][name]["flop"] == size.flop == flop

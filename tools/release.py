@@ -6,7 +6,7 @@ Both stand in `pyproject.toml`. A release, such as 1.0.0, is installed by its ta
 notebook that somebody keeps meets the library of its own time; a development version, such as
 1.1.0.dev0, by the commit that is checked out. What repeats the two is rewritten: set-up cells,
 `records.RELEASE`, the citation, the heading of the changes. Nothing is committed, tagged or sent:
-the last line printed says what is left to do.
+CONTRIBUTING.md says what is left to do.
 """
 
 import contextlib
@@ -117,16 +117,6 @@ def _changes(text, version):
 HEADS = {"pyproject.toml": _project, "CITATION.cff": _citation, "CHANGELOG.md": _changes}
 
 
-def left_to_do(version):
-    """Say how what was written becomes the release."""
-    if is_development(version):
-        return f"left: make test, then git commit --all --message 'Begin {version}'"
-    return (
-        f"left: make test-all, git commit --all --message 'Release {version}', git tag v{version}, "
-        f"git push --atomic origin main v{version}, then make release of the next .dev0"
-    )
-
-
 def main(arguments):
     """Make this tree the version that is given, and say what changed."""
     try:
@@ -137,7 +127,6 @@ def main(arguments):
     for path in changed:
         print(f"rewritten: {path}")
     print(f"{len(changed)} files changed; the set-up cells install {release_of(ROOT)}")
-    print(left_to_do(version_of(ROOT)))
     return 0
 
 

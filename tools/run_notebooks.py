@@ -7,7 +7,7 @@ A chapter is run three times: as this processor runs it, and as two others would
 `tools.blas_matrix`. A file is replaced when all of its cells have run and show the same each time,
 and left untouched otherwise. A file that is given by its path is run once. A second run leaves the
 bytes as they are. Whatever editor saved a file, it is stored in one form, see `normalise`; outputs
-that differ from those of the last commit are shown.
+that differ from those that were stored are shown.
 """
 
 import argparse
@@ -16,8 +16,6 @@ import html
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 from difflib import unified_diff
 from itertools import count
@@ -236,7 +234,7 @@ def refresh(path, *, others=None, report=print):
         unfinished.write_text(after, encoding="utf-8")
         unfinished.replace(path)
     report("  unchanged" if after == before else "  refreshed")
-    differing = changes(last_stored(path, before), executed)
+    differing = changes(normalise(read(before)), executed)
     if differing:
         cells = f"{len(differing)} of {len(executed.cells)} cells"
         show = "shows" if len(differing) == 1 else "show"
@@ -269,22 +267,6 @@ def require_steady(executed, again, processor):
             "the border of its rounding, that has one value where others are equal, and whose "
             "logarithm is not that of an error."
         )
-
-
-def committed(path):
-    """Return the text of a file at the last commit, or None where there is none."""
-    git = shutil.which("git")
-    command = [git, "show", f"HEAD:./{path.name}"]
-    run = git and subprocess.run(command, cwd=path.parent, capture_output=True, encoding="utf-8")
-    return run.stdout if run and run.returncode == 0 else None
-
-
-def last_stored(path, text):
-    """Return the notebook of the last commit, or else the one that the text of a file holds."""
-    try:
-        return normalise(read(committed(path) or text))
-    except Unreadable:  # a commit may hold what has just been mended
-        return normalise(read(text))
 
 
 def changes(before, after):

@@ -241,13 +241,7 @@ def test_a_kernel_whose_products_are_wrong_or_that_is_not_used_is_left_out(monke
     answers = {"A": None, "B": ["C", 1, "avx2", True], "D": ["D", 1, "avx2", False]}
     answers["E"] = ["E", 1, "avx2", True]
     monkeypatch.setattr(blas_matrix, "probe", lambda run: answers[run["OPENBLAS_CORETYPE"]])
-    reasons = {kernel: blas_matrix.why_left_out(kernel) for kernel in answers}
-    assert reasons == {
-        "A": "it crashes",
-        "B": "NumPy uses C in its place",
-        "D": "it gives wrong products",
-        "E": "",
-    }
+    assert [kernel for kernel in answers if blas_matrix.is_usable(kernel)] == ["E"]
 
 
 def test_the_blas_lane_fails_with_a_run_that_fails(monkeypatch, capfd, tmp_path):

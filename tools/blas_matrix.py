@@ -3,8 +3,7 @@
 OpenBLAS, NumPy, MKL and PyTorch choose their routines for the processor that they find, and the
 routines round in different ways. No printed number and no test may depend on that. Each run fixes
 OpenBLAS's kernel, the instructions of the others and the number of threads; together the runs hold
-every setting. A kernel that crashes on this processor, or gives wrong products, is left out, and
-the first lines say so.
+every setting. A kernel that crashes on this processor, or gives wrong products, is left out.
 
 A run in which NumPy does not use the kernel that was asked for fails: pytest loads this file as a
 plugin and looks for itself. The last lines say of each run how it went.
@@ -121,38 +120,23 @@ def probe(run: dict[str, str]) -> list | None:
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
-def why_left_out(kernel: str) -> str:
-    """Say why a kernel cannot be used on this processor; "" where it can."""
+def is_usable(kernel: str) -> bool:
+    """Whether a kernel runs on this processor, is the one that NumPy uses, and multiplies right."""
     used = probe({"OPENBLAS_CORETYPE": kernel, "OMP_NUM_THREADS": "1"})
-    if used is None:
-        return "it crashes"
-    if used[0] != kernel:
-        return f"NumPy uses {used[0]} in its place"
-    return "" if used[3] else "it gives wrong products"
+    return used is not None and used[0] == kernel and used[3]
 
 
-def usable(kernels, report):
-    """Yield the kernels that can be used here, and report which ones are left out."""
-    for kernel in kernels:
-        reason = why_left_out(kernel)
-        if reason:
-            report(f"==> {kernel} is left out: {reason}")
-        else:
-            yield kernel
-
-
-def factors_here(most: int, report=print) -> dict[str, tuple]:
+def factors_here(most: int) -> dict[str, tuple]:
     """Return the settings that this processor can run, those that it chooses itself first.
 
     Parameters
     ----------
     most : number of kernels to look for
-    report : called with a line for each kernel that is left out
     """
     machine = platform.machine().lower().replace("amd64", "x86_64")
     own, _, best, _ = probe({"OMP_NUM_THREADS": "1"})
     others = [kernel for kernel in KERNELS.get(machine, ()) if kernel != own]
-    kernels = tuple(islice(usable([own, *others], report), most))
+    kernels = tuple(islice(filter(is_usable, [own, *others]), most))
     known = TORCH.get(machine, (best,))
     instructions = known[known.index(best) :] if best in known else (best,)
     of_mkl, without = MKL.get(machine, ("",)), WITHOUT.get(machine, ("",))
@@ -166,7 +150,7 @@ def other_processors() -> dict[str, dict[str, str]]:
     -------
     variables : of the environment, by the settings in words
     """
-    factors = factors_here(FEW_RUNS, report=str)  # in silence
+    factors = factors_here(FEW_RUNS)
     return {words(run): variables(run) for run in choose_runs(factors, FEW_RUNS)[1:]}
 
 

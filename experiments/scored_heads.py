@@ -355,31 +355,21 @@ def scores_of(name, seed, rate):
     return {"seed": seed} | scored(known_text.half_precision_model(MODELS[name], seed, rate))
 
 
-def surname_ranks(documents, places):
-    """Return for places, (n, T), the rank of each surname, (places, 12).
-
-    The last one said has the rank 0, the last other one 1; -1 was never said.
-    """
+def surnames_said(documents, places):
+    """Return for places, (n, T), which surnames were said before, (places, 12)."""
     n, t = np.nonzero(places)
-    ranks = np.full((len(n), len(SURNAME)), -1)
-    for row, i, end in zip(ranks, n, t, strict=True):
-        text = documents.ids[i, : end + 1]
-        latest_first = dict.fromkeys(text[SURNAME[text]][::-1].tolist())
-        row[list(latest_first)] = range(len(latest_first))
-    return ranks[:, SURNAME]
-
-
-def known_of(ranks):
-    """Return how many surnames were said."""
-    return ranks.max(axis=1) + 1
+    text = documents.ids[n][:, :-1]
+    before = np.arange(text.shape[1]) <= t[:, None]
+    words = np.flatnonzero(SURNAME)
+    return ((text[..., None] == words) & before[..., None]).any(axis=1)
 
 
 def repeated_surnames(documents):
-    """Return of the surnames that were said before: document, place, ranks, and which is right."""
+    """Return of the surnames that were said before: document, place, who was said, who is right."""
     places = documents.task == TASKS.index("surname")
     n, t = np.nonzero(places)
     right = documents.ids[n, t + 1] - np.flatnonzero(SURNAME)[0]
-    return n, t, surname_ranks(documents, places), right
+    return n, t, surnames_said(documents, places), right
 
 
 @cache
@@ -387,29 +377,29 @@ def newness():
     """Return how often the given name before a surname is a new one, by how many were said."""
     documents = held_out_documents(VALIDATION)
     places = SURNAME[documents.ids[:, 1:]]
-    new, known = documents.decided_by[places] < 0, known_of(surname_ranks(documents, places))
+    new = documents.decided_by[places] < 0
+    known = surnames_said(documents, places).sum(axis=1)
     return np.array([new[known == k].sum() / max(1, (known == k).sum()) for k in range(KNOWN + 1)])
 
 
-def uniform_guess(ranks):
+def uniform_guess(said):
     """Return even chances of the surnames said, (places, 12)."""
-    return (ranks >= 0) / known_of(ranks)[:, None]
+    return said / said.sum(axis=1, keepdims=True)
 
 
-def blind_guess(ranks):
+def blind_guess(said):
     """Return what to expect when it cannot be seen which given name stands before."""
-    new = newness()[known_of(ranks)][:, None]
-    return (1 - new) * uniform_guess(ranks) + new / ranks.shape[1]
+    new = newness()[said.sum(axis=1)][:, None]
+    return (1 - new) * uniform_guess(said) + new / said.shape[1]
 
 
 def guess_rules():
     """Return what guesses are worth that know no names: how often right, and nats a surname."""
-    n, _, ranks, right = repeated_surnames(held_out_documents(TEST))
+    n, _, said, right = repeated_surnames(held_out_documents(TEST))
     rows, found = np.arange(len(n)), {"cases": len(n)}
-    for name, rule in (("uniform", uniform_guess(ranks)), ("blindly", blind_guess(ranks))):
-        found[name] = {"nats": -np.log(rule[rows, right]).mean(), **weight_by_rank(ranks, rule)}
-    found["target"] = weight_by_rank(ranks, np.eye(ranks.shape[1])[right])["by_rank"]
-    return rounded(found | {"right": uniform_guess(ranks)[rows, right].mean()})
+    for name, rule in (("uniform", uniform_guess(said)), ("blindly", blind_guess(said))):
+        found[name] = {"nats": -np.log(rule[rows, right]).mean(), **never_said(said, rule)}
+    return rounded(found | {"right": uniform_guess(said)[rows, right].mean()})
 
 
 def with_error(values, n):
@@ -418,10 +408,9 @@ def with_error(values, n):
     return {"mean": values.mean(), "standard_error": np.sqrt((apart**2).sum()) / len(values)}
 
 
-def weight_by_rank(ranks, weights):
-    """Return how much of the weights, (places, 12), falls on each rank, and elsewhere."""
-    found = [(weights * (ranks == rank)).sum(axis=1).mean() for rank in range(KNOWN)]
-    return {"by_rank": found, "never_said": (weights * (ranks < 0)).sum(axis=1).mean()}
+def never_said(said, weights):
+    """Return how much of the weights, (places, 12), falls on surnames that were never said."""
+    return {"never_said": (weights * ~said).sum(axis=1).mean()}
 
 
 def guessed(arm, seed, rate, steps):
@@ -431,13 +420,13 @@ def guessed(arm, seed, rate, steps):
     less the chance that the even rule gives to this guess, which is 0 if it was never said.
     """
     arrays, documents = cached_run(arm, seed, rate, steps, TEST)[1], held_out_documents(TEST)
-    n, t, ranks, right = repeated_surnames(documents)
+    n, t, said, right = repeated_surnames(documents)
     logits = go(as_model(arrays, arm), documents.ids[:, :-1])[0][n, t][:, SURNAME]
     expected, rows = softmax(logits), np.arange(len(n))
     guess = np.eye(expected.shape[1])[expected.argmax(axis=1)]
-    chance = (guess * uniform_guess(ranks)).sum(axis=1)
+    chance = (guess * uniform_guess(said)).sum(axis=1)
     found = {"seed": seed, "steps": steps, "right": guess[rows, right].mean()}
-    found |= {"guesses": weight_by_rank(ranks, guess), "expected": weight_by_rank(ranks, expected)}
+    found |= {"guesses": never_said(said, guess), "expected": never_said(said, expected)}
     found["over_chance"] = with_error(guess[rows, right] - chance, n)
     return rounded(found | {"nats": -np.log(expected[rows, right]).mean()})
 

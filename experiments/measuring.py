@@ -112,17 +112,7 @@ def run(name, *, quick=False):
 
 
 def attempt(calls):
-    """Make every call, and let none that fails stop the others.
-
-    Parameters
-    ----------
-    calls : dict of name -> function without arguments
-
-    Returns
-    -------
-    given : dict of name -> result
-    reasons : dict of name -> why it failed, in words, for all others
-    """
+    """Make every call, {name: call}; return results, and of those that fail why, both by name."""
     given, reasons = {}, {}
     for name, call in calls.items():
         try:
@@ -156,18 +146,7 @@ def prepare():
 
 
 def time_in_rounds(calls, *, rounds, title=""):
-    """Time every call once a round on the CPU, and show on a terminal how far the run is.
-
-    Parameters
-    ----------
-    calls : dict of name -> function without arguments
-    rounds : how often each is timed
-    title : what the line of progress says
-
-    Returns
-    -------
-    times_ms : dict of name -> (rounds,), as `tutorial_lib.pytorch.time_in_rounds`
-    """
+    """As `tutorial_lib.pytorch.time_in_rounds`, on the CPU; a terminal shows how far the run is."""
     times_ms = timing.time_in_rounds(
         calls, device="cpu", rounds=rounds, say=lambda line: progress(f"{title}: {line}")
     )
@@ -271,14 +250,7 @@ PEAK_MIB = {"NumPy": peak_mib, "torch": torch_peak_mib}
 def error_of(found, expected, *, wrong):
     """Return the largest difference from float64, as a share of the largest number.
 
-    Parameters
-    ----------
-    found, expected : arrays or tensors, of equal shapes once the axes of length 1 are gone
-    wrong : what it would be if it were not the same, such as "another window"
-
-    Raises
-    ------
-    ValueError : more than MOST_ERROR
+    ValueError where it is more than MOST_ERROR: then `found` is something else, called `wrong`.
     """
     found = np.asarray(found, dtype=float).reshape(expected.shape)
     error = float(np.abs(found - expected).max() / np.abs(expected).max())

@@ -18,7 +18,6 @@ import os
 import re
 import sys
 from difflib import unified_diff
-from itertools import count
 from pathlib import Path
 
 import nbformat
@@ -79,23 +78,12 @@ def read(text):
     """
     try:
         content = json.loads(text)
-        name_cells(content["cells"])
+        list(content["cells"])
     except json.JSONDecodeError as error:
         raise Unreadable(f"{error}. Correct that line, or undo the edit.") from None
     except (KeyError, TypeError):
         raise Unreadable("it has no list of cells. Save it as a notebook of format 4.") from None
     return nbformat.reads(json.dumps(content | {"nbformat_minor": 5}), as_version=4)
-
-
-def name_cells(cells):
-    """Give an id of its own to each cell that has none, or that of a cell before it."""
-    named = {cell.get("id") for cell in cells}
-    seen = {None}
-    for cell in cells:
-        if cell.get("id") in seen:
-            cell["id"] = next(name for n in count(1) if (name := f"new-{n}") not in named)
-            named.add(cell["id"])
-        seen.add(cell["id"])
 
 
 def execute(notebook, folder, *, variables=SETTINGS):

@@ -154,17 +154,6 @@ def test_a_cell_is_folded_as_its_tags_ask():
     assert metadata == {"jupyter": {"outputs_hidden": True}, "tags": ["hide-output"]}
 
 
-def test_a_cell_without_an_id_of_its_own_gets_one_and_the_others_keep_theirs():
-    notebook = json.loads(dumps(good()))
-    cells = notebook["cells"]
-    del cells[1]["id"]
-    cells[4]["id"], cells[5]["id"] = cells[3]["id"], "new-1"
-    text = stored_form(json.dumps(notebook))
-    ids = [cell["id"] for cell in json.loads(text)["cells"]]
-    assert ids == ["title", "new-2", "class", "text", "new-3", "new-1"]
-    assert stored_form(text) == text
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -118,7 +118,6 @@ coursework-check: $(TORCH)  ### Hand in every mistake of every assignment to the
 
 notebooks: $(REAL)  ## Run chapters and store their outputs (all, or NB=03_attention_weights)
 	@$(STRICT) $(ONE_THREAD) $(BIN)/python -m tools.run_notebooks $(NB)
-	@$(BIN)/python -m tools.readme
 
 bench: $(TORCH)  ### Measure again what chapters show (all, or BENCH=numpy_attention)
 	@for name in $(BENCH); do $(ONE_THREAD) $(BIN)/python -m experiments $$name && \

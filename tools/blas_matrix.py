@@ -77,10 +77,6 @@ def choose_runs(factors: dict[str, tuple], most: int = MOST_RUNS) -> list[dict[s
     """Choose so many runs: the kernels in turn, and the other settings in every combination.
 
     The first run has the first value of every setting, the second one no value of the first.
-
-    Parameters
-    ----------
-    factors : the values of each setting, by its name in OPTIONS
     """
     runs = []
     for number in range(most):
@@ -127,12 +123,7 @@ def is_usable(kernel: str) -> bool:
 
 
 def factors_here(most: int) -> dict[str, tuple]:
-    """Return the settings that this processor can run, those that it chooses itself first.
-
-    Parameters
-    ----------
-    most : number of kernels to look for
-    """
+    """Return the settings that this processor can run, its own first, with so many kernels."""
     machine = platform.machine().lower().replace("amd64", "x86_64")
     own, _, best, _ = probe({"OMP_NUM_THREADS": "1"})
     others = [kernel for kernel in KERNELS.get(machine, ()) if kernel != own]
@@ -144,12 +135,7 @@ def factors_here(most: int) -> dict[str, tuple]:
 
 
 def other_processors() -> dict[str, dict[str, str]]:
-    """Choose settings as unlike this processor's own as can be; with these they are FEW_RUNS.
-
-    Returns
-    -------
-    variables : of the environment, by the settings in words
-    """
+    """Return variables that make this processor others, FEW_RUNS with itself, by their words."""
     factors = factors_here(FEW_RUNS)
     return {words(run): variables(run) for run in choose_runs(factors, FEW_RUNS)[1:]}
 

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-from tools import readme, run_notebooks
+from tools import run_notebooks
 from tools.chapters import FOLDER, ROOT, ContentsError, page
 from tutorial_lib.records import page_of_room
 
@@ -97,7 +97,6 @@ def main(arguments):
     say("Running the cells and storing what they show")
     if run_notebooks.main([name]):
         return 1
-    readme.main()
     say("Checking rules, bank, keys and cells, and building the page")
     red = check(name, command)
     how = f"red: {', '.join(red)}. Do what is said above, then repeat it" if red else "green"

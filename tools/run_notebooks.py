@@ -232,12 +232,7 @@ def refresh(path, *, others=None, report=print):
 
 
 def require_steady(executed, again, processor):
-    """Require that the cells of a notebook show the same in both runs.
-
-    Parameters
-    ----------
-    executed, again : NotebookNode, of this processor and of another
-    processor : the other one, in words
+    """Require that the cells of a notebook show the same here and with another processor.
 
     Raises
     ------
@@ -258,12 +253,7 @@ def require_steady(executed, again, processor):
 
 
 def changes(before, after):
-    """List the cells of two notebooks whose outputs differ: each as lines, what went and what came.
-
-    Parameters
-    ----------
-    before, after : NotebookNode in its stored form
-    """
+    """List the cells of two notebooks whose outputs differ: as lines, what went and what came."""
     old = {cell.id: cell for cell in before.cells if cell.cell_type == "code"}
     found = []
     for place, cell in enumerate(after.cells, start=1):

@@ -59,10 +59,9 @@ def test_last_line_says_how_it_went_and_where_the_page_is(monkeypatch, capsys, w
     steps = []
     monkeypatch.setattr(chapter, "lay_out", lambda name: steps.append("bank") or "laid out anew")
     monkeypatch.setattr(chapter.run_notebooks, "main", lambda names: steps.append("cells"))
-    monkeypatch.setattr(chapter.readme, "main", lambda: steps.append("README"))
     monkeypatch.setattr(chapter, "check", lambda *given: steps.append("checks") or wrong)
     assert main([NAME, "pytest"]) == bool(wrong)
-    assert steps == ["bank", "cells", "README", "checks"]
+    assert steps == ["bank", "cells", "checks"]
     last = capsys.readouterr().out.splitlines()[-1]
     assert says in last
     assert f"_build/chapter/notebooks/{NAME}.html" in last

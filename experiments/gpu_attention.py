@@ -7,12 +7,11 @@ with a large product of matrices in the same precision. Before it is timed one h
 or its gradients, are compared with float64.
 
 Cases run from the most to the least important until the minutes are spent; one that fails stands in
-the record with the reason. Writes src/tutorial_lib/data/results/<device>.json. With --quick the
-same code runs at small sizes, on a CPU too, and writes nothing.
+the record with the reason. Writes src/tutorial_lib/data/results/gpu_attention.json. With --quick
+the same code runs at small sizes, on a CPU too, and writes nothing.
 """
 
 import math
-import re
 import time
 from contextlib import nullcontext
 from functools import lru_cache, partial
@@ -230,20 +229,9 @@ def row_of(case, plan, device, limits):
 
 
 def machine():
-    """Say where the run is made: device, and what our kernel is run by."""
-    device = best_device()
-    return {"device": describe_device(device), "ours": which_flash(device)}
-
-
-def versions():
-    """Return the versions that the run is made with, those of CUDA among them."""
-    cuda = {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version()}
-    return measuring.versions() | cuda
-
-
-def result_name():
-    """Name the result for the device."""
-    return re.sub(r"\W+", "_", torch.cuda.get_device_name(best_device()).lower())
+    """Say where the run is made: device, CUDA, and what our kernel is run by."""
+    device, cuda = best_device(), torch.version.cuda
+    return {"device": describe_device(device), "cuda": cuda, "ours": which_flash(device)}
 
 
 def main(plan, record):

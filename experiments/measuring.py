@@ -91,10 +91,8 @@ def run(name, *, quick=False):
     """Run a script of this folder: make a record, have it filled, and write it unless it is quick.
 
     A script has a SEED, and a function `main` that fills a record and prints it: `main(record)`, or
-    `main(plan, record)` with the plans FULL and QUICK. Where it says more than `new_record` of the
-    machine and the versions, it has functions `machine` and `versions`; `result_name` names a
-    result that has another name than the script. With `PREPARED = False` threads and memory stay as
-    they are.
+    `main(plan, record)` with the plans FULL and QUICK; one that says more of the machine has a
+    function `machine`. With `PREPARED = False` threads and memory stay as they are.
     """
     script = importlib.import_module(f"experiments.{name}")
     own = vars(script)
@@ -102,12 +100,12 @@ def run(name, *, quick=False):
         raise SystemExit(f"{name} has no small plan; expected {name} without --quick.")
     if own.get("PREPARED", True):
         prepare()
-    where, by = (own.get(words, globals()[words])() for words in ("machine", "versions"))
-    record = new_record(script.__file__, seed=script.SEED, where=where, by=by)
+    where = own.get("machine", machine)()
+    record = new_record(script.__file__, seed=script.SEED, where=where)
     plan = [script.QUICK if quick else script.FULL] if "FULL" in own else []
     script.main(*plan, record)
     if not quick:
-        write(own.get("result_name", lambda: name)(), record)
+        write(name, record)
     return record
 
 
@@ -300,19 +298,13 @@ def _torch_blas():
     return f"MKL {found[1]}" if found else "its own BLAS"
 
 
-def new_record(file, *, seed, where=None, by=None):
-    """Return a record that holds its head, and print where and with what it is made.
+def new_record(file, *, seed, where=None):
+    """Return a record that holds its head: the script, its seed, the machine, versions, the month.
 
-    Parameters
-    ----------
-    file : of the script
-    seed : what the script draws from: a number, a list of several, or None
-    where, by : what `machine` and `versions` give, where a script says more
+    `seed` is a number, a list of several, or None; `where` stands in place of `machine()`.
     """
-    where, by = where or machine(), by or versions()
-    for name, value in (where | by).items():
-        print(f"  {name:14}{value}")
-    values = f"experiments/{Path(file).name}", seed, where, by, time.strftime("%Y-%m")
+    script = f"experiments/{Path(file).name}"
+    values = script, seed, where or machine(), versions(), time.strftime("%Y-%m")
     return dict(zip(records.HEAD_KEYS, values, strict=True))
 
 

@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help help-all book serve pdf site-assets chapter check test test-all test-library test-oldest test-site test-blas test-gpu test-peers pictures colab-check student coursework-check notebooks bench lint format retarget release lock clean browser colab oldest python
+.PHONY: help help-all book serve pdf site-assets chapter check test test-all test-library test-oldest test-site test-blas test-gpu test-peers pictures colab-check student coursework-check notebooks bench lint format release lock clean browser colab oldest python
 
 # Two hashes: for everyone who changes a page; three: for all the rest.
 help:  ### List what a contributor needs
@@ -118,7 +118,6 @@ coursework-check: $(TORCH)  ### Hand in every mistake of every assignment to the
 
 notebooks: $(REAL)  ## Run chapters and store their outputs (all, or NB=03_attention_weights)
 	@$(STRICT) $(ONE_THREAD) $(BIN)/python -m tools.run_notebooks $(NB)
-	@$(BIN)/python -m tools.readme
 
 bench: $(TORCH)  ### Measure again what chapters show (all, or BENCH=numpy_attention)
 	@for name in $(BENCH); do $(ONE_THREAD) $(BIN)/python -m experiments $$name && \
@@ -133,9 +132,6 @@ lint: $(TEST)  ### Check style and formatting
 format: $(TEST)  ## Mend style and formatting
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
-
-retarget: $(MADE)  ### Point every link at a fork (REPO=https://github.com/OWNER/NAME)
-	@$(BIN)/python -m tools.retarget "$(REPO)"
 
 release: $(MADE)  ### Set the version and what the set-up cells install (VERSION=1.0.0)
 	@$(BIN)/python -m tools.release "$(VERSION)"

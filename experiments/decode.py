@@ -24,9 +24,7 @@ from experiments import measuring
 from experiments.measuring import MIB, Size, inputs, normal
 from tutorial_lib import (
     Params,
-    causal_mask,
     concat_heads,
-    multi_head_attention,
     project_heads,
     scaled_dot_product_attention,
     tiled_multi_head_attention,
@@ -326,15 +324,11 @@ def forms_of(kind):
             ("torch", kind): latent_in_torch,
         }
     paged_step = partial(grouped_step, attend=in_pages)
-    found = {
+    return {
         ("NumPy", kind): partial(in_numpy, decode_step if kind == "MHA" else grouped_step),
         ("NumPy", f"{kind}, in pages"): partial(in_numpy, paged_step),
         ("torch", kind): partial(in_torch, by_rows),
-        ("torch", f"{kind}, by products"): partial(in_torch, by_products),
     }
-    if kind == "GQA":
-        found["torch", "GQA, enable_gqa"] = partial(in_torch, by_option)
-    return found
 
 
 def token_of(library, X):
@@ -474,15 +468,6 @@ def measure_groups(plan):
     return found
 
 
-def by_steps(step, X, cache):
-    """Return what a cached layer in NumPy gives, token by token."""
-    rows = []
-    for x in X:
-        Y, cache = step(x[None], cache)
-        rows.append(Y[0])
-    return rows
-
-
 def difference(cached, whole):
     """Compare rows: the largest difference, and how many are the same to the last bit."""
     pairs = [[np.asarray(A, dtype=float) for A in pair] for pair in zip(cached, whole, strict=True)]
@@ -494,15 +479,9 @@ def difference(cached, whole):
 
 
 def measure_differences():
-    """Compare cached with uncached rows: {library: {precision: row}}."""
+    """Compare cached with uncached rows in PyTorch: {attention: {precision: row}}."""
     X, params = inputs(SMALL)
-    X, found = X[0], {"NumPy": {}, "torch": {}, "torch, as written": {}}
-    for name in ("float64", "float32"):
-        one, tokens = Params(*(W.astype(name) for W in vars(params).values())), X.astype(name)
-        whole = multi_head_attention(tokens, one, mask=causal_mask(len(X)))
-        step = partial(lambda x, cache, one: decode_step(x, one, cache), one=one)
-        cached = by_steps(step, tokens, KVCache.empty(one, len(X)))
-        found["NumPy"][name] = difference(cached, whole)
+    X, found = X[0], {"torch": {}, "torch, as written": {}}
     for name, attend in {"torch": by_rows, "torch, as written": as_written}.items():
         for dtype in (torch.float64, torch.float32, torch.bfloat16):
             step, tokens = TorchStep(params, attend, dtype), torch.from_numpy(X).to(dtype)
@@ -514,18 +493,11 @@ def measure_differences():
 
 
 def main(plan, record):
-    """Measure everything, and print it."""
+    """Measure everything."""
     record["plan"] = plan._asdict()
     X = normal(np.random.default_rng(SEED), 1, plan.d_model)
     with torch.inference_mode():
         record["differences"] = measure_differences()
         record |= measure_steps(plan, X)
-        print(f"\nreading: {record['read_gb_per_s']} GB/s")
-        for library, rows in record["forms"].items():
-            columns = ("slope_times_limit", "start_ms", "peak_mib", "error")
-            table = {form: {name: row[name] for name in columns} for form, row in rows.items()}
-            measuring.print_table(library, table)
         record["groups"] = measure_groups(plan)
         record["without_a_cache_ms"] = measure_without(plan)
-    for part in ("groups", "without_a_cache_ms", "differences"):
-        print(part, record[part])

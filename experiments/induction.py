@@ -1,6 +1,6 @@
 """Read circuits of two heads off trained models: who hands on, who matches, who copies.
 
-The models are those of `scored_heads`, in half precision: two layers, no places, one layer, five
+The models are those of `scored_heads`, in half precision: two layers with places and without, five
 seeds each. Of every pair of a head of layer 0 and one of layer 1 the record says how strongly a
 given name, as a query, matches itself as the first head hands it on; of every head that reaches the
 logits, whether a surname raises itself; and how much of what one writes the other reads, beside
@@ -41,16 +41,15 @@ RATE, TURNS, TEXTS = RATES[1], 200, 256
 PERIOD, PERIODS, PERIOD_STEPS, PERIOD_RATE = 6, (4, 5, 6, 7, 8, 12), 80, 5e-3
 BLOCK, NAMED = 8, 3  # random words, or given names with surnames, in a block that stands twice
 PATHS = ("keys", "queries", "values")
-READ = ("two layers", "one layer", "no positions")
+READ = ("two layers", "no positions")
 
 
 def circuits(model):
-    """Return the OV circuits of layer 0, and the QK and OV circuits of layer 1."""
+    """Return the OV circuits of layer 0, and the QK circuits of layer 1."""
     first, last = model.layers[0], model.layers[-1]
     return (
         [ov_circuit(first, head) for head in range(first.n_heads)],
         [qk_circuit(last, head) for head in range(last.n_heads)],
-        [ov_circuit(last, head) for head in range(last.n_heads)],
     )
 
 
@@ -67,7 +66,7 @@ def matches(model):
     Row: the head of layer 0 that hands on; column: the head of layer 1 that asks. Scores are
     divided by the root of d_k. Of the pair with the largest diagonal, also what its table is.
     """
-    handed, asking, _ = circuits(model)
+    handed, asking = circuits(model)
     names, root = model.E[GIVEN], model.layers[-1].d_k ** 0.5
     tables = [[match_scores(names, W_QK, W_OV) / root for W_QK in asking] for W_OV in handed]
     found = [[diagonal(table) for table in row] for row in tables]
@@ -91,13 +90,9 @@ def copies(model):
     return {"copied": {name: [row[name] for row in rows] for name in rows[0]}}
 
 
-def compositions(handed, asking, giving):
-    """Return the shares, (first heads, last heads), through keys, queries and values."""
-    through = {"keys": [W.T for W in asking], "queries": asking, "values": giving}
-    return {
-        path: [[composition(W_OV, W) for W in read] for W_OV in handed]
-        for path, read in through.items()
-    }
+def compositions(handed, asking):
+    """Return the shares, (first heads, last heads), through keys."""
+    return {"keys": [[composition(W_OV, W.T) for W in asking] for W_OV in handed]}
 
 
 def quantiles(values):
@@ -205,11 +200,9 @@ def analyse_model(name, seed):
     model = half_precision_model(MODELS[name], seed, RATE)
     progress(f"{name}, seed {seed}")
     found = {"seed": seed} | copies(model) | {"induction": on_words(model)}
-    if len(model.layers) == 1:
-        return rounded(found)
     found |= matches(model)
-    handed, asking, giving = circuits(model)
-    found["composition"] = compositions(handed, asking, giving)
+    handed, asking = circuits(model)
+    found["composition"] = compositions(handed, asking)
     rng = np.random.default_rng(TURNED)
     found["largest_rotated"] = largest_rotated(rng, handed, [W.T for W in asking])
     return rounded(found | {"cut": cuts(model, found["pair"])})
@@ -278,9 +271,7 @@ def settings():
 def main(record):
     """Read every model and write the record, anew after each kind."""
     record["settings"] = settings()
-    for layers in (1, 2):
-        runs = [fixed_period(layers, seed) for seed in SEEDS]
-        record.setdefault("one_period", {})[f"{layers} layer{'s' * (layers > 1)}"] = runs
+    record["one_period"] = {"1 layer": [fixed_period(1, seed) for seed in SEEDS]}
     for name in READ:
         record.setdefault("models", {})[name] = [analyse_model(name, seed) for seed in SEEDS]
         progress("")

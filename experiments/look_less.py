@@ -20,9 +20,7 @@ import torch
 from experiments import known_text, measuring
 from experiments.known_text import EXAMPLE, TEST, Arm, digits, qkv_per_head, spread
 from experiments.measuring import progress, write, write_checkpoint
-from tutorial_lib import concat_heads, records
 from tutorial_lib.models import entropy
-from tutorial_lib.models.copying import TinyModel
 
 SEED = known_text.SEED
 MODELS = {  # and times the rate that is best on validation documents
@@ -141,18 +139,12 @@ def evaluate_choices(arrays, arm, documents):
 
 
 def sink_statistics(watched):
-    """Return the weight on <bos> and on nobody, the size of its value, and its share of what
-    a head adds up, by size: [layer][head].
-    """
-    found = {"weight": [], "value": [], "fraction": [], "to_sink": []}
-    for weights, V in watched:
-        sizes = V.norm(dim=-1)  # (B, H, T)
+    """Return the weight of each head on <bos> and on nobody: [layer][head]."""
+    found = {"weight": [], "to_sink": []}
+    for weights, _ in watched:
         late = weights[..., LATE, :]
-        brought = late * sizes[..., None, :]
         given = {
             "weight": late[..., 0].mean(dim=(0, 2)),
-            "value": sizes[..., 0].mean(dim=0) / sizes[..., 1:].mean(dim=(0, 2)),
-            "fraction": (brought[..., 0] / brought.sum(dim=-1)).mean(dim=(0, 2)),
             "to_sink": (1 - late.sum(dim=-1)).mean(dim=(0, 2)).clamp(min=0),
         }
         for name, heads in given.items():
@@ -171,21 +163,12 @@ def among_seeds(rows):
     }
 
 
-def sinks(parts, seeds):
-    """Return what <bos> gets over the seeds; heads of a layer stand from most to least."""
-    weight = np.array([part["weight"] for part in parts])  # (seeds, layers, heads)
-    ordered = -np.sort(-weight, axis=-1)
-    mean = {n: np.array([p[n] for p in parts]).mean(axis=-1).round(4) for n in parts[0]}
-    return {
-        "weight": [[spread(head.tolist()) for head in layer.T] for layer in ordered.swapaxes(0, 1)],
-        "largest": spread(weight.max(axis=(1, 2)).tolist()),
-        "mean": spread(weight.mean(axis=(1, 2)).round(4).tolist()),
-        **{
-            name: [spread(layer.tolist()) for layer in mean[name].T]
-            for name in ("value", "fraction", "to_sink")
-        },
-        "seeds": [{"seed": seed} | part for seed, part in zip(seeds, parts, strict=True)],
-    }
+def sinks(parts):
+    """Return over the seeds the most that a head gives to <bos>, and a layer's mean to nobody."""
+    weight, mean = (np.array([part[name] for part in parts]) for name in ("weight", "to_sink"))
+    largest = spread(weight.max(axis=(1, 2)).tolist())
+    layers = mean.mean(axis=-1).round(4).T
+    return {"largest": largest, "to_sink": [spread(layer.tolist()) for layer in layers]}
 
 
 def cached_seed(arm, seed, rate, documents):
@@ -215,26 +198,8 @@ def measure(name, documents):
         for name in CHOICES
     }
     found["without_first"] = among_seeds([part["without_first"] for part in parts])
-    found["sink"] = sinks([part["sink"] for part in parts], known_text.SEEDS)
+    found["sink"] = sinks([part["sink"] for part in parts])
     return found
-
-
-def checkpoint_arrays(name):
-    """Return the arrays of a committed model as `known_text.forward` takes them, in float64."""
-    model = TinyModel.of(records.checkpoint(name))
-    arrays = [model.E, model.P]
-    for params in model.layers:
-        wide = [concat_heads(W) for W in (params.W_Q, params.W_K, params.W_V)]
-        arrays += [np.concatenate(wide, axis=-1), params.W_O]
-    return [torch.from_numpy(array) for array in (*arrays, model.U)]
-
-
-def example(name, documents):
-    """Return the part of the record about a committed model, as a chapter finds it."""
-    arrays = checkpoint_arrays(name)
-    whole, right = evaluate_choice(arrays, EXAMPLE, documents, all_keys)
-    found = {"excess_loss": digits(whole.mean()), "accuracy": right}
-    return found | evaluate_choices(arrays, EXAMPLE, documents)
 
 
 def settings():
@@ -246,7 +211,6 @@ def main(record):
     """Train, let look at less, and write the record, anew behind each model."""
     record |= {"settings": settings(), "models": {}}
     documents = known_text.held_out_documents(TEST)
-    record["example"] = example("known_text", documents)
     for name in MODELS:
         found = record["models"][name] = measure(name, documents)
         progress("")
@@ -255,5 +219,4 @@ def main(record):
             print(f"{name}, {found['excess_loss']['median']}: {choice} {rows}", flush=True)
         if name == SLOW:
             write_checkpoint("look_less", known_text.checkpoint(EXAMPLE, found["rate"]))
-            record["slow_example"] = example("look_less", documents)
         write("look_less", record)

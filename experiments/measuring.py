@@ -91,10 +91,8 @@ def run(name, *, quick=False):
     """Run a script of this folder: make a record, have it filled, and write it unless it is quick.
 
     A script has a SEED, and a function `main` that fills a record and prints it: `main(record)`, or
-    `main(plan, record)` with the plans FULL and QUICK. Where it says more than `new_record` of the
-    machine and the versions, it has functions `machine` and `versions`; `result_name` names a
-    result that has another name than the script. With `PREPARED = False` threads and memory stay as
-    they are.
+    `main(plan, record)` with the plans FULL and QUICK; one that says more of the machine has a
+    function `machine`. With `PREPARED = False` threads and memory stay as they are.
     """
     script = importlib.import_module(f"experiments.{name}")
     own = vars(script)
@@ -102,41 +100,17 @@ def run(name, *, quick=False):
         raise SystemExit(f"{name} has no small plan; expected {name} without --quick.")
     if own.get("PREPARED", True):
         prepare()
-    where, by = (own.get(words, globals()[words])() for words in ("machine", "versions"))
-    record = new_record(script.__file__, seed=script.SEED, where=where, by=by)
+    where = own.get("machine", machine)()
+    record = new_record(script.__file__, seed=script.SEED, where=where)
     plan = [script.QUICK if quick else script.FULL] if "FULL" in own else []
     script.main(*plan, record)
     if not quick:
-        write(own.get("result_name", lambda: name)(), record)
+        write(name, record)
     return record
 
 
-def print_table(title, rows):
-    """Print a line for each row of a table, {name: {column: value, or its summary}}."""
-    print(f"\n{title}")
-    for name, row in rows.items():
-        cells = (f"{column} {_in_words(value)}" for column, value in row.items())
-        print(f"  {name:30}{'  '.join(cells)}")
-
-
-def _in_words(value):
-    if not isinstance(value, dict) or "median" not in value:
-        return value
-    return f"{value['median']} ({value['low']} to {value['high']})"
-
-
 def attempt(calls):
-    """Make every call, and let none that fails stop the others.
-
-    Parameters
-    ----------
-    calls : dict of name -> function without arguments
-
-    Returns
-    -------
-    given : dict of name -> result
-    reasons : dict of name -> why it failed, in words, for all others
-    """
+    """Make every call, {name: call}; return results, and of those that fail why, both by name."""
     given, reasons = {}, {}
     for name, call in calls.items():
         try:
@@ -170,18 +144,7 @@ def prepare():
 
 
 def time_in_rounds(calls, *, rounds, title=""):
-    """Time every call once a round on the CPU, and show on a terminal how far the run is.
-
-    Parameters
-    ----------
-    calls : dict of name -> function without arguments
-    rounds : how often each is timed
-    title : what the line of progress says
-
-    Returns
-    -------
-    times_ms : dict of name -> (rounds,), as `tutorial_lib.pytorch.time_in_rounds`
-    """
+    """As `tutorial_lib.pytorch.time_in_rounds`, on the CPU; a terminal shows how far the run is."""
     times_ms = timing.time_in_rounds(
         calls, device="cpu", rounds=rounds, say=lambda line: progress(f"{title}: {line}")
     )
@@ -242,13 +205,9 @@ def table_of(times_ms, **references_ms):
     }
 
 
-def measure_sizes(sizes, record, measure_size, parts):
-    """Measure every size, {name: (size, rounds)}, and print these parts of what it gives."""
-    record["sizes"] = {}
-    for name, given in sizes.items():
-        found = record["sizes"][name] = measure_size(name, *given)
-        for part in parts:
-            print_table(f"{name}, {part}", found[part])
+def measure_sizes(sizes, record, measure_size):
+    """Measure every size, {name: (size, rounds)}."""
+    record["sizes"] = {name: measure_size(name, *given) for name, given in sizes.items()}
 
 
 def short(number):
@@ -289,14 +248,7 @@ PEAK_MIB = {"NumPy": peak_mib, "torch": torch_peak_mib}
 def error_of(found, expected, *, wrong):
     """Return the largest difference from float64, as a share of the largest number.
 
-    Parameters
-    ----------
-    found, expected : arrays or tensors, of equal shapes once the axes of length 1 are gone
-    wrong : what it would be if it were not the same, such as "another window"
-
-    Raises
-    ------
-    ValueError : more than MOST_ERROR
+    ValueError where it is more than MOST_ERROR: then `found` is something else, called `wrong`.
     """
     found = np.asarray(found, dtype=float).reshape(expected.shape)
     error = float(np.abs(found - expected).max() / np.abs(expected).max())
@@ -346,19 +298,13 @@ def _torch_blas():
     return f"MKL {found[1]}" if found else "its own BLAS"
 
 
-def new_record(file, *, seed, where=None, by=None):
-    """Return a record that holds its head, and print where and with what it is made.
+def new_record(file, *, seed, where=None):
+    """Return a record that holds its head: the script, its seed, the machine, versions, the month.
 
-    Parameters
-    ----------
-    file : of the script
-    seed : what the script draws from: a number, a list of several, or None
-    where, by : what `machine` and `versions` give, where a script says more
+    `seed` is a number, a list of several, or None; `where` stands in place of `machine()`.
     """
-    where, by = where or machine(), by or versions()
-    for name, value in (where | by).items():
-        print(f"  {name:14}{value}")
-    values = f"experiments/{Path(file).name}", seed, where, by, time.strftime("%Y-%m")
+    script = f"experiments/{Path(file).name}"
+    values = script, seed, where or machine(), versions(), time.strftime("%Y-%m")
     return dict(zip(records.HEAD_KEYS, values, strict=True))
 
 

@@ -15,7 +15,7 @@ import torch
 
 from experiments import measuring
 from experiments.measuring import SIZES, Size, inputs
-from experiments.torch_attention import BareSDPA, bare, torch_module
+from experiments.torch_attention import BareSDPA, bare
 from tutorial_lib import (
     attend_in_blocks,
     causal_mask,
@@ -31,7 +31,7 @@ SEED = measuring.SEED
 ROUNDS = {"book": 31, "gpt2": 9, "long": 5}
 FULL = {name: (size, ROUNDS[name]) for name, size in SIZES.items()}
 QUICK = {"tiny": (Size(2, 24, 12, 3), 2)}
-SMALL = ("tiled", "online", "torch SDPA")  # beginnings of forms without a table of scores
+SMALL = ("tiled", "torch SDPA")  # beginnings of forms without a table of scores
 FUSED = "torch SDPA, fused QKV"
 
 
@@ -81,32 +81,6 @@ def in_place(X, params):
     return concat_heads(scores @ V) @ params.W_O
 
 
-def by_online_softmax(X, params, block=128):
-    """Blocks of keys too, with a running maximum and sum (Milakov & Gimelshein 2018)."""
-    with mock.patch.object(tiled, "attend_block", partial(attend_online, block=block)):
-        return tiled_multi_head_attention(X, params, causal=True, block=block)
-
-
-def attend_online(Q, K_T, V, *, causal, block):
-    """Do what `attend_block` does, and see the keys one block at a time."""
-    rows, S = Q.shape[-2], K_T.shape[-1]
-    top = np.full((*Q.shape[:-1], 1), -np.inf, dtype=Q.dtype)
-    total, mixed = np.zeros_like(top), np.zeros((*Q.shape[:-1], V.shape[-1]), dtype=Q.dtype)
-    for start in range(0, S, block):
-        seen = slice(start, start + block)
-        scores = Q @ K_T[..., seen]
-        if causal and start + block > S - rows:
-            np.copyto(scores, -np.inf, where=~causal_mask(rows, S)[:, seen])
-        highest = np.maximum(top, scores.max(axis=-1, keepdims=True))
-        scores -= highest
-        powers = np.exp(scores, out=scores)
-        shrink = np.exp(top - highest)
-        total = shrink * total + powers.sum(axis=-1, keepdims=True)
-        mixed = shrink * mixed + powers @ V[..., seen, :]
-        top = highest
-    return mixed / total
-
-
 NUMPY = {
     "loop over heads": by_loop,
     "broadcasting": by_broadcasting,
@@ -116,7 +90,6 @@ NUMPY = {
         f"tiled, blocks of {block}": partial(tiled_multi_head_attention, causal=True, block=block)
         for block in (64, 128, 256)
     },
-    "online softmax": by_online_softmax,
 }
 
 
@@ -134,8 +107,6 @@ class StepByStep(BareSDPA):
 TORCH = {
     FUSED: bare,
     "torch, step by step": partial(bare, kind=StepByStep),
-    "nn.MultiheadAttention": partial(torch_module, fast_path=True, bias=True),
-    "the same, fast path off": partial(torch_module, fast_path=False, bias=True),
 }
 
 
@@ -311,16 +282,12 @@ def measure_layouts(size, rounds):
 
 
 def main(sizes, record):
-    """Measure and print every size, and the rest at one of them."""
+    """Measure every size, and the rest at one of them."""
     with torch.inference_mode():
-        measuring.measure_sizes(sizes, record, measure_size, ["forms"])
+        measuring.measure_sizes(sizes, record, measure_size)
     size, rounds = sizes["tiny" if sizes is QUICK else "gpt2"]
-    rest = {
+    record |= {
         "pieces_ms": measure_pieces(size, rounds),
         "products_ms": measure_products(size, 3 * rounds),
         "layouts_ms": measure_layouts(size, 3 * rounds),
     }
-    measuring.print_table("Where the time goes, ms", rest["pieces_ms"])
-    parts = {name: rest[name] for name in ("products_ms", "layouts_ms")}
-    measuring.print_table("The same projection, heads as they are stored", parts)
-    record |= rest

@@ -143,14 +143,12 @@ def mean_outputs(model, heads):
 
 
 def head_scores(trace):
-    """Return the scores of the heads in each text, (n, L, H): previous, induction, sink twice."""
+    """Return the scores of the heads in each text, (n, L, H): previous and induction."""
     at = np.arange(COPY + 1, 2 * COPY - 1)  # the next token is that of the first copy
     weights = np.moveaxis(trace.weights, 1, 0)  # (n, L, H, T, T)
     return {
         "previous": weights[..., at, at - 1].mean(axis=-1),
         "induction": weights[..., at, at - COPY + 1].mean(axis=-1),
-        "sink, first copy": weights[..., 8:COPY, 0].mean(axis=-1),
-        "sink, second copy": weights[..., at, 0].mean(axis=-1),
     }
 
 
@@ -190,27 +188,22 @@ def induction(model):
     whole = copies(model, ids)
     unrelated = np.concatenate((ids[:, :COPY], np.roll(ids, 1, axis=0)[:, COPY:]), axis=-1)
     control = copies(model, unrelated)["induction"].mean(axis=0)
-    ranked = best(scores["induction"], 16)
     return {
         "scores": {name: summary(value) for name, value in whole.items()},
         "control": {"most": float(control.max())},
-        "without": without(model, ids, whole["loss, second copy"], ranked),
+        "without": without(model, ids, whole["loss, second copy"]),
         "copying": copying(model, ids),
         "paths": paths(model, ids),
     }
 
 
-def without(model, ids, losses, ranked):
-    """Return losses and scores without each previous-token head, and without the best matchers."""
-    rng, sets = np.random.default_rng(SEED), {named(head): [head] for head in PREVIOUS}
-    late = [(n, h) for n in range(15, 25) for h in range(9) if (n, h) not in ranked]
-    for n in (1, 2, 4, 8, 16):
-        sets[f"best {n}"] = ranked[:n]
-        sets[f"others {n}"] = [late[i] for i in rng.choice(len(late), n, replace=False)]
+def without(model, ids, losses):
+    """Return losses and scores without each previous-token head."""
     table = {}
-    for name, heads in sets.items():
+    for head in PREVIOUS:
+        name = named(head)
         progress(f"without {name}")
-        found = copies(model, ids, heads)
+        found = copies(model, ids, [head])
         first, second = (found[f"loss, {copy} copy"] for copy in ("first", "second"))
         table[name] = {"first copy": summary(first), "second copy": summary(second)}
         table[name]["more"] = summary(second - losses)

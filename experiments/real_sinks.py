@@ -32,7 +32,6 @@ SEED = 0  # of the noise on the weights, and of the random row
 TEXTS = Path(__file__).with_name("real_prose.txt")
 LENGTH, FROM, WINDOW_FROM = 270, 60, 100
 MAKER, ENTRY = 11, 507  # the layer whose feed makes the sink, and the entry that it writes
-OTHER = 300  # an entry that has nothing to do with it
 LATER = MAKER + 1  # the first layer that reads it
 TO, CONTROL = 40, 5  # tokens: where the spike is moved, where it never was
 FIRST = ("the", ".", "banana", "\n", "<|im_start|>")
@@ -64,10 +63,10 @@ def replaced(feed, token):
     return feed
 
 
-def moved(feed, *, entry=slice(None), into=None):
+def moved(feed, *, entry=slice(None)):
     """Return what a feed adds, an ordinary row in row 0, its own or an entry of it in row TO."""
     changed = replaced(feed, 0)
-    changed[TO, entry if into is None else into] = feed[0, entry]
+    changed[TO, entry] = feed[0, entry]
     return changed
 
 
@@ -85,20 +84,6 @@ def zeroed(feed):
     return changed
 
 
-def copied(feed):
-    """Return what a feed adds, with row 0 in row TO as well."""
-    feed = feed.copy()
-    feed[TO] = feed[0]
-    return feed
-
-
-def hidden(key):
-    """Return the causal mask in which no row from FROM on sees a key."""
-    mask = causal_mask(LENGTH)
-    mask[FROM:, key] = False
-    return mask
-
-
 def alone(row):
     """Return the causal mask in which a row sees only itself."""
     mask = causal_mask(LENGTH)
@@ -112,13 +97,9 @@ CHANGES = {
     "token 5 replaced": {"hooks": {(MAKER, FEED): partial(replaced, token=CONTROL)}},
     "moved to token 40": {"hooks": {(MAKER, FEED): moved}},
     "one entry moved": {"hooks": {(MAKER, FEED): partial(moved, entry=ENTRY)}},
-    "into another entry": {"hooks": {(MAKER, FEED): partial(moved, entry=ENTRY, into=OTHER)}},
     "a random row": {"hooks": {(MAKER, FEED): random_row}},
     "one entry zero": {"hooks": {(MAKER, FEED): zeroed}},
-    "copied to token 40": {"hooks": {(MAKER, FEED): copied}},
     "row 40 sees only itself": {"mask": alone(TO)},
-    "key 0 hidden": {"mask": hidden(0)},
-    "key 1 hidden": {"mask": hidden(1)},
 }
 
 

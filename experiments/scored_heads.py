@@ -7,10 +7,9 @@ rates and trains from five seeds. A head is scored by four things at each task: 
 the word that decides, what its mean in its place costs, how much of the difference between two
 texts its output carries when it is put from one into the other, and what it adds to the right
 word's logit. A head is chosen for a task on documents of its own, and reported on others; the mean
-of a head is of a third set.
-Beside it stands the share of places that the best fixed offset finds. Of models that stand on a
-plateau, the guesses of surnames are compared, place by place, with guesses among those said before.
-Models named in LONGER train again, for twice the steps, to say how far a curve is from flat.
+of a head is of a third set. Of two layers that stand on a plateau, the guesses of surnames are
+compared, place by place, with guesses among those said before. Models named in LONGER train again,
+for twice the steps, to say how far a curve is from flat.
 
 Writes src/tutorial_lib/data/results/scored_heads.json, anew behind each model, and the first seed
 with norm and MLP, in half precision, to src/tutorial_lib/data/checkpoints/known_block.npz. What is
@@ -39,7 +38,7 @@ from tutorial_lib.attention import softmax
 from tutorial_lib.models import entropy, grammar
 from tutorial_lib.models.block import mlp, rms_norm
 from tutorial_lib.models.grammar import CLASSES, FORMS, ID, SURNAME, TASKS
-from tutorial_lib.models.head_scores import best_offset, fixed_offset_score, logit_terms, score_head
+from tutorial_lib.models.head_scores import logit_terms, score_head
 from tutorial_lib.models.language import BlockModel
 
 MEANS, PAIRED = 3000, 4000  # seeds
@@ -52,12 +51,11 @@ MODELS = {
     "no positions": EXAMPLE._replace(name="no positions", positions="none"),
     "norm and MLP, equal parameters": MLP._replace(name="equal parameters", d_k=8, feed=64),
 }
-SCORED = list(MODELS)[:4]
+SCORED = list(MODELS)[:3]
 LONGER = ("two layers", "one layer", "norm and MLP")
 BLOCK_RATES = (1e-3, 2e-3, 4e-3)
-PLATEAUS = {"one layer": STEPS, "two layers": 1086, "no positions": 1086}  # watched steps
+PLATEAUS = {"two layers": 1086}  # a watched step
 PAIRS, BEFORE = 60, 24  # pairs of texts of each way; most words that stand before them
-FAR = ("inside clause", "across clause", "across aside", "attractor")  # verbs not next to a subject
 LOST = ("fall", "form", "nats")  # of a task: accuracy, loss of the form, loss of the whole word
 KNOWN = 6  # most surnames that a text can have
 
@@ -92,17 +90,6 @@ def named(model):
 def name_of(head):
     """Return a head's name, "1.2" for the third of the second layer."""
     return ".".join(map(str, head))
-
-
-@cache
-def baseline():
-    """Return the best fixed offset of each task, chosen on one set and reported on another."""
-    chosen, tested, found = held_out_documents(VALIDATION), held_out_documents(TEST), {}
-    for task in TASKS:
-        offset, target = int(best_offset(chosen.target_of(task))), tested.target_of(task)
-        share = round(float(fixed_offset_score(target, offset)), 4)
-        found[task] = {"offset": offset, "accuracy": share, "cases": int((target >= 0).sum())}
-    return found
 
 
 def weights_on(traces, target):
@@ -161,28 +148,6 @@ def on_copies(traces, documents):
     return np.concatenate(
         [(r.weights[n, :, t] * copies[:, None]).sum(axis=-1).mean(axis=0) for r in traces]
     )
-
-
-def numbers(traces, documents):
-    """Return where heads look for the number of a verb that does not stand next to its subject.
-
-    Of each head the mean weight on the subject when it is a singular noun, a plural one and a name,
-    and the sum of its weights on other nouns, singular and plural.
-    """
-    n, t = np.nonzero(np.isin(documents.task, [TASKS.index(task) for task in FAR]))
-    ids, place = documents.ids[n, :-1], documents.decided_by[n, t]
-    subject, rows = ids[np.arange(len(n)), place], np.arange(len(n))
-    kinds = {"singular": "noun:s", "plural": "noun:p", "name": "surname"}
-    masks = {kind: np.isin(grammar.WORDS, CLASSES[words].split()) for kind, words in kinds.items()}
-    masks["name"] |= grammar.GIVEN
-    weights = np.concatenate([r.weights[n, :, t] for r in traces], axis=1)  # (verbs, heads, T)
-    on, found = weights[rows, :, place], {}
-    for kind, mask in masks.items():
-        found[kind] = on[mask[subject]].mean(axis=0)
-    weights[rows, :, place] = 0
-    for kind in ("singular", "plural"):
-        found[f"other {kind}"] = (weights * masks[kind][ids][:, None]).sum(axis=-1).mean(axis=0)
-    return found
 
 
 def margins(logits, documents, task):
@@ -332,18 +297,6 @@ def logit_contributions(model, documents):
     return {task: [margins(p, documents, task).mean() for p in parts] for task in TASKS}
 
 
-def chosen(scores):
-    """Return of each task its name and the number of the head with the largest score."""
-    return [(task, int(np.argmax(row))) for task, row in scores.items()]
-
-
-def row_of(found, task, names, head):
-    """Return what one head does at a task: its name, and the scores that stand side by side."""
-    kinds = ("weight", "fall", "form", "nats", "patch")
-    scores = {score: found[score][task][head] for score in kinds}
-    return {"head": names[head], **scores}
-
-
 def by_task(rows):
     """Turn what rows of heads lose into lists, by task and of the loss."""
     found = {part: {task: [row[part][task] for row in rows] for task in TASKS} for part in LOST}
@@ -355,7 +308,6 @@ def weight_statistics(traces, documents):
     return {
         "weight": {task: weights_on(traces, documents.target_of(task)) for task in TASKS},
         "distance": looked(traces),
-        "number": numbers(traces, documents),
         "copies": on_copies(traces, documents),
     }
 
@@ -393,9 +345,6 @@ def scored(model):
     found["patch"], found["difference"] = patching_shares(model)
     if not isinstance(model, BlockModel):
         found["path"] = logit_contributions(model, documents)
-    names = [name_of(head) for head in named(model)]
-    found["best"] = {task: row_of(found, task, names, h) for task, h in chosen(first["weight"])}
-    found["needed"] = {task: names[head] for task, head in chosen(first["form"])}
     found["pair"] = together(model, documents, before, instead, first["weight"])
     return rounded(found, 3)
 
@@ -406,31 +355,21 @@ def scores_of(name, seed, rate):
     return {"seed": seed} | scored(known_text.half_precision_model(MODELS[name], seed, rate))
 
 
-def surname_ranks(documents, places):
-    """Return for places, (n, T), the rank of each surname, (places, 12).
-
-    The last one said has the rank 0, the last other one 1; -1 was never said.
-    """
+def surnames_said(documents, places):
+    """Return for places, (n, T), which surnames were said before, (places, 12)."""
     n, t = np.nonzero(places)
-    ranks = np.full((len(n), len(SURNAME)), -1)
-    for row, i, end in zip(ranks, n, t, strict=True):
-        text = documents.ids[i, : end + 1]
-        latest_first = dict.fromkeys(text[SURNAME[text]][::-1].tolist())
-        row[list(latest_first)] = range(len(latest_first))
-    return ranks[:, SURNAME]
-
-
-def known_of(ranks):
-    """Return how many surnames were said."""
-    return ranks.max(axis=1) + 1
+    text = documents.ids[n][:, :-1]
+    before = np.arange(text.shape[1]) <= t[:, None]
+    words = np.flatnonzero(SURNAME)
+    return ((text[..., None] == words) & before[..., None]).any(axis=1)
 
 
 def repeated_surnames(documents):
-    """Return of the surnames that were said before: document, place, ranks, and which is right."""
+    """Return of the surnames that were said before: document, place, who was said, who is right."""
     places = documents.task == TASKS.index("surname")
     n, t = np.nonzero(places)
     right = documents.ids[n, t + 1] - np.flatnonzero(SURNAME)[0]
-    return n, t, surname_ranks(documents, places), right
+    return n, t, surnames_said(documents, places), right
 
 
 @cache
@@ -438,29 +377,29 @@ def newness():
     """Return how often the given name before a surname is a new one, by how many were said."""
     documents = held_out_documents(VALIDATION)
     places = SURNAME[documents.ids[:, 1:]]
-    new, known = documents.decided_by[places] < 0, known_of(surname_ranks(documents, places))
+    new = documents.decided_by[places] < 0
+    known = surnames_said(documents, places).sum(axis=1)
     return np.array([new[known == k].sum() / max(1, (known == k).sum()) for k in range(KNOWN + 1)])
 
 
-def uniform_guess(ranks):
+def uniform_guess(said):
     """Return even chances of the surnames said, (places, 12)."""
-    return (ranks >= 0) / known_of(ranks)[:, None]
+    return said / said.sum(axis=1, keepdims=True)
 
 
-def blind_guess(ranks):
+def blind_guess(said):
     """Return what to expect when it cannot be seen which given name stands before."""
-    new = newness()[known_of(ranks)][:, None]
-    return (1 - new) * uniform_guess(ranks) + new / ranks.shape[1]
+    new = newness()[said.sum(axis=1)][:, None]
+    return (1 - new) * uniform_guess(said) + new / said.shape[1]
 
 
 def guess_rules():
     """Return what guesses are worth that know no names: how often right, and nats a surname."""
-    n, _, ranks, right = repeated_surnames(held_out_documents(TEST))
+    n, _, said, right = repeated_surnames(held_out_documents(TEST))
     rows, found = np.arange(len(n)), {"cases": len(n)}
-    for name, rule in (("uniform", uniform_guess(ranks)), ("blindly", blind_guess(ranks))):
-        found[name] = {"nats": -np.log(rule[rows, right]).mean(), **weight_by_rank(ranks, rule)}
-    found["target"] = weight_by_rank(ranks, np.eye(ranks.shape[1])[right])["by_rank"]
-    return rounded(found | {"right": uniform_guess(ranks)[rows, right].mean()})
+    for name, rule in (("uniform", uniform_guess(said)), ("blindly", blind_guess(said))):
+        found[name] = {"nats": -np.log(rule[rows, right]).mean(), **never_said(said, rule)}
+    return rounded(found | {"right": uniform_guess(said)[rows, right].mean()})
 
 
 def with_error(values, n):
@@ -469,10 +408,9 @@ def with_error(values, n):
     return {"mean": values.mean(), "standard_error": np.sqrt((apart**2).sum()) / len(values)}
 
 
-def weight_by_rank(ranks, weights):
-    """Return how much of the weights, (places, 12), falls on each rank, and elsewhere."""
-    found = [(weights * (ranks == rank)).sum(axis=1).mean() for rank in range(KNOWN)]
-    return {"by_rank": found, "never_said": (weights * (ranks < 0)).sum(axis=1).mean()}
+def never_said(said, weights):
+    """Return how much of the weights, (places, 12), falls on surnames that were never said."""
+    return {"never_said": (weights * ~said).sum(axis=1).mean()}
 
 
 def guessed(arm, seed, rate, steps):
@@ -482,13 +420,13 @@ def guessed(arm, seed, rate, steps):
     less the chance that the even rule gives to this guess, which is 0 if it was never said.
     """
     arrays, documents = cached_run(arm, seed, rate, steps, TEST)[1], held_out_documents(TEST)
-    n, t, ranks, right = repeated_surnames(documents)
+    n, t, said, right = repeated_surnames(documents)
     logits = go(as_model(arrays, arm), documents.ids[:, :-1])[0][n, t][:, SURNAME]
     expected, rows = softmax(logits), np.arange(len(n))
     guess = np.eye(expected.shape[1])[expected.argmax(axis=1)]
-    chance = (guess * uniform_guess(ranks)).sum(axis=1)
+    chance = (guess * uniform_guess(said)).sum(axis=1)
     found = {"seed": seed, "steps": steps, "right": guess[rows, right].mean()}
-    found |= {"guesses": weight_by_rank(ranks, guess), "expected": weight_by_rank(ranks, expected)}
+    found |= {"guesses": never_said(said, guess), "expected": never_said(said, expected)}
     found["over_chance"] = with_error(guess[rows, right] - chance, n)
     return rounded(found | {"nats": -np.log(expected[rows, right]).mean()})
 
@@ -528,8 +466,7 @@ def heads_of(name, rate):
 
 def main(record):
     """Train and score every model, and write both files, anew behind each."""
-    record |= {"settings": settings(), "baseline": baseline()}
-    record["guess_rules"] = guess_rules()
+    record |= {"settings": settings(), "guess_rules": guess_rules()}
     for name in MODELS:
         found = record.setdefault("models", {})[name] = train_at_best_rate(name)
         progress("")

@@ -129,12 +129,8 @@ def measure_prompt(plan):
 
 
 def main(plan, record):
-    """Measure everything, and print it."""
+    """Measure everything."""
     record |= {"plan": plan._asdict(), "widths": {}}
     for width in plan.widths:
-        found = record["widths"][str(width)] = measure_width(plan, width)
-        rows = {f"cache, {T}": row for T, row in found["cache"].items()}
-        states = {name: found[name] for name in ("linear", "delta")}
-        measuring.print_table(f"width {width}", rows | states)
+        record["widths"][str(width)] = measure_width(plan, width)
     record["prefill"] = measure_prompt(plan)
-    print(record["prefill"])

@@ -10,12 +10,8 @@ is one of the test packages. Writes src/tutorial_lib/data/results/torch_attentio
 """
 
 import importlib
-import os
-import shutil
-import subprocess
 from collections.abc import Callable
 from functools import partial
-from importlib import metadata
 from typing import NamedTuple
 
 import numpy as np
@@ -226,25 +222,6 @@ def measure_size(name, size, rounds):
     return found
 
 
-def versions():
-    """Return the versions that the layers are made with, what compiles them among them."""
-    try:
-        transformers = metadata.version("transformers")
-    except metadata.PackageNotFoundError:
-        transformers = "not installed"
-    return measuring.versions() | {"compiler": compiler(), "transformers": transformers}
-
-
-def compiler():
-    """Return the first line that the C++ compiler says of itself, or that there is none."""
-    named = os.environ.get("CXX")
-    for name in [named] if named else ["g++", "clang++"]:
-        if path := shutil.which(name):
-            told = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
-            return told.stdout.splitlines()[0]
-    return "no C++ compiler"
-
-
 def main(sizes, record):
-    """Measure every size, and print it."""
-    measuring.measure_sizes(sizes, record, measure_size, (FORWARD, BACKWARD))
+    """Measure every size."""
+    measuring.measure_sizes(sizes, record, measure_size)

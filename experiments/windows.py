@@ -8,7 +8,6 @@ src/tutorial_lib/data/results/windows.json.
 """
 
 from functools import partial
-from inspect import signature
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +20,6 @@ from tutorial_lib import causal_mask, scaled_dot_product_attention
 from tutorial_lib.variants.patterns import window_mask, windowed_attention
 
 SEED = 0
-NUMPY_BLOCK = signature(windowed_attention).parameters["block"].default  # queries
 
 
 class Plan(NamedTuple):
@@ -62,12 +60,6 @@ def by_flex(Q, K, V, window):
     mask = create_block_mask(seen, None, None, T, T, device="cpu")
     compiled = torch.compile(flex_attention, fullgraph=True, dynamic=False)
     return partial(compiled, Q, K, V, block_mask=mask)
-
-
-def computed(T, window, block):
-    """Return the pairs that are multiplied when each block of queries meets its keys."""
-    starts = range(0, T, block)
-    return sum(min(block, T - s) * (min(s + block, T) - max(0, s + 1 - window)) for s in starts)
 
 
 def shares(T, windows):
@@ -134,26 +126,15 @@ def rows_of(plan, calls, times_ms, inputs):
             "error": measuring.error_of(call(), expected[window], wrong="another window"),
         }
         if form.endswith("skipped"):
-            block = NUMPY_BLOCK if library == "NumPy" else plan.block
-            rows[form] |= times_fraction(np.median(over), T, window, block, library)
+            rows[form]["times_fraction"] = times_fraction(np.median(over), T, window)
     return rows
 
 
-def times_fraction(over, T, window, block, library):
-    """Return the pairs that a form multiplies, and its time over shares of the pairs.
-
-    A share is the window's of the causal pairs, the window's of all, and what is multiplied of what
-    the full form of the library multiplies: NumPy's every pair, torch's the causal ones.
-    """
-    pairs, multiplied = shares(T, [window])["pairs"], computed(T, window, block)
-    n, full = pairs[f"window {window}"], pairs["all" if library == "NumPy" else "causal"]
-    held = {
-        "of_causal": n / pairs["causal"],
-        "of_all": n / pairs["all"],
-        "of_computed": multiplied / full,
-    }
-    times = {of: measuring.short(over / share) for of, share in held.items()}
-    return {"computed": multiplied, "times_fraction": times}
+def times_fraction(over, T, window):
+    """Return a time over the share that a window has of the causal pairs, and of all."""
+    pairs = shares(T, [window])["pairs"]
+    fractions = {of: pairs[f"window {window}"] / pairs[of] for of in ("causal", "all")}
+    return {f"of_{of}": measuring.short(over / share) for of, share in fractions.items()}
 
 
 def measure(plan, T):
@@ -167,9 +148,8 @@ def measure(plan, T):
 
 
 def main(plan, record):
-    """Measure every length, and print it."""
+    """Measure every length."""
     record |= {"plan": plan._asdict(), "lengths": {}}
     with torch.inference_mode():
         for T in plan.lengths:
-            found = record["lengths"][str(T)] = measure(plan, T)
-            measuring.print_table(f"{T} tokens: {found['fraction']}", found["forms"])
+            record["lengths"][str(T)] = measure(plan, T)

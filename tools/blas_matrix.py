@@ -3,8 +3,7 @@
 OpenBLAS, NumPy, MKL and PyTorch choose their routines for the processor that they find, and the
 routines round in different ways. No printed number and no test may depend on that. Each run fixes
 OpenBLAS's kernel, the instructions of the others and the number of threads; together the runs hold
-every setting and, as far as `MOST_RUNS` goes, every pair of two. A kernel that crashes on this
-processor, or gives wrong products, is left out, and the first lines say so.
+every setting. A kernel that crashes on this processor, or gives wrong products, is left out.
 
 A run in which NumPy does not use the kernel that was asked for fails: pytest loads this file as a
 plugin and looks for itself. The last lines say of each run how it went.
@@ -13,12 +12,12 @@ plugin and looks for itself. The last lines say of each run how it went.
 bench` before a record is done, by `--most 3`.
 """
 
-import itertools
 import json
 import os
 import platform
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +32,10 @@ WITHOUT = {"x86_64": ("", "AVX512_ICL X86_V4 X86_V3")}  # what NumPy's own loops
 THREADS = ("1", "2")
 MOST_RUNS = 8
 FEW_RUNS = 3  # that have to agree before an output is stored
+COMBINATIONS = (  # of MKL's instructions, those of NumPy's loops, and threads
+    *((0, 0, 0), (1, 1, 1), (0, 1, 0), (1, 0, 1)),
+    *((0, 0, 1), (1, 1, 0), (0, 1, 1), (1, 0, 0)),
+)
 OPTIONS = (
     "OPENBLAS_CORETYPE",
     "ATEN_CPU_CAPABILITY",
@@ -70,37 +73,18 @@ def blas_in_use() -> tuple[str, int]:
     return "no OpenBLAS", 0
 
 
-def covering(factors: dict[str, tuple], most: int = MOST_RUNS) -> list[dict[str, str]]:
-    """Choose runs that hold every value of every factor and as many pairs of values as can be.
+def choose_runs(factors: dict[str, tuple], most: int = MOST_RUNS) -> list[dict[str, str]]:
+    """Choose so many runs: the kernels in turn, and the other settings in every combination.
 
-    Parameters
-    ----------
-    factors : the values of each setting, by its name
-    most : number of runs
-
-    Returns
-    -------
-    runs : a value for each setting; fewer than `most` where these hold every pair
+    The first run has the first value of every setting, the second one no value of the first.
     """
-    product = itertools.product(*factors.values())
-    everything = [dict(zip(factors, values, strict=True)) for values in product]
-    runs, held = [], set()
-    while len(runs) < most:
-        best = max(everything, key=lambda run: (_new(run, runs), len(_pairs(run) - held)))
-        if _pairs(best) <= held:
-            break
-        runs.append(best)
-        held |= _pairs(best)
+    runs = []
+    for number in range(most):
+        places = number, number, *COMBINATIONS[number % len(COMBINATIONS)]
+        pairs = zip(factors.items(), places, strict=True)
+        run = {name: values[place % len(values)] for (name, values), place in pairs}
+        runs += [run] if run not in runs else []
     return runs
-
-
-def _pairs(run):
-    return set(itertools.combinations(run.items(), 2))
-
-
-def _new(run, runs):
-    """Count the values of a run that no other run has yet."""
-    return sum(all(other[name] != value for other in runs) for name, value in run.items())
 
 
 def variables(run: dict[str, str]) -> dict[str, str]:
@@ -132,38 +116,18 @@ def probe(run: dict[str, str]) -> list | None:
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
-def why_left_out(kernel: str) -> str:
-    """Say why a kernel cannot be used on this processor; "" where it can."""
+def is_usable(kernel: str) -> bool:
+    """Whether a kernel runs on this processor, is the one that NumPy uses, and multiplies right."""
     used = probe({"OPENBLAS_CORETYPE": kernel, "OMP_NUM_THREADS": "1"})
-    if used is None:
-        return "it crashes"
-    if used[0] != kernel:
-        return f"NumPy uses {used[0]} in its place"
-    return "" if used[3] else "it gives wrong products"
+    return used is not None and used[0] == kernel and used[3]
 
 
-def usable(kernels, report):
-    """Yield the kernels that can be used here, and report which ones are left out."""
-    for kernel in kernels:
-        reason = why_left_out(kernel)
-        if reason:
-            report(f"==> {kernel} is left out: {reason}")
-        else:
-            yield kernel
-
-
-def factors_here(most: int, report=print) -> dict[str, tuple]:
-    """Return the settings that this processor can run, those that it chooses itself first.
-
-    Parameters
-    ----------
-    most : number of kernels to look for
-    report : called with a line for each kernel that is left out
-    """
+def factors_here(most: int) -> dict[str, tuple]:
+    """Return the settings that this processor can run, its own first, with so many kernels."""
     machine = platform.machine().lower().replace("amd64", "x86_64")
     own, _, best, _ = probe({"OMP_NUM_THREADS": "1"})
     others = [kernel for kernel in KERNELS.get(machine, ()) if kernel != own]
-    kernels = tuple(itertools.islice(usable([own, *others], report), most))
+    kernels = tuple(islice(filter(is_usable, [own, *others]), most))
     known = TORCH.get(machine, (best,))
     instructions = known[known.index(best) :] if best in known else (best,)
     of_mkl, without = MKL.get(machine, ("",)), WITHOUT.get(machine, ("",))
@@ -171,20 +135,9 @@ def factors_here(most: int, report=print) -> dict[str, tuple]:
 
 
 def other_processors() -> dict[str, dict[str, str]]:
-    """Choose settings as unlike this processor's own as can be; with these they are FEW_RUNS.
-
-    Returns
-    -------
-    variables : of the environment, by the settings in words
-    """
-    factors = factors_here(FEW_RUNS, report=str)  # in silence
-    return {words(run): variables(run) for run in covering(factors, FEW_RUNS)[1:]}
-
-
-def pytest_report_header(config):
-    """Print the kernel above the tests."""
-    kernel, threads = blas_in_use()
-    return f"NumPy's BLAS: {kernel}, threads: {threads}"
+    """Return variables that make this processor others, FEW_RUNS with itself, by their words."""
+    factors = factors_here(FEW_RUNS)
+    return {words(run): variables(run) for run in choose_runs(factors, FEW_RUNS)[1:]}
 
 
 def pytest_sessionstart(session):
@@ -205,7 +158,7 @@ def main(arguments: list[str]) -> int:
     if len(factors["OPENBLAS_CORETYPE"]) < 2:
         print("At least two kernels are needed: x86_64 or aarch64, and NumPy with OpenBLAS.")
         return 1
-    verdicts = {words(run): repeat(command, run) for run in covering(factors, most)}
+    verdicts = {words(run): repeat(command, run) for run in choose_runs(factors, most)}
     print(*(f"==> {verdict}: {name}" for name, verdict in verdicts.items()), sep="\n")
     return int(any(verdict != "passed" for verdict in verdicts.values()))
 

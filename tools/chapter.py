@@ -12,61 +12,38 @@ import re
 import subprocess
 import sys
 
-from tools import readme, run_notebooks
+from tools import run_notebooks
 from tools.chapters import FOLDER, ROOT, ContentsError, page
 from tutorial_lib.records import page_of_room
 
 ROOMS = ROOT / "src" / "tutorial_lib" / "practice"
 FAILURES = re.compile(r"^=+ (?:FAILURES|ERRORS) =+$", re.MULTILINE)  # below the dots of pytest
-BY_HAND = re.compile(r"^[A-Z]+\d+ (?!\[\*\])", re.MULTILINE)  # what ruff reports and cannot mend
-LONG_LINES = """\
-E501: `make format` splits no text. Write it as two strings, one a line, the space inside the first:
-    "the first half of the text "
-    "and the second half",
-In JSON each of the two lines is an entry, as in "    \\"the first half of the text \\"\\n",
-"""
 TESTS = ("tests/chapters", "tests/practice", "tests/tools/test_chapter.py")
 
 
-def laid_out(text):
-    """Return the text of a bank in the one layout that banks have.
-
-    Raises
-    ------
-    ValueError : says where the text is no JSON, or which key an object has twice
-    """
-    bank = json.loads(text, object_pairs_hook=_once)
-    return json.dumps(bank, indent=2, ensure_ascii=False) + "\n"
-
-
-def _once(pairs):
-    keys = [key for key, _ in pairs]
-    twice = {key for key in keys if keys.count(key) > 1}
-    if twice:
-        raise ValueError(f"One object has {sorted(twice)} twice, of which only the last would stay")
-    return dict(pairs)
-
-
 def lay_out(name):
-    """Write the bank of a page in the one layout; return what was done, as words.
+    """Write the bank of a page in the one layout of banks; return what was done, as words.
 
     Raises
     ------
-    ValueError : names the file; it is unchanged
+    ValueError : names the file that is no JSON; it is unchanged
     """
     for path in ROOMS.glob("*/bank.json"):
         if page_of_room(path.parent.name) == name:
             text = path.read_text(encoding="utf-8")
             try:
-                new = laid_out(text)
+                new = layout(text)
             except ValueError as error:
                 where = path.relative_to(ROOT)
                 raise ValueError(f"{where}: {error}. Correct the file.") from None
-            if new == text:
-                return "already laid out"
             path.write_text(new, encoding="utf-8")
-            return "laid out anew"
+            return "already laid out" if new == text else "laid out anew"
     return "there is none yet"
+
+
+def layout(text):
+    """Return the text of a bank in the one layout that banks have."""
+    return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 
 
 def check(name, command):
@@ -86,19 +63,12 @@ def check(name, command):
 
 
 def style():
-    """Ask ruff; return in words what is wrong, with what mends it: a command, or a hand."""
+    """Ask ruff, whose words are printed; return in words what is wrong."""
+    commands = (["check", "--quiet"], ["format", "--check", "--quiet"])
     ruff = [sys.executable, "-m", "ruff"]
-    asked = {"cwd": ROOT, "check": False, "capture_output": True, "text": True}
-    wrong = subprocess.run([*ruff, "check", "--quiet", "."], **asked)
-    form = subprocess.run([*ruff, "format", "--check", "--quiet", "."], **asked)
-    told = "".join([wrong.stdout, wrong.stderr, form.stdout, form.stderr])
-    print(told + LONG_LINES * ("E501" in told), end="")
-    if not wrong.returncode and not form.returncode:
-        return []
-    by_hand = BY_HAND.search(wrong.stdout) is not None
-    by_command = form.returncode or "[*]" in wrong.stdout or not by_hand
-    ways = ["run: make format"] * bool(by_command) + ["edit by hand what ruff names"] * by_hand
-    return [f"style ({', then '.join(ways)})"]
+    runs = [subprocess.run([*ruff, *words, "."], cwd=ROOT, check=False) for words in commands]
+    how = "style (run: make format; it splits no text: what is left, edit by hand)"
+    return [how] * any(run.returncode for run in runs)
 
 
 def readable(warnings):
@@ -127,7 +97,6 @@ def main(arguments):
     say("Running the cells and storing what they show")
     if run_notebooks.main([name]):
         return 1
-    readme.main()
     say("Checking rules, bank, keys and cells, and building the page")
     red = check(name, command)
     how = f"red: {', '.join(red)}. Do what is said above, then repeat it" if red else "green"

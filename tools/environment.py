@@ -38,14 +38,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 THIS = ".".join(map(str, sys.version_info[:2]))
 FILES = ("pyproject.toml", "requirements.txt", "requirements.lock", "requirements.real")
-STAGES = {  # the steps of each, in order
-    "made": (),
-    "book": ("build", "book"),
-    "pdf": ("build", "book", "pdf"),
-    "test": ("build", "book", "pdf", "test"),
-    "torch": ("build", "book", "pdf", "test", "torch"),
-    "real": ("build", "book", "pdf", "test", "torch", "real"),
-}
+STEPS = ("build", "book", "pdf", "test", "torch", "real")
+STAGES = {step: STEPS[:n] for n, step in enumerate(STEPS, start=1)} | {"made": ()}
 OPTIONAL = {"real"}  # the steps without which make goes on
 OF_THEIR_TIME = ("pyparsing<3.3",)  # which Matplotlib 3.10 calls by names that 3.3 warns of
 COLAB = ("numpy==2.1.3", "matplotlib==3.10.0")  # its runtime, August 2026
@@ -58,16 +52,12 @@ EXTRAS = {  # of each step, in the order of requirements.lock
     "torch": "torch",
     "lock": "lock",
 }
-WHAT = {
-    "build": "the pip that installs the rest",
-    "book": "what the site needs (the first time: a minute or two)",
-    "pdf": "what printing needs",
+WHAT = {  # where the name of a step does not say it
+    "build": "pip",
+    "book": "what the site needs",
     "test": "what the tests need besides PyTorch",
-    "torch": "PyTorch (the first time: some minutes)",
-    "real": "the weights of a real model (93 MB)",
-    "lock": "uv",
-    "oldest": "the oldest versions that pyproject.toml promises (the first time: some minutes)",
-    "colab": "the versions of Colab (the first time: some minutes)",
+    "torch": "PyTorch, which takes some minutes",
+    "real": "the weights of a real model",
 }
 LOCKED = ["--require-hashes", "--no-deps", "--only-binary", ":all:", "--requirement", "/dev/stdin"]
 ITSELF = ["--no-deps", "--no-build-isolation", "--editable", "."]
@@ -101,17 +91,10 @@ def text_of(path):
     return path.read_text(encoding="utf-8").rstrip() if path.is_file() else ""
 
 
-def why_make(folder, named):
-    """Say why an environment must be made, with the Python that was `named` if one was, or None."""
-    if not folder.exists():
-        return "there is none yet"
-    if not os.access(str(python_of(folder)), os.X_OK):
-        return "its Python has gone"
-    if text_of(folder / ".made") != str(ROOT):
-        return "the tree has moved" if (folder / ".made").exists() else "it is not of make's making"
-    if named and version_of(folder) != THIS:
-        return f"it has Python {version_of(folder)}"
-    return None
+def fits(folder, named):
+    """Whether an environment is there, made here, and with the Python that was `named`, if any."""
+    here = os.access(str(python_of(folder)), os.X_OK) and text_of(folder / ".made") == str(ROOT)
+    return here and (not named or version_of(folder) == THIS)
 
 
 def require_python(name):
@@ -135,11 +118,10 @@ def require_python(name):
 
 def make(folder, named=None):
     """Make an environment where it is missing or does not fit; one that make did not is kept."""
-    reason = why_make(folder, named)
-    if reason is None:
+    if fits(folder, named):
         return
     require_python(named or "python3")
-    print(f"==> Making {folder.relative_to(ROOT)} with Python {THIS}: {reason}", flush=True)
+    print(f"==> Making {folder.relative_to(ROOT)} with Python {THIS}", flush=True)
     clear = ["--clear"] if (folder / ".made").exists() else []
     run(
         [sys.executable, "-m", "venv", *clear, str(folder)],
@@ -173,18 +155,16 @@ def install(folder, step, calls):
     marker, key = folder / f".{step}", key_of(calls)
     if text_of(marker) == key:
         return
-    print(f"==> Installing {WHAT[step]}", flush=True)
+    what = WHAT.get(step, step)
+    print(f"==> Installing {what}", flush=True)
     trouble = (
-        f"pip could not install {WHAT[step].partition(' (')[0]}: its own words are above; it needs "
-        "the network once (behind a proxy set HTTPS_PROXY), then repeat the command."
+        f"pip could not install {what}: its own words are above; it needs the network once "
+        "(behind a proxy set HTTPS_PROXY), then repeat the command."
     )
     for words, lines in calls:
         command = [str(python_of(folder)), "-m", "pip", "install", *words]
         run(command, trouble, input=lines.encode("utf-8"))
-    if step in (
-        "test",
-        "colab",
-    ):  # the first use of fonts prints a line, which a chapter's cell must not
+    if step in ("test", "colab"):  # the first use of fonts prints a line, into a cell's output
         run([str(python_of(folder)), "-c", "import matplotlib.font_manager"], trouble)
     marker.write_text(key, encoding="utf-8")
 

@@ -3,8 +3,6 @@
 Chromium loads one page, the articles of all others are moved into it, and it is printed twice: the
 first time to learn on which page each chapter begins, the second time with these numbers in the
 contents. What a page looks like on paper is in `book/_static/book.css`.
-
-    python -m tools.print_book [PAGE.html ...]     the whole book, or these pages of it
 """
 
 import io
@@ -25,7 +23,7 @@ SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 
 
 class CannotPrint(Exception):
-    """The site is not built, or a page is not in it."""
+    """The site is not built, or its contents move what they count."""
 
 
 def open_site(browser, site: Path):
@@ -44,20 +42,6 @@ def open_site(browser, site: Path):
     return page
 
 
-def choose(chapters: list[dict], wanted: list[str]) -> list[dict]:
-    """Return the chapters to print, in the book's order: all, or those wanted.
-
-    Raises
-    ------
-    CannotPrint : a page that the contents do not have
-    """
-    known = [chapter["place"] for chapter in chapters]
-    unknown = [place for place in wanted if place not in known]
-    if unknown:
-        raise CannotPrint(f"{unknown} are no pages of the book. Its pages are {known}.")
-    return [chapter for chapter in chapters if not wanted or chapter["place"] in wanted]
-
-
 def print_once(page) -> bytes:
     """Print what the browser shows, tagged and with bookmarks."""
     return page.pdf(format="A4", print_background=True, tagged=True, outline=True)
@@ -72,42 +56,28 @@ def page_numbers(pdf: bytes) -> dict[str, int]:
     }
 
 
-def gather(page, site: Path, wanted: list[str], report):
-    """Move the wanted pages into the open one, behind a cover with the contents."""
-    chapters = choose(page.evaluate("() => printing.contents()"), wanted)
+def gather(page, site: Path, places):
+    """Move pages of a site into the open one, behind a cover with the contents."""
+    contents = page.evaluate("() => printing.contents()")
+    chapters = [chapter for chapter in contents if not places or chapter["place"] in places]
     page.evaluate("chapters => printing.begin(chapters)", chapters)
-    for i, chapter in enumerate(chapters, start=1):
-        report(f"{i:2} of {len(chapters)}: {chapter['title']}")
+    for chapter in chapters:
         html = (site / chapter["place"]).read_text(encoding="utf-8")
         page.evaluate("([chapter, html]) => printing.add(chapter, html)", [chapter, html])
-    report("setting the formulas")
     page.evaluate("() => printing.settle()")
 
 
-def print_book(browser, site: Path, wanted: list[str], *, report=print) -> bytes:
-    """Print pages of a built site.
-
-    Parameters
-    ----------
-    browser : Chromium, started by playwright
-    site : the folder of the built site
-    wanted : pages such as "notebooks/04_multi_head_attention.html"; none means all
-    report : called with one line for each step
-
-    Returns
-    -------
-    pdf : the bytes of the file
+def print_book(browser, site: Path, places=()) -> bytes:
+    """Return a PDF of a built site, or of some places such as "book/glossary.html".
 
     Raises
     ------
-    CannotPrint : no site, no such page, or contents that moved what they count
+    CannotPrint : no site, or contents that moved what they count
     """
     page = open_site(browser, site)
-    gather(page, site, wanted, report)
-    report("printing, to learn where each page begins")
+    gather(page, site, places)
     numbers = page_numbers(print_once(page))
     page.evaluate("numbers => printing.number(numbers)", numbers)
-    report("printing again, with these numbers in the contents")
     pdf = print_once(page)
     page.close()
     if page_numbers(pdf) != numbers:
@@ -115,20 +85,19 @@ def print_book(browser, site: Path, wanted: list[str], *, report=print) -> bytes
     return pdf
 
 
-def main(arguments: list[str]) -> int:
+def main() -> int:
     """Print the site of this tree and say where the file is."""
     try:
         with sync_playwright() as playwright:
             browser = launch(playwright)
-            PDF.write_bytes(print_book(browser, SITE, arguments))
+            PDF.write_bytes(print_book(browser, SITE))
             browser.close()
     except (CannotPrint, NoChromium) as error:
         print(error, file=sys.stderr)
         return 1
-    pages = len(PdfReader(PDF).pages)
-    print(f"{PDF.relative_to(ROOT)}: {pages} pages, {PDF.stat().st_size / 1e6:.1f} MB")
+    print(f"{PDF.relative_to(ROOT)}: {PDF.stat().st_size / 1e6:.1f} MB")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -6,17 +6,18 @@ Both stand in `pyproject.toml`. A release, such as 1.0.0, is installed by its ta
 notebook that somebody keeps meets the library of its own time; a development version, such as
 1.1.0.dev0, by the commit that is checked out. What repeats the two is rewritten: set-up cells,
 `records.RELEASE`, the citation, the heading of the changes. Nothing is committed, tagged or sent:
-the last line printed says what is left to do.
+CONTRIBUTING.md says what is left to do.
 """
 
+import contextlib
 import re
 import subprocess
 import sys
 import tomllib
 from datetime import date
+from pathlib import Path
 
-from tools.retarget import ROOT, text_files
-
+ROOT = Path(__file__).resolve().parents[1]
 VERSION = re.compile(r"\d+\.\d+\.\d+(\.dev\d+)?")
 UNRELEASED = "## Unreleased\n"
 
@@ -39,6 +40,14 @@ def git(root, *words):
     """Return what git answers, without the end of its last line; None where it fails."""
     done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
     return None if done.returncode else done.stdout.strip()
+
+
+def text_files(root):
+    """Yield every text file that git knows, with its text."""
+    for path in (root / name for name in git(root, "ls-files").splitlines()):
+        if path.is_file():
+            with contextlib.suppress(UnicodeDecodeError):
+                yield path, path.read_bytes().decode("utf-8")
 
 
 def is_development(version):
@@ -108,16 +117,6 @@ def _changes(text, version):
 HEADS = {"pyproject.toml": _project, "CITATION.cff": _citation, "CHANGELOG.md": _changes}
 
 
-def left_to_do(version):
-    """Say how what was written becomes the release."""
-    if is_development(version):
-        return f"left: make test, then git commit --all --message 'Begin {version}'"
-    return (
-        f"left: make test-all, git commit --all --message 'Release {version}', git tag v{version}, "
-        f"git push --atomic origin main v{version}, then make release of the next .dev0"
-    )
-
-
 def main(arguments):
     """Make this tree the version that is given, and say what changed."""
     try:
@@ -128,7 +127,6 @@ def main(arguments):
     for path in changed:
         print(f"rewritten: {path}")
     print(f"{len(changed)} files changed; the set-up cells install {release_of(ROOT)}")
-    print(left_to_do(version_of(ROOT)))
     return 0
 
 

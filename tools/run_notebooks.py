@@ -7,7 +7,7 @@ A chapter is run three times: as this processor runs it, and as two others would
 `tools.blas_matrix`. A file is replaced when all of its cells have run and show the same each time,
 and left untouched otherwise. A file that is given by its path is run once. A second run leaves the
 bytes as they are. Whatever editor saved a file, it is stored in one form, see `normalise`; outputs
-that differ from those of the last commit are shown.
+that differ from those that were stored are shown.
 """
 
 import argparse
@@ -16,11 +16,8 @@ import html
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 from difflib import unified_diff
-from itertools import count
 from pathlib import Path
 
 import nbformat
@@ -81,23 +78,12 @@ def read(text):
     """
     try:
         content = json.loads(text)
-        name_cells(content["cells"])
+        list(content["cells"])
     except json.JSONDecodeError as error:
         raise Unreadable(f"{error}. Correct that line, or undo the edit.") from None
     except (KeyError, TypeError):
         raise Unreadable("it has no list of cells. Save it as a notebook of format 4.") from None
     return nbformat.reads(json.dumps(content | {"nbformat_minor": 5}), as_version=4)
-
-
-def name_cells(cells):
-    """Give an id of its own to each cell that has none, or that of a cell before it."""
-    named = {cell.get("id") for cell in cells}
-    seen = {None}
-    for cell in cells:
-        if cell.get("id") in seen:
-            cell["id"] = next(name for n in count(1) if (name := f"new-{n}") not in named)
-            named.add(cell["id"])
-        seen.add(cell["id"])
 
 
 def execute(notebook, folder, *, variables=SETTINGS):
@@ -236,24 +222,17 @@ def refresh(path, *, others=None, report=print):
         unfinished.write_text(after, encoding="utf-8")
         unfinished.replace(path)
     report("  unchanged" if after == before else "  refreshed")
-    differing = changes(last_stored(path, before), executed)
+    differing = changes(normalise(read(before)), executed)
     if differing:
         cells = f"{len(differing)} of {len(executed.cells)} cells"
         show = "shows" if len(differing) == 1 else "show"
         report(f"  {cells} {show} something else than was stored. Is each change meant?")
     for lines in differing[:MOST_LINES]:
         report("\n".join(f"    {line}" for line in lines))
-    if differing[MOST_LINES:]:
-        report(f"    … and {left(differing, 'cell')}")
 
 
 def require_steady(executed, again, processor):
-    """Require that the cells of a notebook show the same in both runs.
-
-    Parameters
-    ----------
-    executed, again : NotebookNode, of this processor and of another
-    processor : the other one, in words
+    """Require that the cells of a notebook show the same here and with another processor.
 
     Raises
     ------
@@ -273,35 +252,8 @@ def require_steady(executed, again, processor):
         )
 
 
-def left(lines, what):
-    """Say how many of a list were not shown, as in "2 more lines"."""
-    more = len(lines) - MOST_LINES
-    return f"{more} more {what}{'s' * (more > 1)}"
-
-
-def committed(path):
-    """Return the text of a file at the last commit, or None where there is none."""
-    git = shutil.which("git")
-    command = [git, "show", f"HEAD:./{path.name}"]
-    run = git and subprocess.run(command, cwd=path.parent, capture_output=True, encoding="utf-8")
-    return run.stdout if run and run.returncode == 0 else None
-
-
-def last_stored(path, text):
-    """Return the notebook of the last commit, or else the one that the text of a file holds."""
-    try:
-        return normalise(read(committed(path) or text))
-    except Unreadable:  # a commit may hold what has just been mended
-        return normalise(read(text))
-
-
 def changes(before, after):
-    """List the cells of two notebooks whose outputs differ: each as lines, what went and what came.
-
-    Parameters
-    ----------
-    before, after : NotebookNode in its stored form
-    """
+    """List the cells of two notebooks whose outputs differ: as lines, what went and what came."""
     old = {cell.id: cell for cell in before.cells if cell.cell_type == "code"}
     found = []
     for place, cell in enumerate(after.cells, start=1):
@@ -310,7 +262,7 @@ def changes(before, after):
             lines = [line for line in unified_diff(*texts, n=0, lineterm="") if line[:2] != "@@"]
             lines = lines[2:] or ["  a picture or an element"]
             if lines[MOST_LINES:]:
-                lines[MOST_LINES:] = [f"  … and {left(lines, 'line')}"]
+                lines[MOST_LINES:] = ["  …"]
             head = f"cell {place} (id {cell.id})  {cell.source.partition(chr(10))[0][:60]}"
             found.append([head, *lines])
     return found

@@ -16,10 +16,8 @@
 import ast
 import importlib
 import inspect
-import io
 import math
 import re
-import tokenize
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
@@ -51,9 +49,6 @@ LIST = re.compile(rf"[(\[]?(?:{ENTRY.pattern})(?:,? (?:{ENTRY.pattern}))+[)\]]?"
 FOUND = {"✓": 1, "·": 0}
 HEAD = r"\d{1,2}\.\d(?!\w|\.\d)"  # 1.2 is head 2 of layer 1
 JOINT = r"(?:\s*,)?\s+(?:and|or|to|nor)\s+|\s*,\s+"
-BARE = re.compile(
-    rf"(?<![\w./^_−-]){HEAD}(?!\s*(?:%|(?:nats?|millinats|bits?|times|ms|s)\b)|,\d{{3}})"
-)
 LISTED = re.compile(rf"\bheads?\s+{HEAD}(?:(?:{JOINT}){HEAD})*", re.IGNORECASE)
 
 
@@ -101,43 +96,12 @@ def is_settled(reference):
 
 
 def heads_in(value):
-    """Return the names of heads that a value is, in groups: a pair, or one name; else none."""
+    """Return the names of heads that a value is, such as "1.2", in one list; else none."""
     if isinstance(value, set | frozenset):
         value = sorted(value)
-    groups = np.atleast_1d(np.asarray(value, dtype=object))
-    rows = groups.reshape(len(groups), -1) if groups.size else groups.reshape(0, 1)
-    names = all(isinstance(name, str) and re.fullmatch(HEAD, name) for name in rows.ravel())
-    return [tuple(row) for row in rows] if names else []
-
-
-def label_faults(cells):
-    """Yield a sentence for each head that a label of code names and the text, which proves it, not.
-
-    Where no text names a head, 0.9 in a label is a number.
-    """
-    text = " ".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    found = LISTED.findall(re.sub(r"<!--.*?-->", " ", text, flags=re.DOTALL))
-    known = {head for phrase in found for head in re.findall(HEAD, phrase)}
-    for cell in cells if known else ():
-        for label in labels(cell.source) if cell.cell_type == "code" else ():
-            for name in sorted(set(BARE.findall(label)) - known):
-                yield (
-                    f"cell {cell.id}: {label!r} names head {name}, and no sentence does: correct "
-                    "it, or write a sentence that says by a comment where it comes from"
-                )
-
-
-def labels(source):
-    """Return the remarks and texts of code that name a head; "1.2" alone is a key."""
-    if re.search(r"^[%!]", source, re.MULTILINE):
-        return []
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    found = [t.string for t in tokens if t.type == tokenize.COMMENT and LISTED.search(t.string)]
-    for node in _nodes(source):
-        text = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(text, str) and re.search("[a-z]", text) and BARE.search(text):
-            found.append(text)
-    return found
+    names = list(np.ravel(np.asarray(value, dtype=object)))
+    is_names = all(isinstance(name, str) and re.fullmatch(HEAD, name) for name in names)
+    return names if is_names else []
 
 
 @cache

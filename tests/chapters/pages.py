@@ -8,9 +8,9 @@ import nbformat
 
 from tools.chapters import ROOT, page, pages
 from tools.release import release_of
-from tools.retarget import current
+from tutorial_lib import records
 
-REPOSITORY = current(ROOT).repository
+REPOSITORY = records.REPOSITORY
 RELEASE = release_of(ROOT)
 NAMES = [page.name for page in pages()]
 FIRST_REVIEW, *_ = (page.name for page in pages() if page.closes)

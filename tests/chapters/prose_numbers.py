@@ -7,11 +7,8 @@ equality, which is evaluated, or have a comment right behind them that names the
 their order: `0.31 to 0.45<!-- "low"; "high" -->`. A comment whose value is True states something
 without a number. In the reasons of a bank, a number of their own question needs none.
 
-The name of a head, such as 1.2 for head 2 of layer 1, is a number too. It is proved by a comment
-that gives this name, or behind the last of several by one that gives them all, a list in any order
-and a pair as it is: `heads 1.0 and 1.3<!-- = heads_that_copy() -->`; or by the label of a number in
-its sentence, as `1.00<!-- "layer 1"["attractor", "1.2"] -->` for 1.2, of several in their order. A
-head of an invented model has `head 2.3<!-- of an example -->`, in a bank once, in the question.
+The name of a head, such as 1.2 for head 2 of layer 1, needs no comment; where one behind it gives
+names of heads, in any order, it gives these: `heads 1.0 and 1.3<!-- = heads_that_copy() -->`.
 """
 
 import ast
@@ -62,9 +59,6 @@ ROUGHLY = re.compile(r"(?:\b(?:about|around|nearly|roughly|some|almost)|≈)\s*$
 
 EXAMPLE = "of an example"
 IS_HEAD = "the name of a head"
-LITERAL = re.compile(rf"=(?:[\s,()\[\]{{}}\"']|{HEAD})+")  # names that nothing computes
-LABEL = re.compile(r"([\"'])(.*?)\1")
-SENTENCE = re.compile(r"[.!?][)*_”]*\s+(?=[(*_“\[]*[A-Z0-9])")
 
 WORDS_SHOWN = 8  # of the text, before and with a number that is wrong
 
@@ -144,7 +138,6 @@ class Passage:
     code : all code cells of the chapter
     given : the code that computes the answers of the inventory
     asked : of a bank's reason, the question with its answer, whose numbers need no second proof
-    free : heads that the question of a bank says are of an example
     """
 
     text: str
@@ -154,7 +147,6 @@ class Passage:
     code: list = field(default_factory=list)
     given: str = ""
     asked: str = ""
-    free: frozenset = frozenset()
 
 
 def faults(passage):
@@ -256,7 +248,6 @@ def _block(passage, block):
         before = [number for number in here if at <= number.start < comment.start()]
         at = comment.end()
         if comment[1].strip() == EXAMPLE:
-            proved |= {number.start for number in before[-1:]}
             continue
         try:
             found = [
@@ -267,16 +258,13 @@ def _block(passage, block):
             yield str(missing)
             proved |= {number.start for number in before[-1:]}
             continue
-        for compared in (_compared_heads, _compared_numbers):
-            bound, faults = compared(block, comment, before, found)
-            proved |= {number.start for number in bound}
-            yield from faults
-    left = [number for number in here if number.start not in proved]
-    labelled, faults = _compared_labels(block, left)
-    yield from faults
-    free = {number.start for number in left if number.text in passage.free}
-    free |= {number.start for number in labelled}
-    yield from _unproved(passage, block, [n for n in left if n.start not in free])
+        heads, wrong_heads = _compared_heads(comment, before, found)
+        bound, wrong_numbers = _compared_numbers(block, comment, before, found)
+        proved |= {number.start for number in (*heads, *bound)}
+        yield from (*wrong_heads, *wrong_numbers)
+    named = re.findall(rf"(?<![\d.]){HEAD}", " ".join(COMMENT.findall(block)))
+    left = [n for n in here if n.start not in proved and n.needs != IS_HEAD]
+    yield from _unproved(passage, block, [n for n in left if n.text not in named])
 
 
 def _compared_numbers(block, comment, before, found):
@@ -295,59 +283,16 @@ def _compared_numbers(block, comment, before, found):
     return bound, faults
 
 
-def _compared_heads(block, comment, before, found):
+def _compared_heads(comment, before, found):
     """Return the names of heads that a comment gives, and a sentence if they are others."""
-    groups = [group for _, value in found for group in heads_in(value)]
-    if not groups:
-        return [], []
-    names = [number for number in before if re.fullmatch(HEAD, number.text)]
-    bound = names[-sum(map(len, groups)) :]
-    texts, shown = iter([name.text for name in bound]), f"<!-- {comment[1].strip()} -->"
-    told = [tuple(text for _, text in zip(group, texts, strict=False)) for group in groups]
-    if any(LITERAL.fullmatch(reference) for reference, _ in found):
-        return bound, [f"{shown} computes nothing: write a function that finds the head"]
-    if bound and re.search(r"\w", block[bound[-1].end : comment.start()]):
-        return bound, [f"{shown} gives a head: move it right behind the name, or the last name"]
-    if sorted(told) != sorted(groups):
-        said, given = (", ".join(map(" with ".join, filter(None, g))) for g in (told, groups))
-        mend = "correct the names, or, if they are right, the comment or what it names"
-        return bound, [f"the text names {said or 'none'}, but {shown} gives {given}: {mend}"]
-    return bound, []
-
-
-def _compared_labels(block, left):
-    """Return the heads that a label of their own sentence names, and a sentence on wrong order."""
-    proved, faults, start = [], [], 0
-    for end in [*(match.end() for match in SENTENCE.finditer(_prose(block))), len(block)]:
-        labels = [
-            (comment.start(), name)
-            for comment in COMMENT.finditer(block, start, end)
-            for name in re.findall(rf"(?<![\d.]){HEAD}", " ".join(_labels(comment[1])))
-        ]
-        said, start, begin = [name for _, name in labels], end, start
-        names = [n for n in left if begin <= n.start < end and n.text in said]
-        proved += names
-        if not _is_in_order(names, labels):
-            texts = ", ".join(name.text for name in names)
-            faults.append(
-                f"the sentence names head {texts}, and its numbers are of {', '.join(said)}: "
-                "order both alike, or write <!-- = function() --> right behind the names"
-            )
-    return proved, faults
-
-
-def _labels(comment):
-    return [label for _, label in LABEL.findall(comment)]
-
-
-def _is_in_order(names, labels):
-    """Whether each head comes with its number: one by one, or each with the next one behind it."""
-    said = [name for _, name in labels]
-    if len(names) == len(said):
-        return [name.text for name in names] == said
-    last = max((at for at, _ in labels), default=0)
-    behind = [min((at for at, _ in labels if at > name.start), default=last) for name in names]
-    return all((at, name.text) in labels for at, name in zip(behind, names, strict=True))
+    given = [head for _, value in found for head in heads_in(value)]
+    bound = [number for number in before if re.fullmatch(HEAD, number.text)][-len(given) :]
+    said = [name.text for name in bound] if given else []
+    if sorted(said) == sorted(given):
+        return bound if given else [], []
+    shown = f"<!-- {comment[1].strip()} --> gives {', '.join(given)}"
+    mend = "correct the names, or, if they are right, the comment or what it names"
+    return bound, [f"the text names {', '.join(said) or 'none'}, but {shown}: {mend}"]
 
 
 def _differs(before, number, value, reference):

@@ -278,68 +278,6 @@ def test_a_shape_among_the_models_is_that_of_its_array():
         assert shapes_in(row[2], sizes) == expected, told
 
 
-@pytest.mark.long
-def test_a_models_name_in_gpt2_is_one_of_transformers():
-    from transformers import GPT2Config, GPT2LMHeadModel  # takes seconds
-
-    sizes = {"n_embd": d_model, "n_head": H, "n_layer": 1, "n_positions": 20, "vocab_size": 11}
-    gpt2, made, rows = GPT2LMHeadModel(GPT2Config(n_inner=9, **sizes)), models(), {}
-    parts = {n.split(".")[-1]: part for n, part in gpt2.named_modules() if "attn" not in n}
-    for row in rows_of("Models")[1:]:
-        rows |= dict.fromkeys(codes(row[0]), codes(row[4]))
-    for name, place in {"E": 0, "P": 0, "W_1": 0, "W_2": 1, "U": 0}.items():
-        shape = tuple(parts[rows[name][place]].weight.shape)
-        assert (shape[::-1] if name == "U" else shape) == made[name].shape
-    assert gpt2.lm_head.weight is getattr(gpt2.transformer, rows["U"][1]).weight
-    assert set(rows["rms_norm(X)"]) == {name for name in parts if name.startswith("ln_")}
-    inputs = inspect.signature(type(gpt2.transformer.h[0]).forward).parameters
-    assert rows["X"] == [name for name in inputs if name == "hidden_states"]
-    assert set(rows["logits"]) <= set(gpt2(torch.zeros(1, 2, dtype=int)))
-
-
-@pytest.mark.long
-def test_a_variants_name_in_a_configuration_is_one_of_llama_or_deepseek():
-    from transformers import DeepseekV3Config, LlamaConfig  # takes seconds
-
-    given = LlamaConfig().to_dict() | DeepseekV3Config().to_dict()
-    given |= given["rope_parameters"]
-    names = {name for row in rows_of("Variants")[1:] for name in codes(row[4])} - {"base"}
-    assert len(names) == 3
-    assert names <= set(given)
-
-
-@pytest.mark.long
-def test_a_lengths_name_in_a_configuration_is_that_of_the_model():
-    from transformers import DeepseekV3Config, GPT2Config, LlamaConfig  # takes seconds
-
-    models = {"": LlamaConfig(), "GPT-2": GPT2Config(), "DeepSeek-V3": DeepseekV3Config()}
-    cells = [row[5] for row in rows_of("Lengths")[1:] if row[5] != "–"]
-    named = [re.fullmatch(r"(\S*) ?`(\w+)`", part) for row in cells for part in row.split("; ")]
-    found = {
-        name: getattr(models[model], name) for model, name in (part.groups() for part in named)
-    }
-    assert len(named) == 8
-    assert len(found) == 7, "head_dim is the width of keys and of values"
-    latent = models["DeepSeek-V3"]
-    assert latent.qk_head_dim == latent.qk_nope_head_dim + latent.qk_rope_head_dim
-    assert latent.head_dim == latent.qk_rope_head_dim, "only the part that is rotated"
-
-
-def test_the_lengths_of_the_notation_are_the_letters_of_pytorchs_documentation():
-    rows = named_in("Lengths")
-    N, L, keys, queries_H, width, value = (rows[n][4] for n in ("B", "T", "S", "H", "d_k", "d_v"))
-    Hq, heads = queries_H.split(", ")
-    told = F.scaled_dot_product_attention.__doc__
-    for shape in ((Hq, L, width), (heads, keys, width), (heads, keys, value)):
-        assert f"(N, ..., {', '.join(shape)})".replace("N", N) in told
-    told = nn.MultiheadAttention.forward.__doc__
-    assert all(f"({rows[n][3]}, {rows['B'][3]}, E" in told for n in "TS")
-    layer = nn.MultiheadAttention(d_model, H)
-    given = {"num_heads": layer.num_heads, "embed_dim": layer.embed_dim}
-    for name, length in {"H": H, "d_model": d_model, "d_k": d_k, "d_v": d_k}.items():
-        assert eval(codes(rows[name][3])[0], given) == length
-
-
 def test_the_arguments_and_results_in_the_notation_are_those_of_the_calls():
     record, rows = passed(d_v=d_k), named_in("Arrays")
     arrays = vars(record) | {"mask": tl.causal_mask(T, S)}
@@ -374,20 +312,6 @@ def test_the_learned_matrices_of_the_notation_are_where_it_says():
     stored, how = re.match(r"`(.*)`, (\w+)", rows["W_O"][3]).groups()
     assert how == "transposed"
     np.testing.assert_allclose(reduce(getattr, stored.split("."), layer).detach().T, params.W_O)
-
-
-def test_the_column_of_the_paper_is_written_in_its_names():
-    rows = named_in("Lengths") | named_in("Arrays") | named_in("Learned matrices")
-    paper = {name: row[2] for name, row in rows.items()}
-    h = paper["H"].strip("$")
-    assert re.findall(r"\$(\w)\$", paper["X"] + paper["context"]) == ["Q", "K", "V"]
-    expected = {name: rf"${name} W_i^{name}$" for name in "QKV"}
-    expected |= {f"W_{name}": rf"$W_1^{name}, \dots, W_{h}^{name}$" for name in "QKV"}
-    expected |= {"W_O": "$W^O$", "heads": rf"$\text{{head}}_1, \dots, \text{{head}}_{h}$"}
-    expected |= {"d_k": "$d_k$", "d_v": "$d_v$", "d_model": r"$d_{\text{model}}$"}
-    assert {name: paper[name] for name in expected} == expected
-    product = paper["scores"].translate(str.maketrans("{}", "()", "$\\"))
-    assert f"`{product.replace('K^T', '@ K_T')}`" in ENTRIES["scores"]
 
 
 def test_the_two_causal_masks_are_drawn_as_they_are():

@@ -5,14 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from coursework.__main__ import main
 from coursework.grader import assignment
 from tests.coursework.classes import ROOT, grades
-from tools.retarget import is_made
 
 OWN, COPIED = "my_task", "concatenation"
 FUNCTIONS = {"concat_differences": "rows_at_one_scale"}
@@ -80,11 +78,8 @@ def test_what_is_wrong_with_it_is_told_in_a_sentence(file, was, now, said, spoil
 
 @pytest.mark.long
 def test_no_test_that_walks_over_the_assignments_fails_for_it(tmp_path):
-    def made(folder, names):
-        paths = [Path(folder, name) for name in names]
-        return [p.name for p in paths if p.is_dir() and is_made(p)]
-
     root = tmp_path / "copy"
+    made = shutil.ignore_patterns(".git", ".venv*", ".*_cache", "_build", "__pycache__")
     shutil.copytree(ROOT, root, ignore=made)
     write_own(root)
     chosen = ("-k", f"{OWN} or teach or assignments", "-m", "not long")

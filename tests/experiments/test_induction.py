@@ -85,8 +85,7 @@ def test_the_committed_model_is_the_first_seed_of_the_record(example):
         | induction.copies(example)
         | {"induction": induction.on_words(example)}
     )
-    handed, asking, giving = induction.circuits(example)
-    found["composition"] = induction.rounded(induction.compositions(handed, asking, giving))
+    found["composition"] = induction.rounded(induction.compositions(*induction.circuits(example)))
     first = RECORD["models"]["two layers"][0]
     faults = unlike(found, {name: first[name] for name in found}, places=4, path="seed 0")
     assert not faults, "\n".join(faults)

@@ -5,9 +5,7 @@ import pytest
 import torch
 
 from experiments import known_text, look_less
-from experiments.known_text import EXAMPLE, TEST
 from experiments.look_less import CHOICES, MODELS
-from tests.sampling import long
 from tutorial_lib import causal_mask, records
 from tutorial_lib.models import entropy
 from tutorial_lib.models.grammar import sample_documents
@@ -15,7 +13,6 @@ from tutorial_lib.variants.patterns import attention_with_sink, top_k_mask, wind
 
 RECORD = records.record("look_less")
 FEW = sample_documents(np.random.default_rng(4), 30)
-SHOWN = {"example": "known_text", "slow_example": "look_less"}  # part of the record -> checkpoint
 
 
 def first_and(mask):
@@ -66,21 +63,6 @@ def test_a_learned_sink_is_that_of_the_chapter():
     scores = Q @ np.swapaxes(K, -1, -2) / 4
     right = attention_with_sink(scores, sink, mask=causal_mask(5))
     np.testing.assert_allclose(watched[0][0].numpy(), right, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("part", [*long("example"), "slow_example"])
-def test_a_committed_model_loses_what_the_record_says(part):
-    documents = known_text.held_out_documents(TEST)
-    arrays = look_less.checkpoint_arrays(SHOWN[part])
-    whole, right = look_less.evaluate_choice(arrays, EXAMPLE, documents, look_less.all_keys)
-    assert look_less.digits(whole.mean()) == pytest.approx(RECORD[part]["excess_loss"], abs=1e-5)
-    assert right == pytest.approx(RECORD[part]["accuracy"], abs=1e-4)
-    window = look_less.compared(
-        arrays, EXAMPLE, documents, lambda Q, K: CHOICES["last"](Q, K, 16), whole
-    )
-    found = RECORD[part]["less"]["last"]["16"]
-    assert window["more"] == pytest.approx(found["more"], abs=1e-5)
-    assert window["accuracy"] == pytest.approx(found["accuracy"], abs=1e-4)
 
 
 def test_the_record_is_of_the_script_as_it_is():

@@ -19,7 +19,7 @@ from tutorial_lib.models.head_scores import patch, run_with
 from tutorial_lib.models.language import BlockModel, run_blocks
 
 RECORD = records.record("scored_heads")
-CACHED = (scored_heads.baseline, scored_heads.pairs, scored_heads.newness)
+CACHED = (scored_heads.pairs, scored_heads.newness)
 SHOWN = {"two layers": (TinyModel, "known_text"), "norm and MLP": (BlockModel, "known_block")}
 SMALL = [
     known_text.Arm("", "one layer", 3, 3, 4, layers=1),
@@ -139,6 +139,5 @@ def test_the_committed_model_gives_every_score_of_the_record_again(name):
 
 
 def test_what_needs_no_model_is_found_again():
-    assert RECORD["baseline"] == scored_heads.baseline()
     assert RECORD["guess_rules"] == scored_heads.guess_rules()
     assert RECORD["settings"] == scored_heads.settings()

@@ -99,14 +99,13 @@ def structure(value):
 
 @pytest.mark.parametrize(
     "name",
-    [*long("decode", "gradients", "numpy_attention", "windows"), "packed_projection", "state"],
+    [*long("decode", "numpy_attention", "windows"), "packed_projection", "state"],
 )
-def test_a_quick_run_has_the_parts_of_the_record_and_writes_nothing(name, monkeypatch, capsys):
+def test_a_quick_run_has_the_parts_of_the_record_and_writes_nothing(name, monkeypatch):
     monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
     monkeypatch.setattr(measuring, "prepare", lambda: None)
     found = measuring.run(name, quick=True)
     assert structure(json.loads(json.dumps(found))) == structure(NAMED[name])
-    assert len(capsys.readouterr().out.splitlines()) > 10, "it prints its tables"
 
 
 @pytest.mark.parametrize("name", ["grading", "state"])

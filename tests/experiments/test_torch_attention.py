@@ -81,11 +81,10 @@ def test_nn_multihead_attention_takes_the_path_it_is_named_for(fast_path, bias, 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("no_transformers")
-def test_the_whole_script_gives_every_form_its_numbers_or_a_reason(capsys, monkeypatch):
+def test_the_whole_script_gives_every_form_its_numbers_or_a_reason(monkeypatch):
     monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
     monkeypatch.setattr(measuring, "prepare", lambda: None)
     measured = json.loads(json.dumps(measuring.run("torch_attention", quick=True)))["sizes"]["tiny"]
-    assert capsys.readouterr().out.count("left_out") >= 4
     for way in WAYS:
         assert list(measured[way]) == list(benchmark.FORMS)
         for row in measured[way].values():

@@ -142,7 +142,5 @@ def test_committed_measurements_show_what_the_chapter_says_of_them():
     differences = gradient_record["differences_from_torch_in_float64"]
     assert set(differences) == {"X", *MATRICES}
     assert max(differences.values()) < 1e-10
-    for speed_case in ("chapter", "in place"):
-        assert max(gradient_record["speed"][speed_case]["differences_from_torch"].values()) < 1e-6
     step_errors = gradient_record["errors_of_central_differences_of_W_Q"]
     assert min(step_errors, key=step_errors.get) in ("1e-05", "1e-06")

@@ -6,13 +6,11 @@ from functools import cache
 from importlib import import_module
 from unittest.mock import patch
 
-from tools.chapters import ROOT
-from tools.retarget import current
 from tutorial_lib import checks, practice
 from tutorial_lib.practice import account as engine
-from tutorial_lib.records import page_of_room
+from tutorial_lib.records import SITE, page_of_room
 
-SYMPTOMS = f"https://{current(ROOT).pages}/book/symptoms.html#symptom-"
+SYMPTOMS = f"{SITE}book/symptoms.html#symptom-"
 NAMES = [found.name for found in pkgutil.iter_modules(practice.__path__) if found.ispkg]
 ROOMS = {page_of_room(name): import_module(f"{practice.__name__}.{name}.checks") for name in NAMES}
 BY_BEHAVIOUR = {"cached", "attention", "claims"}  # with no right function: tests of their own

@@ -68,15 +68,9 @@ def solutions(name: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def told() -> list[str]:
-    """The lines that told of the printing's progress."""
-    return []
-
-
-@pytest.fixture(scope="module")
-def book(browser, site_dir, told) -> PdfReader:
+def book(browser, site_dir) -> PdfReader:
     """Two pages of the book, printed as `make pdf` prints all."""
-    return PdfReader(io.BytesIO(print_book(browser, site_dir, PRINTED, report=told.append)))
+    return PdfReader(io.BytesIO(print_book(browser, site_dir, PRINTED)))
 
 
 @pytest.mark.long
@@ -151,16 +145,9 @@ def test_file_is_tagged_and_says_its_language(book):
     assert root["/StructTreeRoot"]["/K"]["/S"] == "/Document"
 
 
-def test_progress_is_told_page_by_page(book, told):
-    assert [line for line in told if line.startswith(" 1 of 2: ")]
-    assert [line for line in told if line.startswith(" 2 of 2: ")]
-
-
-def test_a_page_that_is_not_in_the_book_is_refused(browser, site_dir, tmp_path):
-    with pytest.raises(CannotPrint, match=r"no/such\.html"):
-        print_book(browser, site_dir, ["no/such.html"])
+def test_a_site_that_is_not_built_is_refused(browser, tmp_path):
     with pytest.raises(CannotPrint, match="make book"):
-        print_book(browser, tmp_path, [])
+        print_book(browser, tmp_path)
 
 
 def test_without_a_browser_the_command_says_so(tmp_path):

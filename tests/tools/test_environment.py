@@ -6,7 +6,6 @@ import itertools
 import re
 import sys
 import tomllib
-from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -105,20 +104,6 @@ def test_environment_is_made_again_where_its_python_has_gone_or_the_tree_has_mov
     assert (venvs(lines), installed(lines)) == (["-m venv --clear"], ALL[:3])
 
 
-def test_environment_is_made_again_for_another_python_that_is_named(tree, monkeypatch):
-    tree.ask("book")
-    monkeypatch.setattr(environment, "THIS", OTHER)
-    assert tree.ask("book") == []
-    monkeypatch.setenv("PYTHON", f"python{OTHER}")
-    assert venvs(tree.ask("book")) == ["-m venv --clear"]
-    assert tree.ask("book") == []
-
-
-def test_environment_of_someone_else_is_not_emptied(tree):
-    (tree.root / ".venv").mkdir()
-    assert venvs(tree.ask("book")) == ["-m venv"]
-
-
 @pytest.mark.parametrize(
     ("this", "modules", "found"),
     [
@@ -187,53 +172,6 @@ def test_constraints_that_are_named_take_the_place_of_the_lock(tree, monkeypatch
     assert not any("torch==" in call for call in calls), "PyTorch is the newest too"
     assert not (tree.root / ".venv").exists(), "what the book is built with stays as it is"
     assert environment.version_of(tree.root / "_build" / "newest") == THIS
-
-
-def test_what_style_and_the_quick_check_need_leaves_pytorch_out():
-    extras = {name for step in STAGES["test"] for name in EXTRAS[step].split(",")}
-    assert "torch" not in extras
-    waiting = {line for name in extras for line in PROJECT["optional-dependencies"][name]}
-    found = set()
-    while waiting:
-        name = re.match(r"[\w.-]+", waiting.pop())[0].lower()
-        if name not in found:
-            found.add(name)
-            waiting |= {line for line in needed_by(name) if "extra ==" not in line}
-    assert "numpy" in found, "the walk has not come far"
-    assert "torch" not in found
-
-
-def needed_by(name):
-    """What an installed package requires; nothing for what this platform does without."""
-    try:
-        return requires(name) or []
-    except PackageNotFoundError:
-        return []
-
-
-def test_oldest_versions_are_the_ends_of_the_ranges(tree):
-    oldest = environment.oldest_versions(PROJECT)
-    named = {re.match(r"[\w.-]+", line)[0] for line in oldest}
-    assert named == {"numpy", "matplotlib", "torch"}
-    made = {"dependencies": ["a>=1.2"], "optional-dependencies": {"x": ["b>=3", "c", "d==4"]}}
-    assert environment.oldest_versions(made) == ["a==1.2", "b==3"]
-    tools, call = (line for line in tree.ask("oldest") if "pip install" in line)
-    assert tools.endswith(" build")
-    assert " --no-build-isolation " in call
-    assert all(f" {line} " in call for line in oldest)
-    assert " pytest==" in call
-    assert "requirements.lock" not in call
-    assert tree.ask("oldest") == []
-
-
-def test_colab_has_its_own_versions_and_else_those_of_the_book(tree):
-    [call] = [line for line in tree.ask("colab") if "pip install" in line]
-    assert all(f" {line}" in call for line in (*environment.COLAB, *environment.pins(["torch"])))
-    fixed = (tree.root / "_build" / "colab" / "constraints.txt").read_text(encoding="utf-8")
-    named = {line.partition("==")[0] for line in fixed.splitlines()}
-    assert "ipykernel" in named
-    assert not {"numpy", "matplotlib"} & named
-    assert tree.ask("colab") == []
 
 
 def test_lock_has_a_package_once_below_the_first_step_that_needs_it(tree, monkeypatch):

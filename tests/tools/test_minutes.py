@@ -3,7 +3,7 @@
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from tests.chapters.noted_minutes import NOTED, fit
+from tests.chapters.noted_minutes import fit
 from tests.chapters.pages import NAMES, written
 from tools import minutes
 from tools.chapters import Page, page
@@ -45,14 +45,6 @@ def test_exercises_count_and_of_each_the_words_beyond_a_length():
     assert count([text(f"## The task\n\nTry.\n\n### Use\n\n{'word ' * LONG}")]).further == 0
 
 
-def test_what_a_task_specifies_in_a_fold_is_work_and_a_hint_is_not():
-    fold = f"<details><summary>What else</summary>\n\n{'word ' * LONG}\n\n</details>"
-    cells = [text(f"## Exercises\n\n**Exercise 1.** Try.\n\n{fold}"), text(HINT)]
-    found = count(cells)
-    assert found.words == 3  # Exercises, Exercise, Try
-    assert found.further == len(["Try", "else"])
-
-
 @pytest.mark.parametrize(
     ("after", "on_the_path"),
     [("### Round 2", True), ("## Check", True), ("#### Deeper: again", False), ("##### x", False)],
@@ -79,13 +71,6 @@ def test_rates_are_those_that_the_noted_minutes_give():
     assert doing == pytest.approx(
         [minutes.AN_EXERCISE, minutes.A_FURTHER_WORD, minutes.A_LINE_RUN], rel=0.02
     )
-
-
-def test_every_fourth_page_is_left_out_of_the_fit():
-    wrong = NOTED.copy()
-    wrong["reading"][3::4] = wrong["doing"][3::4] = 1
-    assert [one.rates for one in fit(wrong)] == [one.rates for one in fit()]
-    assert all(one.median > 1 for one in fit(wrong))
 
 
 def test_writing_sets_the_minutes_and_changes_nothing_else(tmp_path, monkeypatch, capsys):

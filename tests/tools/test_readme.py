@@ -1,23 +1,16 @@
 """The list of chapters in the README is that of the contents."""
 
-import pytest
+import re
 
-from tools import readme
-
-
-def test_readme_lists_every_chapter_as_the_contents_do():
-    text = readme.README.read_text(encoding="utf-8")
-    assert text == readme.rewritten(text), "run: .venv/bin/python -m tools.readme"
+from tools.chapters import FOLDER, ROOT, pages
+from tutorial_lib.records import SITE
 
 
-def test_list_names_each_notebook_with_its_title():
-    assert readme.chapters().startswith(
-        "**Part I: By hand in NumPy**\n\n- [01_embeddings](https://"
-    )
-    assert "01_embeddings.html): Embeddings and positions: look the words up\n" in readme.chapters()
-
-
-@pytest.mark.parametrize("text", ["", "<!-- chapters -->\n", "<!-- end of chapters -->"])
-def test_readme_without_a_place_for_the_list_is_told(text):
-    with pytest.raises(ValueError, match=r"has 0 places for the list of chapters; expected one"):
-        readme.rewritten(text)
+def test_readme_lists_every_chapter_below_its_part_with_its_title():
+    text, part, lines = (ROOT / "README.md").read_text(encoding="utf-8"), "", []
+    for page in pages():
+        lines += [f"**{page.caption}**"] if page.caption != part else []
+        lines.append(f"- [{page.name}]({SITE}{FOLDER}{page.name}.html): {page.title}")
+        part = page.caption
+    written = re.findall(r"^(?:\*\*Part .*|- \[\w+\]\(.*/notebooks/.*)$", text, re.MULTILINE)
+    assert written == lines, "README.md: let its list of chapters follow _toc.yml and the titles"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tutorial_lib as tl
-from tutorial_lib.practice.mistake import Edit, edited, read_mistakes, with_inner
+from tutorial_lib.practice.mistake import Edit, edited, read_mistakes
 
 ROOM = """# softmax
 
@@ -83,14 +83,6 @@ def test_the_right_function_stays_as_it_is_and_a_wrong_one_requires_nothing():
     with pytest.raises(ValueError, match="NaN"):
         tl.softmax(np.array([[np.nan, 1.0]]))
     assert np.isnan(edited(tl.softmax, ())(np.array([[np.nan, 1.0]]))).all()
-
-
-def test_an_inner_function_is_changed_and_another_is_not_there():
-    doubled = with_inner(tl.trace, "attention_scores", lambda f: lambda Q, K: 2 * f(Q, K))
-    params = tl.init_params(np.random.default_rng(0), d_model=4, n_heads=2)
-    X = np.random.default_rng(1).standard_normal((3, 4))
-    np.testing.assert_allclose(doubled(X, params).scores, 2 * tl.trace(X, params).scores)
-    assert with_inner(tl.softmax, "attention_scores", lambda f: f) is None
 
 
 @pytest.mark.parametrize(

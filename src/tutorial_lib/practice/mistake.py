@@ -110,20 +110,6 @@ def pieces_of(edits, name):
     return pieces
 
 
-def with_inner(right, name, change):
-    """Return a function in which one that it calls is changed; None if it does not call it.
-
-    Parameters
-    ----------
-    right : function
-    name : of the function that it calls
-    change : function that takes the inner function and returns another in its place
-    """
-    found = {}
-    wrong = _rebuilt(inspect.unwrap(right), {name: change}, found)
-    return wrong if name in map(_bare, found) and name != _bare(right) else None
-
-
 def _bare(function):
     return function.__name__.lstrip("_")
 
@@ -136,9 +122,7 @@ def _rebuilt(function, pieces, found):
     other = _other_globals(function, pieces, found)
     scope = {**function.__globals__, **other} if other else function.__globals__
     changes = pieces.get(_bare(function))
-    if callable(changes):
-        found[function] = changes(function)
-    elif changes:
+    if changes:
         source = textwrap.dedent(inspect.getsource(function))
         source = replaced(source, changes, function.__name__)
         code = compile(source, f"<wrong {function.__name__}>", "exec")
@@ -157,7 +141,7 @@ def _other_globals(function, pieces, found):
     scope, names = {}, _names(function.__code__)
     for name in names & set(function.__globals__):
         value = function.__globals__[name]
-        if name.startswith("require_"):
+        if name == "require" or name.startswith("require_"):
             scope[name] = lambda *given, **options: None  # as in a reader's function
         elif isinstance(value, ModuleType) and _is_ours(value.__name__):
             parts = {n: v for n, v in vars(value).items() if n in names and _can_be_edited(v)}

@@ -55,13 +55,11 @@ class Slip:
 
     Parameters
     ----------
-    number : which of the function's slips it is
     before, after : the smallest expression that differs, and what stands in its place
     around : a larger expression that holds it, or ""
     function : the wrong function
     """
 
-    number: int
     before: str
     after: str
     around: str
@@ -108,7 +106,7 @@ def _made(right, instead):
         with suppress(SyntaxError):  # nobody can make this slip
             exec(compile(tree, f"<slip {number} of {function.name}>", "exec"), space)
         if space.get(function.name) is not scope.get(function.name):
-            yield Slip(number, *texts, around, space[function.name])
+            yield Slip(*texts, around, space[function.name])
 
 
 class _Put(ast.NodeTransformer):
@@ -191,5 +189,5 @@ def _below(function):
     for statement in function.body:
         called = ast.unparse(statement)
         is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not is_text and not called.startswith("require_"):
+        if not is_text and not called.startswith(("require(", "require_")):
             yield from ast.walk(statement)

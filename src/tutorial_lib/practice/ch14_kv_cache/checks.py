@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from tutorial_lib.practice import feeding
+from tutorial_lib.practice import cache_tests
 from tutorial_lib.practice.account import lay_out, print_text, remedy, room
 from tutorial_lib.practice.mistake import named
 
@@ -14,9 +14,9 @@ MISTAKES, cases_of = room(__file__)
 def check_cached(step, empty, *, d_model=12):
     """Check a layer that caches keys and values: several chunks must give what one gives.
 
-    The layer may be any: it is tested from outside, and compared only with itself, so one that
-    never attends passes too. It is fed 7 tokens, and then 24, in even and in uneven chunks: a
-    mistake with a window of more than 20 keys need not show. Prints an account.
+    The layer may be any: it is tested from outside, and compared only with itself. It processes 24
+    tokens in even and in uneven chunks: a mistake with a window of more than 20 keys need not show.
+    Prints an account.
 
     Parameters
     ----------
@@ -26,18 +26,18 @@ def check_cached(step, empty, *, d_model=12):
     d_model : width of X
     """
     try:
-        feeding.test_layer(feeding.Layer(step, empty, d_model))
-    except feeding.Failure as failure:
+        cache_tests.test_layer(cache_tests.Layer(step, empty, d_model))
+    except cache_tests.Failure as failure:
         print_text(_account_of(failure))
     else:
-        tokens, widest = feeding.LONG, feeding.WIDEST
+        tokens, widest = cache_tests.T, cache_tests.WIDEST
         cases = f"{tokens} tokens in even and uneven chunks; windows of up to {widest} keys;"
         rest = "capacity to spare; a batch; padding at the left."
         print_text(f"✓ cached: right on\n  {cases}\n  {rest}")
 
 
 def _account_of(failure):
-    if failure.mistake == feeding.NOT_DONE:
+    if failure.mistake == cache_tests.NOT_DONE:
         return "○ cached: not done yet (it returns None)."
     if not failure.mistake:
         return lay_out(f"✗ cached: {failure.evidence}")

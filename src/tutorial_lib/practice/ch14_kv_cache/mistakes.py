@@ -41,7 +41,7 @@ def cached_layer(
     cached : of the cache, the keys and values that the queries attend to
     empty : of (params, capacity), the empty cache
     """
-    params, P = _params(), normal(54, 40, D_MODEL)
+    params, P = _params(), normal(54, 99, D_MODEL)
 
     def step(X, cache):
         T = X.shape[-2]

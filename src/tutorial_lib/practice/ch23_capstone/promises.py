@@ -15,8 +15,8 @@ from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.own_layer import OwnLayer, forward_pass
 from tutorial_lib.models.promises import directional_derivative, drift, leak
 from tutorial_lib.multihead import multi_head_attention, trace
-from tutorial_lib.practice import feeding
-from tutorial_lib.practice.feeding import Failure
+from tutorial_lib.practice import cache_tests
+from tutorial_lib.practice.cache_tests import Failure
 from tutorial_lib.practice.inputs import normal
 from tutorial_lib.projection import Params, project_heads
 from tutorial_lib.variants.cache import KVCache
@@ -65,7 +65,7 @@ class Checked:
         def call(given):
             return self.function(given, params, **options)
 
-        return feeding.checked_call(call, X, subject="it")
+        return cache_tests.checked_call(call, X, subject="it")
 
     def rows(self, X, params, **options):
         """Call it; return Y."""
@@ -219,7 +219,7 @@ def _cache(layer):
         return layer.both(X, params, cache=cache, **ALL)
 
     try:
-        feeding.test_layer(feeding.Layer(step, empty, D_MODEL))
+        cache_tests.test_layer(cache_tests.Layer(step, empty, D_MODEL))
     except Failure as failure:
         raise Failure(failure.evidence) from failure  # a mistake of the cache has no name here
 
@@ -264,7 +264,7 @@ def _tested(function):
             test(layer)
             yield name, ""
         except Failure as failure:
-            if failure.mistake == feeding.NOT_DONE:
+            if failure.mistake == cache_tests.NOT_DONE:
                 raise NotDone from failure
             yield name, failure.evidence
 

@@ -19,9 +19,10 @@ from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.records import SITE
 
 WIDTH = 78  # columns of an account; a page shows 85
-LOWEST = {
-    float(np.finfo(kind).min): f"the lowest number of {kind}" for kind in ("float32", "float64")
-}
+ROUNDED = (
+    "it is right to {} digits, and 10 are asked: is something of it float32, or is a small "
+    "constant (eps) another one? Compute in float64"
+)
 PLAIN = {"✓": "[right]", "✗": "[wrong]", "○": "[open]", "√": "root of ", "…": "...", "ᵀ": ".T"}
 
 
@@ -48,8 +49,8 @@ def _row(row, first, decimals):
 
 
 def _entry(entry, decimals):
-    if not isinstance(entry, float) or entry in LOWEST:
-        return LOWEST.get(entry, str(entry))
+    if not isinstance(entry, float):
+        return str(entry)
     if abs(entry) >= 1e15:
         return f"{entry:.{decimals}e}"
     return f"{round(entry, decimals) + 0.0:.{decimals}f}"
@@ -116,34 +117,26 @@ def _of_wrong(name, answers, mistakes):
     if error:
         shape = "" if outcome.error else of_shape(outcome.value, right)
         return [f"✗ {name}: {seen}{f' ({shape})' if shape else ''}"]
-    kind, instead = _kind(answers)
+    if error := coarse(answers):
+        digits = int(-math.log10(error))
+        return [f"✗ {name}: {ROUNDED.format(digits)}"]
+    kind = _kind(answers)
     if not kind and like:
         kind = f"In this case it looks like this: {like.says}"
-    return [f"✗ {name}: {kind if instead else seen}", *([kind] if kind and not instead else [])]
+    return [f"✗ {name}: {seen}", *([kind] if kind else [])]
 
 
 def _kind(answers):
-    """Say in one sentence what kind of difference there is, and whether this tells everything.
-
-    Returns
-    -------
-    said : text; "" where it is none that is known
-    instead : whether numbers beside it would say nothing
-    """
+    """Say in one sentence what kind of difference there is; "" where it is none that is known."""
     if draws(answers):
         again = "A second call with the same input gives another result: is dropout, or another"
-        return f"{again} random draw, still on?", False
-    if error := coarse(answers):
-        return (
-            f"it is right to {int(-math.log10(error))} digits, and 10 are asked: is something of "
-            "it float32, or is a small constant (eps) another one? Compute in float64"
-        ), True
+        return f"{again} random draw, still on?"
     claim = diagnose(answers)
     if claim is None:
-        return "", False
+        return ""
     where = "In every case that differs" if len(answers.wrong) > 1 else "Here"
     chapter = f"; see chapter {claim.chapter:02}" if claim.chapter else ""
-    return f"{where}, {claim.says}{chapter}", False
+    return f"{where}, {claim.says}{chapter}"
 
 
 def print_text(said):

@@ -16,7 +16,7 @@ from tutorial_lib.models.own_layer import OwnLayer, forward_pass
 from tutorial_lib.models.promises import directional_derivative, drift, leak
 from tutorial_lib.multihead import multi_head_attention, trace
 from tutorial_lib.practice import cache_tests
-from tutorial_lib.practice.cache_tests import Failure
+from tutorial_lib.practice.cache_tests import NOT_DONE, Failure
 from tutorial_lib.practice.inputs import normal
 from tutorial_lib.projection import Params, project_heads
 from tutorial_lib.variants.cache import KVCache
@@ -47,10 +47,6 @@ def attention(X, params, *, sink=-np.inf, cache=None, **options):
     K, V = (np.repeat(Z, H // len(params.W_K), axis=-3) for Z in (now.K, now.V))
     weights = attention_with_sink(attention_scores(Q, K), np.full(H, sink), mask=seen)
     return concat_heads(weights @ V) @ params.W_O, cache and now
-
-
-class NotDone(Exception):
-    """The layer returns None."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,7 @@ def _no_leak(layer):
     for label, options in (("", {}), ("with all options, ", ALL)):
         change = leak(layer.of(sample_grouped_params(), **options), X, other)
         if not change < 1e-9:
-            raise Failure(f"{label}a row changes by {change:.2g} when tokens after it are replaced")
+            raise Failure(f"{label}a row changes by {change:.4g} when tokens after it are replaced")
 
 
 def _parity(layer):
@@ -256,81 +252,17 @@ PROMISES = {
 }
 
 
-def _tested(function):
-    """Yield (name, what was seen) for one promise after the other, "" where it is kept."""
-    layer = Checked(function)
-    for name, (test, _) in PROMISES.items():
-        try:
-            test(layer)
-            yield name, ""
-        except Failure as failure:
-            if failure.mistake == cache_tests.NOT_DONE:
-                raise NotDone from failure
-            yield name, failure.evidence
+def evidence_by_promise(function):
+    """Test one promise after the other: yield (name, what was observed), "" where it is kept."""
+    for name in PROMISES:
+        yield name, evidence(name, function)
 
 
-def broken(function):
-    """Test every promise; return {name: what was seen}, "" where it is kept.
-
-    Raises
-    ------
-    NotDone : the layer returns None
-    """
-    return dict(_tested(function))
-
-
-def first_broken(function):
-    """Test one promise after the other; return (name, what was seen, those kept before).
-
-    Raises
-    ------
-    NotDone : the layer returns None
-    """
-    kept = []
-    for name, seen in _tested(function):
-        if seen:
-            return name, seen, kept
-        kept.append(name)
-    return None, "", kept
-
-
-def probes():
-    """Calls that tell one mistake from another: (X, params, options, padding)."""
-    X, batch, groups = normal(252, T, D_MODEL), normal(253, 2, T, D_MODEL), sample_grouped_params()
-    return [
-        (X, sample_params(), {}, None),
-        (X, groups, {}, None),
-        (X, groups, {"frequencies": FREQUENCIES}, None),
-        (X, groups, {"window": WINDOW}, None),
-        (X, groups, {"sink": SINK}, None),
-        (X, groups, {"sink": np.full(H, -np.inf)}, None),
-        (X, _sharp(groups, 900), {"sink": 1500 * SINK}, None),
-        (batch, groups, ALL, np.array([2, 0])),
-    ]
-
-
-def answers(function):
-    """What a layer gives for each of the probes; None where it fails."""
-    return [_answer(Checked(function), *probe) for probe in probes()]
-
-
-def _answer(layer, X, params, options, pad):
+def evidence(name, function):
+    """Return what is observed where a promise is broken, such as NOT_DONE; "" where it is kept."""
+    test, _ = PROMISES[name]
     try:
-        if pad is None:
-            return layer.rows(X, params, **options)
-        cache, rows = KVCache.empty(params, T, batch=pad.shape, pad=pad), []
-        for start, end in ((0, 3), (3, 4), (4, T)):
-            Y, cache = layer.both(X[:, start:end], params, cache=cache, **options)
-            rows.append(Y)
-        return np.concatenate(rows, axis=-2)
-    except Failure:
-        return None
-
-
-def alike(one, other):
-    """Whether two layers answered all probes in the same way."""
-    return all(
-        (a is None and b is None)
-        or (a is not None and b is not None and np.allclose(a, b, rtol=1e-9, atol=1e-11))
-        for a, b in zip(one, other, strict=True)
-    )
+        test(Checked(function))
+    except Failure as failure:
+        return NOT_DONE if failure.mistake == NOT_DONE else failure.evidence
+    return ""

@@ -83,10 +83,6 @@ class Odd:
         raise RuntimeError(name)
 
 
-async def awaited(scores, axis=-1):
-    return tl.softmax(scores, axis)
-
-
 ARRAY = "expected an array of numbers of shape (3, 5, 7)."
 RIGHT_SO_FAR = "\n  Right so far: ordinary scores."
 RETURNED = [  # what a softmax does or returns, and what the account says of ordinary scores
@@ -96,7 +92,6 @@ RETURNED = [  # what a softmax does or returns, and what the account says of ord
     (spoilt(lambda A: A.tolist()), f"it returned a list; {ARRAY}"),
     (spoilt(lambda A: (A, A)), "it returned a tuple of 2; return only its first part, which is ri"),
     (spoilt(lambda A: Odd()), "it returned an Odd, which raised RuntimeError when read: "),
-    (awaited, "it returned a coroutine; write `def` in place of `async def`."),
     (spoilt(lambda A: A > 0), f"it returned an array of booleans of shape (3, 5, 7); {ARRAY}"),
     (spoilt(lambda A: A.astype(str)), f"it returned an array of <U32; {ARRAY}"),
     (spoilt(lambda A: A + 0j), f"it returned an array of complex128; {ARRAY}"),
@@ -276,17 +271,6 @@ def test_tensors_that_numpy_cannot_read_are_answered_in_a_sentence(convert, word
         return getattr(torch.from_numpy(tl.softmax(scores, axis)), convert)()
 
     assert words in account("softmax", of_torch, capsys)
-
-
-def test_an_interrupted_call_is_not_made_again(capsys):
-    calls = []
-
-    def endless(scores, axis=-1):
-        calls.append(1)
-        raise KeyboardInterrupt
-
-    assert "ordinary scores: it was interrupted." in account("softmax", endless, capsys)
-    assert len(calls) == 1
 
 
 def test_a_mistake_that_gives_some_of_the_values_is_named_with_a_reserve(capsys):

@@ -162,23 +162,22 @@ def room(path):
     -------
     mistakes : dict, a tuple of Mistake for each function
     cases_of : decorator for `check_name`, whose argument is the right function, or where it is
-        imported from, such as "tutorial_lib.pytorch.mha.may_look"; `wrap` is what is done to the
-        reader's function. The decorated one yields a label, arguments and options of each case, by
-        name or in order; what stands in its place takes the reader's function, and says so if it
-        has no docstring
+        imported from, such as "tutorial_lib.pytorch.mha.may_look". The decorated one yields a
+        label, arguments and options of each case, by name or in order; what stands in its place
+        takes the reader's function, and says so if it has no docstring
     """
     mistakes = read_mistakes(Path(path).with_name("mistakes.txt"))
     return mistakes, partial(partial, _check_of_cases, mistakes)
 
 
-def _check_of_cases(mistakes, reference, yield_cases, *, wrap=lambda function: function):
+def _check_of_cases(mistakes, reference, yield_cases):
     """Return a check of one function, with the name and the docstring of what yields its cases."""
     name = yield_cases.__name__.removeprefix("check_")
 
     def check_function(function):
         right = _imported(reference) if isinstance(reference, str) else reference
         cases = tuple(_case(row, right) for row in yield_cases())
-        print_text(account(name, wrap(function), right, cases, mistakes[name]))
+        print_text(account(name, function, right, cases, mistakes[name]))
 
     for attribute in ("__name__", "__qualname__", "__module__"):
         setattr(check_function, attribute, getattr(yield_cases, attribute))

@@ -29,10 +29,7 @@ from types import FunctionType, ModuleType
 import numpy as np
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
-NOTES = {  # lines that are for a program: an example, the form and the type of what they give
-    "symptom": ("its-name", r"[a-z0-9]+(?:-[a-z0-9]+)*", str),
-    "keeps": ("5", r"[1-9]\d*", int),
-}
+NOTE = re.compile(r"(symptom|keeps): ([a-z0-9-]+)")  # on a line of its own
 HEAD = re.compile(r"(?P<name>[a-z0-9_]+): (?P<says>.+)")
 TAKEN = re.compile(r"from ((?P<room>\w+)/)?(?P<function>\w+): (?P<names>.+)")
 
@@ -259,8 +256,8 @@ def _written(head, lines):
     """Return the mistake of a block."""
     if not (first := HEAD.fullmatch(head)):
         raise ValueError("write `# function`, `name: what it does wrong` or `from function: names`")
-    says, mend, edits, where, last = [first["says"]], [], [], "", ""
-    for line in (line for line in lines if not _is_note(line)):
+    says, mend, edits, notes, where, last = [first["says"]], [], [], {}, "", ""
+    for line in lines:
         mark, _, rest = line[4:].partition(" ")
         if line.startswith(8 * " ") and not edits:
             says.append(line.strip())
@@ -272,27 +269,15 @@ def _written(head, lines):
             edits[-1] = replace(edits[-1], new=new)
         elif mark == "in" and rest.endswith(":"):
             where = rest[:-1]
+        elif note := NOTE.fullmatch(line.strip()):
+            notes[note[1]] = note[2]
         else:
             mend.append(line.strip())
         last = mark
     if not edits or not mend:
         raise ValueError("give a sentence that mends it, and an edit")
     own = first["name"], " ".join(says), " ".join(mend), None, tuple(edits)
-    return Mistake(*own, *(_note(lines, name) for name in NOTES))
-
-
-def _is_note(line, names=tuple(NOTES)):
-    return line.strip().startswith(tuple(f"{name}:" for name in names))
-
-
-def _note(lines, name):
-    """Return what stands behind a name of NOTES on one of the lines; "" or 0: nothing does."""
-    example, form, kind = NOTES[name]
-    marked = [line for line in lines if _is_note(line, (name,))]
-    given = [re.fullmatch(rf"    {name}: ({form})", line) for line in marked]
-    if len(given) > 1 or None in given:
-        raise ValueError(f"write `{name}: {example}` on a line of its own, once")
-    return kind(given[0][1]) if given else kind()
+    return Mistake(*own, notes.get("symptom", ""), int(notes.get("keeps", 0)))
 
 
 def named(mistakes, name):

@@ -1,7 +1,5 @@
 """Checks for chapter 14."""
 
-import functools
-
 import numpy as np
 
 from tutorial_lib.practice import cache_tests
@@ -74,28 +72,11 @@ def check_users_that_fit():
     yield "the last user does not fit whole", {**both, "free": 2 * 10**7}
 
 
-def _whole(function):
-    """The function; positions as floats are refused, since they cannot be indices."""
-    if not callable(function):
-        return function
-
-    @functools.wraps(function)
-    def asked(is_token, T):
-        positions = function(is_token, T)
-        if getattr(positions, "dtype", None) in (np.float16, np.float32, np.float64):
-            raise TypeError(
-                f"a position is an index, and {positions.dtype} is none; expected whole numbers"
-            )
-        return positions
-
-    return asked
-
-
 def _positions_of_new(is_token, T):
     return np.maximum(np.cumsum(is_token, axis=-1) - 1, 0)[..., -T:]
 
 
-@cases_of(_positions_of_new, wrap=_whole)
+@cases_of(_positions_of_new)
 def check_positions_of_new():
     padded = np.arange(7) >= np.array([2, 0, 4])[:, None]
     yield "the first chunk, with padding", {"is_token": padded[:, :5], "T": 5}

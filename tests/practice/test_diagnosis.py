@@ -139,12 +139,6 @@ WRONG = [  # the right function, a wrong one, the cases, what is said
     (twice, lambda A: twice(A) * A[..., :1], matrices, "for a factor of its own"),
     (twice, spoiled(np.s_[:, -1], wrong=True), matrices, "last index of axis -2 is wrong"),
     (twice, spoiled(np.s_[:, 0], wrong=False), matrices, "is right"),
-    (
-        attend,
-        lambda Q, K, V, *, mask: attend(Q, K, V, mask=mask | (np.arange(mask.shape[-1]) == 2)),
-        masked,
-        "should be 0",
-    ),
 ]
 
 
@@ -163,7 +157,7 @@ def test_claim_is_what_was_planted_and_holds_of_other_sizes_but_not_of_other_num
     other = sampled > 0 if new.right.dtype == bool else sampled
     with np.errstate(all="ignore"):
         assert claim.is_true_of(new)
-        if "does not depend" not in claim.says and "should be 0" not in claim.says:
+        if "does not depend" not in claim.says:
             assert not claim.is_true_of(replace(new, value=other, own=lambda *a, **k: other))
 
 

@@ -404,20 +404,6 @@ def _only_one(seen, axis, index, wrong):
     return len(found) > 1 and bool((found.any(axis=-1) == expected).all())
 
 
-def _weights(all_seen):
-    """Yield claims on keys that have weight and should have none, or the reverse."""
-    seen = all_seen[0]
-    if seen.right.dtype.kind != "f" or seen.right.ndim < 2 or not (seen.right == 0).any():
-        return
-    yield Claim("numbers that should be 0 are not", 10, lambda s: _some(s.value, s.right))
-    yield Claim("numbers are 0 that should not be", 10, lambda s: _some(s.right, s.value))
-
-
-def _some(one, other):
-    """Whether one has numbers where the other has 0."""
-    return bool(((one != 0) & (other == 0)).any())
-
-
 KINDS = (
     _orders,
     _factors,
@@ -428,7 +414,6 @@ KINDS = (
     _by_slip,
     _booleans,
     _single,
-    _weights,
 )
 
 

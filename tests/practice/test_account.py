@@ -1,9 +1,6 @@
 """An account tells a learner in words what is wrong, and a check leaves nothing behind."""
 
 import dataclasses
-import os
-import subprocess
-import sys
 from itertools import product
 
 import numpy as np
@@ -95,26 +92,19 @@ RETURNED = [  # what a softmax does or returns, and what the account says of ord
     (spoilt(lambda A: A > 0), f"it returned an array of booleans of shape (3, 5, 7); {ARRAY}"),
     (spoilt(lambda A: A.astype(str)), f"it returned an array of <U32; {ARRAY}"),
     (spoilt(lambda A: A + 0j), f"it returned an array of complex128; {ARRAY}"),
-    (spoilt(lambda A: np.ma.masked_array(A, A > 0)), "it returned a masked array; fill it"),
     (
         spoilt(lambda A: A[None]),
         "it returned shape (1, 3, 5, 7); expected (3, 5, 7) (an axis of le",
     ),
     (spoilt(lambda A: A.swapaxes(-1, -2)), "it returned shape (3, 7, 5); expected (3, 5, 7) (axe"),
     (in_place, "it changed its input scores; compute with a copy of it."),
-    (lambda: np.ones(3), "it must take (scores), but Python says: too many positional arguments."),
-    (
-        lambda scores, temperature, axis=-1: scores,
-        "it must take (scores), but Python says: missing a required argument: 'temperature'.",
-    ),
 ]
 OTHERWISE = [  # where it is not the ordinary scores that the account is about
     (spoilt(lambda A: None), "○ softmax: not done yet (it returns None)."),
     (sometimes_none, f"✗ softmax: along another axis: it returned None; {ARRAY}{RIGHT_SO_FAR}"),
     (
         lambda scores: tl.softmax(scores),
-        "✗ softmax: along another axis: it must take (scores, axis=…), but Python says: got an "
-        f"unexpected keyword argument 'axis'.{RIGHT_SO_FAR}",
+        "✗ softmax: along another axis: it raised TypeError: <lambda>() got an unexpected keyword",
     ),
     (np.ones((3, 5, 7)), "✗ softmax: got a ndarray; give the function itself, not a result."),
     (None, "✗ softmax: got None; give the function itself, not a result."),
@@ -145,7 +135,7 @@ GIVEN = {  # by a learner, and what is said of it
     "not done yet": lambda *arguments, **options: None,
     "it returned a list; expected ": lambda *arguments, **options: ["done"],
     "; expected ": lambda *arguments, **options: np.zeros((1, 2, 3, 4, 5, 6)),
-    "it must take (": lambda: 1,
+    "it raised TypeError: <lambda>() ": lambda: 1,
     "got a str; give the function itself": "softmax",
 }
 
@@ -256,20 +246,15 @@ def test_a_check_draws_no_random_numbers_from_the_shared_generator(capsys):
     assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
 
 
-@pytest.mark.parametrize(
-    ("convert", "words"),
-    [
-        ("bfloat16", "a tensor of bfloat16, which NumPy does not have; return .float() of it"),
-        ("to_sparse", "a Tensor, which raised TypeError when read: can't convert Sparse"),
-    ],
-)
 @pytest.mark.filterwarnings("ignore")
-def test_tensors_that_numpy_cannot_read_are_answered_in_a_sentence(convert, words, capsys):
+@pytest.mark.parametrize("convert", ["bfloat16", "to_sparse"])
+def test_tensors_that_numpy_cannot_read_are_answered_in_a_sentence(convert, capsys):
     pytest.importorskip("torch")
 
     def of_torch(scores, axis=-1):
         return getattr(torch.from_numpy(tl.softmax(scores, axis)), convert)()
 
+    words = "it returned a Tensor, which raised TypeError when read: "
     assert words in account("softmax", of_torch, capsys)
 
 
@@ -284,10 +269,3 @@ def test_a_mistake_that_gives_some_of_the_values_is_named_with_a_reserve(capsys)
     said = account("attention_weights", wrong, capsys)
     like = named(MISTAKES["attention_weights"], "mask_filled_with_0")
     assert said.splitlines()[-1] == f"  In this case it looks like this: {like.says}."
-
-
-def test_an_account_can_be_printed_on_a_console_without_its_signs():
-    code = "from tutorial_lib import checks, softmax; checks.check_softmax(softmax)"
-    env = os.environ | {"PYTHONIOENCODING": "cp1252"}
-    run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
-    assert run.stdout.startswith(b"[right] softmax: ")

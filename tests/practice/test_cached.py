@@ -248,7 +248,6 @@ NO_MISTAKE = [  # layers that no planted mistake explains, and how the account o
     (spoilt(lambda Y, _: Y * np.nan), "one chunk: row 0 of Y holds NaN or infinity; X h"),
     (spoilt(lambda Y, _: 0 * Y), "one chunk: no row changes, whatever token is changed."),
     (spoilt(lambda Y, _: np.rint(9 * Y).astype(int)), "one chunk: Y is of type int64; expected fl"),
-    (spoilt(lambda Y, _: np.ma.masked_array(Y, Y > 0)), "one chunk: Y is of type MaskedArray, wh"),
     (spoilt(leaves), "one chunk: step raised SystemExit: not done."),
     (
         instead(STEPS, f"X = X if X.ndim == 2 else X[::-1]\n{STEPS}"),

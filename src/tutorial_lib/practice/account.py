@@ -5,7 +5,6 @@ A function may return tensors of torch where the library's returns arrays.
 
 import inspect
 import math
-import sys
 import textwrap
 from functools import partial
 from importlib import import_module
@@ -23,7 +22,6 @@ ROUNDED = (
     "it is right to {} digits, and 10 are asked: is something of it float32, or is a small "
     "constant (eps) another one? Compute in float64"
 )
-PLAIN = {"✓": "[right]", "✗": "[wrong]", "○": "[open]", "√": "root of ", "…": "...", "ᵀ": ".T"}
 
 
 def _difference(value, expected):
@@ -139,18 +137,6 @@ def _kind(answers):
     return f"{where}, {claim.says}{chapter}"
 
 
-def print_text(said):
-    """Print a text; on a console that lacks some of its signs, in signs that it has."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        said.encode(encoding)
-    except UnicodeEncodeError:
-        for sign, plain in PLAIN.items():
-            said = said.replace(sign, plain)
-        said = said.encode(encoding, errors="replace").decode(encoding)
-    print(said)
-
-
 def room(path):
     """Return the mistakes of a room, and the decorator of its checks.
 
@@ -177,7 +163,7 @@ def _check_of_cases(mistakes, reference, yield_cases):
     def check_function(function):
         right = _imported(reference) if isinstance(reference, str) else reference
         cases = tuple(_case(row, right) for row in yield_cases())
-        print_text(account(name, function, right, cases, mistakes[name]))
+        print(account(name, function, right, cases, mistakes[name]))
 
     for attribute in ("__name__", "__qualname__", "__module__"):
         setattr(check_function, attribute, getattr(yield_cases, attribute))

@@ -5,7 +5,7 @@ that attend to it. The rows of one chunk are compared with those of several, the
 with those of each sequence by itself, padded rows with unpadded ones.
 """
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -43,30 +43,36 @@ class Layer:
 
     def run_in_chunks(self, X, n, *, pad=None, more=0):
         """The rows of X in `chunks` of n; `more` is capacity beyond its end."""
-        label = chunks_in_words(n)
+        rows, label = [], chunks_in_words(n)
         label += ", padded" if pad is not None else ", a batch" if X.ndim > 2 else ""
-        cache = self.new_cache(label, X.shape[-2] + more, X.shape[:-2], pad)
-        rows = []
-        for start, end in chunks(n, X.shape[-2]):
-            Y, cache = self.run_step(label, X[..., start:end, :], cache)
-            rows.append(Y)
+        with labelled(label):
+            cache = self.new_cache(X.shape[-2] + more, X.shape[:-2], pad)
+            for start, end in chunks(n, X.shape[-2]):
+                Y, cache = self.run_step(X[..., start:end, :], cache)
+                rows.append(Y)
         return np.concatenate(rows, axis=-2)
 
-    def new_cache(self, label, capacity, batch, pad):
+    def new_cache(self, capacity, batch=(), pad=None):
         """An empty cache."""
         try:
             options = {} if pad is None and batch == () else {"batch": batch, "pad": pad}
             return self.empty(capacity, **options)
         except BaseException as error:  # of a reader's layer, so SystemExit too
-            raise Failure(f"{label}: empty{_raised(error)}") from error
+            raise Failure(f"empty{_raised(error)}") from error
 
-    def run_step(self, label, X, cache):
+    def run_step(self, X, cache):
         """One step, its rows as an array."""
-        try:
-            return checked_call(lambda given: self.step(given, cache), X)
-        except Failure as failure:
-            evidence = f"{label}: {failure.evidence}"
-            raise Failure(evidence, failure.mistake) from failure.__cause__
+        return checked_call(lambda given: self.step(given, cache), X)
+
+
+@contextmanager
+def labelled(label):
+    """Let the evidence of what fails begin with a label."""
+    try:
+        yield
+    except Failure as failure:
+        evidence = f"{label}: {failure.evidence}"
+        raise Failure(evidence, failure.mistake) from failure.__cause__
 
 
 def checked_call(call, X, *, subject="step"):
@@ -322,14 +328,14 @@ def _in_words(row):
 
 def _test_branches(layer, X, whole):
     """A cache that was continued is refused, or both continuations are independent."""
-    cache = layer.new_cache("two continuations", T + 2, (), None)
-    _, old = layer.run_step("two continuations", X[:-2], cache)
-    _, new = layer.run_step("two continuations", X[-2:-1], old)
-    if new is old:  # a cache that grows in place has no older form
-        return
-    with suppress(Failure):
-        layer.run_step("two continuations", layer.sample(93)[:1], old)
-    Y, _ = layer.run_step("two continuations", X[-1:], new)
+    with labelled("two continuations"):
+        _, old = layer.run_step(X[:-2], layer.new_cache(T + 2))
+        _, new = layer.run_step(X[-2:-1], old)
+        if new is old:  # a cache that grows in place has no older form
+            return
+        with suppress(Failure):
+            layer.run_step(layer.sample(93)[:1], old)
+        Y, _ = layer.run_step(X[-1:], new)
     if differing(whole[-1:], Y).any():
         raise Failure("a second token behind an older cache changes the newer one", "used_twice")
 

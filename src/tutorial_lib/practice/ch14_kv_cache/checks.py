@@ -3,7 +3,7 @@
 import numpy as np
 
 from tutorial_lib.practice import cache_tests
-from tutorial_lib.practice.account import lay_out, print_text, remedy, room
+from tutorial_lib.practice.account import lay_out, remedy, room
 from tutorial_lib.practice.mistake import named
 
 MISTAKES, cases_of = room(__file__)
@@ -26,12 +26,12 @@ def check_cached(step, empty, *, d_model=12):
     try:
         cache_tests.test_layer(cache_tests.Layer(step, empty, d_model))
     except cache_tests.Failure as failure:
-        print_text(_account_of(failure))
+        print(_account_of(failure))
     else:
         tokens, widest = cache_tests.T, cache_tests.WIDEST
         cases = f"{tokens} tokens in even and uneven chunks; windows of up to {widest} keys;"
         rest = "capacity to spare; a batch; padding at the left."
-        print_text(f"✓ cached: right on\n  {cases}\n  {rest}")
+        print(f"✓ cached: right on\n  {cases}\n  {rest}")
 
 
 def _account_of(failure):

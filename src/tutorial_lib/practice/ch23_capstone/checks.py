@@ -9,7 +9,7 @@ from tutorial_lib.models.entropy import excess_loss
 from tutorial_lib.models.grammar import WORDS, sample_documents
 from tutorial_lib.models.own_layer import OwnLayer, OwnModel
 from tutorial_lib.models.promises import leak
-from tutorial_lib.practice.account import lay_out, print_text, remedy, room
+from tutorial_lib.practice.account import lay_out, remedy, room
 from tutorial_lib.practice.cache_tests import NOT_DONE
 from tutorial_lib.practice.calls import a
 from tutorial_lib.practice.ch23_capstone.claims import CLAIMS, near
@@ -83,19 +83,19 @@ def check_attention(function):
     of it, and the mistake where it is one of those that people make.
     """
     if not callable(function):
-        print_text(f"✗ attention: got {a(function)}; give the function itself.")
+        print(f"✗ attention: got {a(function)}; give the function itself.")
         return
     kept = []
     for name, seen in evidence_by_promise(function):
         if seen == NOT_DONE:
-            print_text("○ attention: not done yet (it returns None).")
+            print("○ attention: not done yet (it returns None).")
             return
         if seen:
-            print_text(_account_of_broken(name, seen, kept))
+            print(_account_of_broken(name, seen, kept))
             return
         kept.append(name)
     first = f"✓ attention: keeps every promise, in {lines_of(function)} lines of code"
-    print_text(f"{first}\n  {'; '.join(PROMISES)}.")
+    print(f"{first}\n  {'; '.join(PROMISES)}.")
 
 
 def _account_of_broken(name, seen, kept):
@@ -141,19 +141,19 @@ def check_claims(claims):
     Prints an account: the mistake in the first answer that is not right.
     """
     if claims is None or claims == {}:
-        print_text("○ claims: not done yet (no claim is answered).")
+        print("○ claims: not done yet (no claim is answered).")
         return
     if not isinstance(claims, dict):
-        print_text(f"✗ claims: got {a(claims)}; give {{number: (holds, value)}}.")
+        print(f"✗ claims: got {a(claims)}; give {{number: (holds, value)}}.")
         return
     for number, answer in claims.items():
         if wrong := answer_faults(number, answer):
-            print_text(lay_out(f"✗ claims: {wrong[0]}", *wrong[1:]))
+            print(lay_out(f"✗ claims: {wrong[0]}", *wrong[1:]))
             return
     if len(claims) < LEAST:
-        print_text(f"○ claims: {len(claims)} of {LEAST} answered, and right so far.")
+        print(f"○ claims: {len(claims)} of {LEAST} answered, and right so far.")
         return
-    print_text("✓ claims: right on\n  " + "; ".join(f"claim {number}" for number in claims) + ".")
+    print("✓ claims: right on\n  " + "; ".join(f"claim {number}" for number in claims) + ".")
 
 
 def nats_above(model, documents, layer):

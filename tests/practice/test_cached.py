@@ -268,13 +268,13 @@ NO_MISTAKE = [  # layers that no planted mistake explains, and how the account o
         "cached tokens are lost, or hidden.",
     ),
     (
-        instead("positions(cache, T)", "positions(cache, T) * (cache.length == 0)"),
+        instead("cache.positions(T)", "cache.positions(T) * (cache.length == 0)"),
         "the positions stop: the order of cached tokens makes no difference any more.",
     ),
     (
         instead(
-            "cached(cache)",
-            "(A[[2, 0, 1]] if len(A) == 3 and A.ndim == 4 else A for A in cached(cache))",
+            "cache.K, cache.V",
+            "(A[[2, 0, 1]] if len(A) == 3 and A.ndim == 4 else A for A in (cache.K, cache.V))",
         ),
         "one chunk, padded: the row of token 0 of sequence 0 changes with another sequence.",
     ),

@@ -383,27 +383,6 @@ def _own_factor(seen, axis):
     return bool(none_is_0) and _alike(value, factor[..., None] * right)
 
 
-def _single(all_seen):
-    """Yield claims that only one index of an axis is right, or only one is wrong."""
-    right = all_seen[0].right
-    for axis in (2, 3, 4, 1):
-        if right.ndim < axis or right.shape[-axis] < 3:
-            continue
-        for index, named in ((0, "first"), (-1, "last")):
-            for wrong, told in ((False, "right"), (True, "wrong")):
-                says = f"only the {named} index of axis {-axis} is {told}"
-                yield Claim(says, 0, lambda s, a=axis, i=index, w=wrong: _only_one(s, a, i, w))
-
-
-def _only_one(seen, axis, index, wrong):
-    size = np.abs(seen.right[np.isfinite(seen.right)]).max(initial=1e-300)
-    close = np.isclose(seen.value, seen.right, rtol=1e-7, atol=1e-9 * size, equal_nan=True)
-    found = (~np.moveaxis(close, -axis, 0)).reshape(seen.right.shape[-axis], -1)
-    expected = np.full(len(found), not wrong)
-    expected[index] = wrong
-    return len(found) > 1 and bool((found.any(axis=-1) == expected).all())
-
-
 KINDS = (
     _orders,
     _factors,
@@ -413,7 +392,6 @@ KINDS = (
     _row_factors,
     _by_slip,
     _booleans,
-    _single,
 )
 
 

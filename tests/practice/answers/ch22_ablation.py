@@ -1,5 +1,6 @@
 """What computes the keys of chapter 22: from the model, its documents, and small sums."""
 
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 
@@ -27,7 +28,8 @@ def measured():
 @cache
 def losses(removed):
     """The excess loss of each word, and the loss of the form by task, without these heads."""
-    documents, logits = measured()[1], _logits(removed)
+    documents = measured()[1]
+    logits = _logits(removed, documents)
     return excess_loss(logits, documents), form_loss(logits, documents)
 
 
@@ -67,21 +69,23 @@ def removed_within_a_twentieth():
     return sum(loss < 0.05 for loss in losses)
 
 
-def _logits(heads):
+def _logits(heads, documents):
     """The logits with the outputs of these heads replaced."""
-    model, documents, outputs = measured()
+    model, _, outputs = measured()
     return run_with(model, documents.ids[:, :-1], {head: outputs[head] for head in heads})
 
 
 def _forms_of_all_sets(task):
     """The loss of the form at a task for each set of heads: heads of layer 1 add to the logits."""
-    first, last = HEADS[:4], HEADS[4:]
+    first, last, documents = HEADS[:4], HEADS[4:], measured()[1]
+    some = (documents.task == TASKS.index(task)).any(axis=1)
+    documents = replace(documents, **{name: A[some] for name, A in vars(documents).items()})
     for low in (s for n in range(5) for s in combinations(first, n)):
-        start = _logits(low)
-        changes = {head: _logits([*low, head]) - start for head in last}
+        start = _logits(low, documents)
+        changes = {head: _logits([*low, head], documents) - start for head in last}
         for high in (s for n in range(5) for s in combinations(last, n)):
             logits = start + sum(changes[head] for head in high)
-            yield low + high, form_loss(logits, measured()[1])[task]
+            yield low + high, form_loss(logits, documents)[task]
 
 
 def who_ruins_attractor():

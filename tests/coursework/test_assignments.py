@@ -7,7 +7,6 @@ untouched notebook go through the sandbox, and each mistake through the judge.
 import re
 import tempfile
 from dataclasses import replace
-from itertools import permutations
 from pathlib import Path
 
 import nbformat
@@ -238,33 +237,6 @@ def test_withheld_functions_raise_and_others_work(tmp_path):
     source = (tmp_path / "tutorial_lib" / "attention.py").read_text(encoding="utf-8")
     assert "causal_mask is withheld in this assignment" in source
     assert "np.tri" not in source.partition("def causal_mask")[2].partition("def ")[0]
-
-
-def coincidences(Q, K, V):
-    """Return sizes of `heads` that are equal, or of which one is the product of two others.
-
-    Q, K, V : shapes
-    """
-    *batch, H, T, d_k = Q
-    S, d_v = K[-2], V[-1]
-    own = dict(enumerate(batch)) | {"H": H, "T": T, "S": S, "d_k": d_k, "d_v": d_v}
-    blocks = {("block", h): 2**h for h in range(1, H)}
-    blocks |= {("keys", h): S // 2**h for h in range(1, H)}
-    if S == 2 ** (H - 1):
-        del blocks["block", H - 1]  # all of the keys, as its case says
-    sizes = {name: size for name, size in (own | blocks).items() if size > 1}
-    equal = [(a, b) for a in own for b in sizes if a != b and own[a] == sizes[b]]
-    triples = [names for names in permutations(sizes, 3) if len({*names} & {*own}) > 1]
-    return equal + [(a, b, c) for a, b, c in triples if sizes[a] * sizes[b] == sizes[c]]
-
-
-def test_no_two_sizes_of_heads_are_equal_nor_one_the_product_of_two():
-    """But for two heads, in which a block is of two tokens."""
-    for test in (t for t in set_exam("heads", 1).tests if t.case.arguments[0].shape[-3] != 2):
-        shapes = [array.shape for array in test.case.arguments]
-        assert coincidences(*shapes) == [], test.case.label
-    assert ("H", "T") in coincidences((5, 5, 9), (5, 96, 9), (5, 96, 11))
-    assert (0, "H", ("keys", 2)) in coincidences((3, 4, 7, 5), (3, 4, 48, 5), (3, 4, 48, 11))
 
 
 @pytest.mark.parametrize("seed", [3, 11, 30])

@@ -1,9 +1,7 @@
 """An account tells a learner in words what is wrong, and a check leaves nothing behind."""
 
 import dataclasses
-import os
-import subprocess
-import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,13 +10,13 @@ import tutorial_lib as tl
 from tests.lazy import torch
 from tests.practice.rooms import ALL, MISTAKES, SYMPTOMS, account, asked, printed, wrong
 from tests.sampling import every
-from tutorial_lib import checks
 from tutorial_lib.practice.account import WIDTH
 from tutorial_lib.practice.mistake import named
 
 
-@pytest.mark.parametrize("word", ["x" * 90, "x-" * 45])
-def test_sentence_goes_on_below_itself_and_a_long_word_stays_whole(word, capsys):
+def test_sentence_goes_on_below_itself_and_a_long_word_stays_whole(capsys):
+    word = "x" * 90
+
     def wrong(scores, axis=-1):
         raise ValueError(f"{word} is no number, and the shape of the scores is\nanother one")
 
@@ -53,10 +51,6 @@ def raises_without_words(*arguments, **options):
     raise NotImplementedError
 
 
-def ends_with_a_stop(*arguments, **options):
-    raise ValueError("two axes differ.")
-
-
 def exits(scores, axis=-1):
     raise SystemExit("not done")
 
@@ -86,53 +80,31 @@ class Odd:
         raise RuntimeError(name)
 
 
-async def awaited(scores, axis=-1):
-    return tl.softmax(scores, axis)
-
-
 ARRAY = "expected an array of numbers of shape (3, 5, 7)."
 RIGHT_SO_FAR = "\n  Right so far: ordinary scores."
 RETURNED = [  # what a softmax does or returns, and what the account says of ordinary scores
     (raises, "it raised KeyError: 'W_Z'."),
     (raises_without_words, "it raised NotImplementedError."),
-    (ends_with_a_stop, "it raised ValueError: two axes differ."),
     (exits, "it raised SystemExit: not done."),
     (spoilt(lambda A: A.tolist()), f"it returned a list; {ARRAY}"),
-    (spoilt(lambda A: [[1, 2], [3]]), f"it returned a list; {ARRAY}"),
     (spoilt(lambda A: (A, A)), "it returned a tuple of 2; return only its first part, which is ri"),
-    (spoilt(lambda A: {"weights": A}), f"it returned a dict; {ARRAY}"),
-    (spoilt(lambda A: 1), f"it returned an int; {ARRAY}"),
     (spoilt(lambda A: Odd()), "it returned an Odd, which raised RuntimeError when read: "),
-    (spoilt(lambda A: (x for x in A)), f"it returned a generator; {ARRAY}"),
-    (awaited, "it returned a coroutine; write `def` in place of `async def`."),
     (spoilt(lambda A: A > 0), f"it returned an array of booleans of shape (3, 5, 7); {ARRAY}"),
     (spoilt(lambda A: A.astype(str)), f"it returned an array of <U32; {ARRAY}"),
-    (spoilt(lambda A: A.astype(object)), f"it returned an array of object; {ARRAY}"),
     (spoilt(lambda A: A + 0j), f"it returned an array of complex128; {ARRAY}"),
-    (spoilt(lambda A: np.ma.masked_array(A, A > 0)), "it returned a masked array; fill it"),
-    (
-        spoilt(lambda A: A[..., :5]),
-        "it returned shape (3, 5, 5); expected (3, 5, 7) (it is cut along axis -1: 5 of 7).",
-    ),
     (
         spoilt(lambda A: A[None]),
         "it returned shape (1, 3, 5, 7); expected (3, 5, 7) (an axis of le",
     ),
     (spoilt(lambda A: A.swapaxes(-1, -2)), "it returned shape (3, 7, 5); expected (3, 5, 7) (axe"),
     (in_place, "it changed its input scores; compute with a copy of it."),
-    (lambda: np.ones(3), "it must take (scores), but Python says: too many positional arguments."),
-    (
-        lambda scores, temperature, axis=-1: scores,
-        "it must take (scores), but Python says: missing a required argument: 'temperature'.",
-    ),
 ]
 OTHERWISE = [  # where it is not the ordinary scores that the account is about
     (spoilt(lambda A: None), "○ softmax: not done yet (it returns None)."),
     (sometimes_none, f"✗ softmax: along another axis: it returned None; {ARRAY}{RIGHT_SO_FAR}"),
     (
         lambda scores: tl.softmax(scores),
-        "✗ softmax: along another axis: it must take (scores, axis=…), but Python says: got an "
-        f"unexpected keyword argument 'axis'.{RIGHT_SO_FAR}",
+        "✗ softmax: along another axis: it raised TypeError: <lambda>() got an unexpected keyword",
     ),
     (np.ones((3, 5, 7)), "✗ softmax: got a ndarray; give the function itself, not a result."),
     (None, "✗ softmax: got None; give the function itself, not a result."),
@@ -158,20 +130,19 @@ def test_a_layer_without_the_maximum_is_told_what_is_right_so_far(capsys):
     assert lines[2].startswith("  a fully masked row: row [0] is nan, ")
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (raises, "it raised KeyError: 'W_Z'."),
-        (lambda *arguments, **options: None, "not done yet"),
-        (lambda *arguments, **options: ["done"], "it returned a list; expected "),
-        (lambda *arguments, **options: np.zeros((1, 2, 3, 4, 5, 6)), "; expected "),
-        (lambda: 1, "it must take ("),
-        ("softmax", "got a str; give the function itself"),
-    ],
-)
-def test_every_check_survives_what_learners_give_it(name, function, words, capsys):
-    said = account(name, function, capsys)
+GIVEN = {  # by a learner, and what is said of it
+    "it raised KeyError: 'W_Z'.": raises,
+    "not done yet": lambda *arguments, **options: None,
+    "it returned a list; expected ": lambda *arguments, **options: ["done"],
+    "; expected ": lambda *arguments, **options: np.zeros((1, 2, 3, 4, 5, 6)),
+    "it raised TypeError: <lambda>() ": lambda: 1,
+    "got a str; give the function itself": "softmax",
+}
+
+
+@pytest.mark.parametrize(("name", "words"), every(4, list(product(MISTAKES, GIVEN))))
+def test_every_check_survives_what_learners_give_it(name, words, capsys):
+    said = account(name, GIVEN[words], capsys)
     assert said[0] in "✗○"
     assert said[1:].startswith(f" {name}: ")
     assert words in said
@@ -226,14 +197,6 @@ def test_a_changed_mask_is_noticed(capsys):
         ),
         (lambda record: {"weights": None}, "no mask: its weights is None; expected an array "),
         (
-            lambda record: {"Y": record.Y.tolist()},
-            "no mask: its Y is a list; expected an array of numbers of shape (2, 5, 13).",
-        ),
-        (
-            lambda record: {"context": None},
-            "a context of another length: its context is None; expected an array of numbers",
-        ),
-        (
             lambda record: {"context": 2 * record.X},
             "no mask: its context is a ndarray; expected None.",
         ),
@@ -253,18 +216,12 @@ def test_a_wrong_part_of_a_record_is_named(change, words, capsys):
     [
         ("linear_backward", lambda X, W, dY: (X, W), "row [0] is"),
         ("linear_backward", lambda X, W, dY: [X, W, dY], "a list; expected a tuple of 2, not of 3"),
-        ("linear_backward", lambda X, W, dY: X, "it returned a ndarray; expected a tuple of 2."),
         ("linear_backward", lambda X, W, dY: (dY, W), "its result 0 is shape (5, 11); expected (5"),
         ("linear_backward", lambda X, W, dY: (X, None), "its result 1 is None; expected an array"),
-        ("linear_backward", lambda X, W, dY: (dY @ W.T, W), "in result 1, row [0] is"),
         ("is_equivariant", lambda layer, X, order: 1, "returned a number; expected True or False"),
-        ("is_equivariant", lambda layer, X, order: X, "expected True or False"),
         ("count_parameters", lambda *sizes, bias: "1482", "returned a str; expected a number"),
-        ("count_parameters", lambda *sizes, bias: True, "True or False; expected a number"),
         ("count_parameters", lambda *sizes, bias: 5, "it is 5 and should be 1482"),
-        ("summed_axis", lambda weights: (9,), "returned a tuple; expected a number"),
         ("causal_mask", lambda T, S=None: np.ones((T, S or T)), "array of numbers of shape (5, 5)"),
-        ("score_ranks", lambda Q, K: [3, 2, 1], "returned a list; expected an array of whole"),
     ],
 )
 def test_wrong_kind_of_answer_is_said_in_words(name, function, words, capsys):
@@ -289,101 +246,26 @@ def test_a_check_draws_no_random_numbers_from_the_shared_generator(capsys):
     assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
 
 
-def test_a_check_prints_the_same_account_each_time(capsys):
-    layer = wrong("multi_head_attention", MISTAKES["multi_head_attention"][0])
-    first, again = (account("multi_head_attention", layer, capsys) for _ in range(2))
-    assert first == again
-
-
-def test_a_check_returns_nothing_and_writes_nothing_to_stderr(capsys):
-    assert checks.check_softmax(tl.softmax) is None
-    assert capsys.readouterr().err == ""
-
-
-def tensor(kind):
-    """Weights as a tensor of a kind, made of those that are right."""
-    kinds = {
-        "bfloat16": lambda A: A.bfloat16(),
-        "float8": lambda A: A.to(torch.float8_e4m3fn),
-        "sparse": lambda A: A.to_sparse(),
-        "conjugate": lambda A: torch.complex(A, A).conj(),
-    }
-    return lambda scores, axis=-1: kinds[kind](torch.from_numpy(tl.softmax(scores, axis)))
-
-
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("bfloat16", "a tensor of bfloat16, which NumPy does not have; return .float() of it"),
-        ("float8", "a tensor of float8_e4m3fn, which NumPy does not have"),
-        ("sparse", "a Tensor, which raised TypeError when read: can't convert Sparse"),
-        ("conjugate", "an array of complex128; expected an array of numbers"),
-    ],
-)
 @pytest.mark.filterwarnings("ignore")
-def test_tensors_of_every_kind_are_answered_in_a_sentence(kind, words, capsys):
+@pytest.mark.parametrize("convert", ["bfloat16", "to_sparse"])
+def test_tensors_that_numpy_cannot_read_are_answered_in_a_sentence(convert, capsys):
     pytest.importorskip("torch")
-    assert words in account("softmax", tensor(kind), capsys)
 
+    def of_torch(scores, axis=-1):
+        return getattr(torch.from_numpy(tl.softmax(scores, axis)), convert)()
 
-def test_the_lowest_number_has_a_name_and_infinity_in_its_place_is_told(capsys):
-    def of_public_kernels(*given):
-        heads, logsumexp = tl.onepass.attend_rows(*given)
-        return heads, np.where(logsumexp < -1e300, -np.inf, logsumexp)
-
-    def huge(scores, axis=-1):
-        return tl.softmax(scores, axis) * 1e30
-
-    said = account("attend_rows", of_public_kernels, capsys)
-    assert "row [0, 0] is -inf and should be the lowest number of float64.\n" in said
-    assert "it holds infinity; see chapter 03" in said
-    assert "e+29, " in account("softmax", huge, capsys)
-
-
-def test_a_row_that_a_sink_takes_too_much_of_leads_to_the_chapter_of_sinks(capsys):
-    def of_another_head(scores, sink, *, mask=None):
-        return tl.variants.patterns.attention_with_sink(scores, np.roll(sink, 1), mask=mask)
-
-    assert "own; see chapter 17." in account("attention_with_sink", of_another_head, capsys)
-
-
-def test_an_interrupted_call_is_not_made_again(capsys):
-    calls = []
-
-    def endless(scores, axis=-1):
-        calls.append(1)
-        raise KeyboardInterrupt
-
-    assert "ordinary scores: it was interrupted." in account("softmax", endless, capsys)
-    assert len(calls) == 1
+    words = "it returned a Tensor, which raised TypeError when read: "
+    assert words in account("softmax", of_torch, capsys)
 
 
 def test_a_mistake_that_gives_some_of_the_values_is_named_with_a_reserve(capsys):
     def wrong(scores, *, mask=None):
-        if mask is None:
-            return np.cos(scores)
-        return tl.softmax(np.where(mask, scores, 0.0)) if mask.ndim == 2 else np.sin(scores)
-
-    def of_one_mask(scores, *, mask=None):
         right = tl.attention_weights(scores, mask=mask)
-        return (
-            right
-            if mask is None
-            else np.where(mask.ndim > 2, right**3 + right, wrong(scores, mask=mask))
-        )
+        if mask is None:
+            return right
+        first = mask.ndim == 2  # the causal mask, the first with one
+        return tl.softmax(np.where(mask, scores, 0.0)) if first else right**3 + right
 
-    said = account("attention_weights", of_one_mask, capsys)
-    [like] = [m for m in MISTAKES["attention_weights"] if m.name == "mask_filled_with_0"]
+    said = account("attention_weights", wrong, capsys)
+    like = named(MISTAKES["attention_weights"], "mask_filled_with_0")
     assert said.splitlines()[-1] == f"  In this case it looks like this: {like.says}."
-
-
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
-@pytest.mark.parametrize(("function", "begins"), [("softmax", "[right]"), ("len", "[wrong]")])
-def test_an_account_can_be_printed_on_a_console_without_its_signs(encoding, function, begins):
-    code = f"import tutorial_lib as tl; softmax = tl.softmax; tl.checks.check_softmax({function})"
-    code = code.replace(
-        "import tutorial_lib as tl", "import tutorial_lib as tl, tutorial_lib.checks"
-    )
-    env = os.environ | {"PYTHONIOENCODING": encoding}
-    run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
-    assert run.stdout.decode(encoding).startswith(f"{begins} softmax: ")

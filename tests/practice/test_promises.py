@@ -23,10 +23,8 @@ from tutorial_lib.practice.ch23_capstone.promises import (
     MOST_LINES,
     PROMISES,
     WIDTHS,
-    alike,
-    answers,
     attention,
-    first_broken,
+    evidence_by_promise,
 )
 from tutorial_lib.practice.ch23_capstone.shown import show_results
 from tutorial_lib.projection import project_heads
@@ -68,14 +66,6 @@ def test_a_wrong_layer_breaks_its_promise_and_is_named(mistake, capsys):
     assert lines[-len(end) :] == end
 
 
-def test_every_wrong_layer_answers_in_a_way_of_its_own():
-    found = {mistake.name: answers(mistake.of(attention)) for mistake in MISTAKES["attention"]}
-    assert set(BROKEN) == set(found)
-    found["right"] = answers(attention)
-    for (name, one), (other_name, other) in combinations(found.items(), 2):
-        assert not alike(one, other), (name, other_name)
-
-
 def by_loops(X, params, *, frequencies=None, window=None, sink=-np.inf, cache=None):
     """A right layer, query by query, with positions that count padding too."""
     T, H = X.shape[-2], len(params.W_Q)
@@ -114,13 +104,6 @@ def spoilt(spoil):
     return lambda X, params, **options: spoil(*attention(X, params, **options))
 
 
-def changes_input(X, params, **options):
-    """The right layer, which empties its input afterwards."""
-    out = attention(X, params, **options)
-    X[...] = 0
-    return out
-
-
 def changes_params(X, params, **options):
     """The right layer, which doubles a matrix afterwards."""
     out = attention(X, params, **options)
@@ -133,26 +116,19 @@ def changes_params(X, params, **options):
     [
         (lambda X, params, **options: None, "○ attention: not done yet (it returns None)."),
         (3, "✗ attention: got an int; give the function itself."),
-        (spoilt(lambda Y, cache: Y), "returned a ndarray; expected (Y, cache)"),
+        (spoilt(lambda Y, cache: Y), "form is broken: it returned a ndarray; expected (Y, cache)"),
         (spoilt(lambda Y, cache: (Y, cache, 0)), "returned a tuple of 3; expected (Y, cache)"),
-        (spoilt(lambda Y, cache: (None, cache)), "Y is of type NoneType; expected float32 or"),
-        (
-            spoilt(lambda Y, cache: (Y[..., 0], cache)),
-            "Y has shape (9,) for X of shape (9, 12)",
-        ),
-        (spoilt(lambda Y, cache: (Y.astype(int), cache)), "Y is of type int64; expected"),
-        (spoilt(lambda Y, cache: (Y * np.nan, cache)), "row 0 of Y holds NaN or infinity"),
         (spoilt(lambda Y, cache: (Y, None)), "was given a cache and returned None for it"),
-        (lambda X, params: attention(X, params), "raised TypeError"),
-        (changes_input, "changed its input X"),
         (changes_params, "changed an array of params"),
     ],
 )
 def test_what_is_no_layer_is_told_in_the_first_sentence(layer, says, capsys):
-    first = account_lines(layer, capsys)[0]
-    assert says in first
-    assert first[0] in "○✗"
-    assert first[0] == "○" or layer == 3 or "the promise of form is broken" in first
+    assert says in account_lines(layer, capsys)[0]
+
+
+def first_broken(layer):
+    """The first promise that is broken, and what is observed."""
+    return next(found for found in evidence_by_promise(layer) if found[1])
 
 
 def test_a_layer_that_rounds_breaks_parity_and_one_that_remembers_breaks_the_gradient():
@@ -172,42 +148,26 @@ def test_a_scale_that_is_right_at_one_width_breaks_parity():
         right, here = np.sqrt(params.W_Q.shape[-1]), np.sqrt(WIDTHS[1])
         return attention(X, dataclasses.replace(params, W_Q=params.W_Q * right / here), **options)
 
-    name, seen, _ = first_broken(scaled)
+    name, seen = first_broken(scaled)
     assert name == "parity"
     assert seen.startswith("with d_model = 13, d_k = 5 and d_v = 11, Y[")
 
 
-def leaves(*given):
-    raise SystemExit("not done")
-
-
-@pytest.mark.parametrize(
-    ("fails", "says"),
-    [
-        (leaves, "chunks of 1: it raised SystemExit: not done"),
-        (lambda *given: None, "chunks of 1: it returned None"),
-        (lambda *given: given[0][9], "chunks of 1: it raised IndexError: index 9 is out of bounds"),
-    ],
-)
-def test_a_layer_that_fails_behind_a_cache_is_told_as_elsewhere(fails, says):
+def test_a_layer_that_fails_behind_a_cache_is_told_as_elsewhere():
     def layer(X, params, *, cache=None, **options):
         if cache and cache.length:
-            return fails(X)
+            raise SystemExit("not done")
         return attention(X, params, cache=cache, **options)
 
-    name, seen, _ = first_broken(layer)
-    assert name == "cache"
-    assert seen.startswith(says)
+    assert first_broken(layer) == ("cache", "chunks of 1: it raised SystemExit: not done")
 
 
 def test_a_layer_of_too_many_lines_is_told():
     body = "\n".join(f"    n{i} = {i}" for i in range(MOST_LINES))
     names = {"attention": attention}
     exec(f"def long(X, params, **o):\n{body}\n    return attention(X, params, **o)", names)
-    name, seen, kept = first_broken(names["long"])
-    assert name == "forty lines"
-    assert seen == "it has 42 lines of code; expected 40 at most"
-    assert len(kept) == len(PROMISES) - 1
+    told = "it has 42 lines of code; expected 40 at most"
+    assert first_broken(names["long"]) == ("forty lines", told)
 
 
 def account_of(claims, capsys):
@@ -268,10 +228,9 @@ def test_a_claim_is_settled_by_its_number(claim, number):
         ({}, "○ claims: not done yet"),
         ([(7, False)], "✗ claims: got a list; give {number: (holds, value)}."),
         ({13: (True, 1)}, "✗ claims: there is no claim 13; choose from 1 to 12."),
-        ({7: 31}, "✗ claims: claim 7 has 31; expected a pair such as (False, 0.5)."),
-        ({7: ("no", 31)}, "✗ claims: claim 7 begins with 'no'; expected True or False"),
-        ({7: (False, "31")}, "✗ claims: claim 7 ends with '31'; expected a number."),
-        ({7: (False, np.nan)}, "✗ claims: claim 7 ends with nan; expected a finite number."),
+        ({7: 31}, "✗ claims: claim 7 has 31; expected a pair of True or False and a finite num"),
+        ({7: ("no", 31)}, "✗ claims: claim 7 has ('no', 31); expected a pair"),
+        ({7: (False, np.nan)}, "✗ claims: claim 7 has (False, nan); expected a pair"),
         ({7: (False, 33)}, "✗ claims: claim 7: 33 is not the number of the claim."),
         ({7: (False, 31)}, "○ claims: 1 of 3 answered, and right so far."),
     ],

@@ -120,22 +120,11 @@ A, B = "[`check_a`](a.ipynb#check)", "[`check_b`](b.ipynb#exercise-2)"
     ("last", "named"),
     [
         (LAST, []),
-        (f"{LAST} *Named by* {A}.", [("a", "a.ipynb#check")]),
         (f"{LAST} *Named by* {A}, {B}.", [("a", "a.ipynb#check"), ("b", "b.ipynb#exercise-2")]),
         (f"{LAST} *Named by* {A} and others.", [("a", "a.ipynb#check"), (OTHERS, "")]),
         (f"{LAST} *Named by* {A} and more.", [("", " and more")]),
-        (f"{LAST} *Named by* `check_a`.", [("", "`check_a`")]),
-        (f"{LAST} *Named by* {A}; {B}.", [("", "; ")]),
-        (f"{LAST} *Named by* {A}. *Named by* {B}.", [("", ". *Named by* ")]),
     ],
 )
 def test_what_an_entry_names_is_read(last, named):
     page = f"(symptom-x-y)=\n### X\n\n{last}\n\n(symptom-z)=\n### Z\n\nNothing.\n\n## Next\n"
     assert entries(page) == {"x-y": named, "z": []}
-
-
-def test_a_long_list_of_checks_is_cut_and_says_so():
-    named = [(name, f"{name}.ipynb#check") for name in "abcdef"]
-    assert shown(named[:MOST]) == named[:MOST]
-    page = f"(symptom-x)=\n### X\n\n{LAST} {sentence(shown(named))}\n"
-    assert entries(page) == {"x": [*named[:FIRST], (OTHERS, "")]}

@@ -5,7 +5,6 @@ A function may return tensors of torch where the library's returns arrays.
 
 import inspect
 import math
-import sys
 import textwrap
 from functools import partial
 from importlib import import_module
@@ -19,10 +18,10 @@ from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.records import SITE
 
 WIDTH = 78  # columns of an account; a page shows 85
-LOWEST = {
-    float(np.finfo(kind).min): f"the lowest number of {kind}" for kind in ("float32", "float64")
-}
-PLAIN = {"✓": "[right]", "✗": "[wrong]", "○": "[open]", "√": "root of ", "…": "...", "ᵀ": ".T"}
+ROUNDED = (
+    "it is right to {} digits, and 10 are asked: is something of it float32, or is a small "
+    "constant (eps) another one? Compute in float64"
+)
 
 
 def _difference(value, expected):
@@ -48,8 +47,8 @@ def _row(row, first, decimals):
 
 
 def _entry(entry, decimals):
-    if not isinstance(entry, float) or entry in LOWEST:
-        return LOWEST.get(entry, str(entry))
+    if not isinstance(entry, float):
+        return str(entry)
     if abs(entry) >= 1e15:
         return f"{entry:.{decimals}e}"
     return f"{round(entry, decimals) + 0.0:.{decimals}f}"
@@ -116,46 +115,26 @@ def _of_wrong(name, answers, mistakes):
     if error:
         shape = "" if outcome.error else of_shape(outcome.value, right)
         return [f"✗ {name}: {seen}{f' ({shape})' if shape else ''}"]
-    kind, instead = _kind(answers)
+    if error := coarse(answers):
+        digits = int(-math.log10(error))
+        return [f"✗ {name}: {ROUNDED.format(digits)}"]
+    kind = _kind(answers)
     if not kind and like:
         kind = f"In this case it looks like this: {like.says}"
-    return [f"✗ {name}: {kind if instead else seen}", *([kind] if kind and not instead else [])]
+    return [f"✗ {name}: {seen}", *([kind] if kind else [])]
 
 
 def _kind(answers):
-    """Say in one sentence what kind of difference there is, and whether this tells everything.
-
-    Returns
-    -------
-    said : text; "" where it is none that is known
-    instead : whether numbers beside it would say nothing
-    """
+    """Say in one sentence what kind of difference there is; "" where it is none that is known."""
     if draws(answers):
         again = "A second call with the same input gives another result: is dropout, or another"
-        return f"{again} random draw, still on?", False
-    if error := coarse(answers):
-        return (
-            f"it is right to {int(-math.log10(error))} digits, and 10 are asked: is something of "
-            "it float32, or is a small constant (eps) another one? Compute in float64"
-        ), True
+        return f"{again} random draw, still on?"
     claim = diagnose(answers)
     if claim is None:
-        return "", False
+        return ""
     where = "In every case that differs" if len(answers.wrong) > 1 else "Here"
     chapter = f"; see chapter {claim.chapter:02}" if claim.chapter else ""
-    return f"{where}, {claim.says}{chapter}", False
-
-
-def print_text(said):
-    """Print a text; on a console that lacks some of its signs, in signs that it has."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        said.encode(encoding)
-    except UnicodeEncodeError:
-        for sign, plain in PLAIN.items():
-            said = said.replace(sign, plain)
-        said = said.encode(encoding, errors="replace").decode(encoding)
-    print(said)
+    return f"{where}, {claim.says}{chapter}"
 
 
 def room(path):
@@ -169,23 +148,22 @@ def room(path):
     -------
     mistakes : dict, a tuple of Mistake for each function
     cases_of : decorator for `check_name`, whose argument is the right function, or where it is
-        imported from, such as "tutorial_lib.pytorch.mha.may_look"; `wrap` is what is done to the
-        reader's function. The decorated one yields a label, arguments and options of each case, by
-        name or in order; what stands in its place takes the reader's function, and says so if it
-        has no docstring
+        imported from, such as "tutorial_lib.pytorch.mha.may_look". The decorated one yields a
+        label, arguments and options of each case, by name or in order; what stands in its place
+        takes the reader's function, and says so if it has no docstring
     """
     mistakes = read_mistakes(Path(path).with_name("mistakes.txt"))
     return mistakes, partial(partial, _check_of_cases, mistakes)
 
 
-def _check_of_cases(mistakes, reference, yield_cases, *, wrap=lambda function: function):
+def _check_of_cases(mistakes, reference, yield_cases):
     """Return a check of one function, with the name and the docstring of what yields its cases."""
     name = yield_cases.__name__.removeprefix("check_")
 
     def check_function(function):
         right = _imported(reference) if isinstance(reference, str) else reference
         cases = tuple(_case(row, right) for row in yield_cases())
-        print_text(account(name, wrap(function), right, cases, mistakes[name]))
+        print(account(name, function, right, cases, mistakes[name]))
 
     for attribute in ("__name__", "__qualname__", "__module__"):
         setattr(check_function, attribute, getattr(yield_cases, attribute))

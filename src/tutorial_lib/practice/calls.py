@@ -1,7 +1,6 @@
 """Call a reader's function on a case, whatever it returns or raises, and compare two values."""
 
 import copy
-import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, is_dataclass
@@ -9,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-INTERRUPTED = "it was interrupted"
 LONGEST = 300  # letters of an error that are quoted
 HELD = {"float16": (1e-2, 1e-2), "float32": (1e-5, 1e-5)}  # rtol and atol; else those of float64
 
@@ -36,28 +34,20 @@ class Outcome:
     error: str = ""
 
 
-class Unreadable(Exception):
-    """A value that cannot be compared; its text says what came, and what to do."""
-
-
 def call(function, case):
     """Return the Outcome on copies of the case's inputs, with arrays of NumPy for other arrays."""
     arguments, options = copy.deepcopy((case.arguments, case.options))
-    if misfit := _misfit(function, case):
-        return Outcome(error=misfit)
     try:
         with np.errstate(all="ignore"):
             value = function(*arguments.values(), **options)
     except KeyboardInterrupt:
-        return Outcome(error=INTERRUPTED)
+        raise
     except BaseException as error:  # of a reader's function, so SystemExit too
         return Outcome(error=f"it raised {type(error).__name__}{_text(error)}")
     try:
         if changed := _changed(case, {**arguments, **options}):
             return Outcome(error=changed)
         return Outcome(value=as_arrays(value))
-    except Unreadable as error:
-        return Outcome(error=f"it returned {error}")
     except Exception as error:
         raised = f"{type(error).__name__} when read{_text(error)}"
         return Outcome(error=f"it returned {a(value)}, which raised {raised}")
@@ -71,18 +61,6 @@ def _text(error):
     said = said if len(said) <= LONGEST else f"{said[:LONGEST]}…"
     said = said.rstrip(" .") if not said.endswith("…") else said
     return f": {said}" if said else ""
-
-
-def _misfit(function, case):
-    """Say why the function cannot take the case's arguments; "" when it can."""
-    wanted = ", ".join([*case.arguments, *(f"{name}=…" for name in case.options)])
-    try:
-        inspect.signature(function).bind(*case.arguments.values(), **case.options)
-    except TypeError as error:
-        return f"it must take ({wanted}), but Python says{_text(error)}"
-    except Exception:
-        return ""  # some functions written in C do not tell what they take
-    return ""
 
 
 def _changed(case, given):
@@ -113,32 +91,14 @@ def arrays_of(value):
 
 
 def as_arrays(value):
-    """Turn tensors and kinds of arrays, alone or in a tuple, into arrays; all else stays.
-
-    Raises
-    ------
-    Unreadable : a tensor or an array that has no numbers of its own, or none that NumPy knows
-    """
+    """Turn tensors, alone or in a tuple, into arrays; all else stays."""
     if type(value) in (tuple, list):
         return type(value)(map(as_arrays, value))
-    if isinstance(value, np.ma.MaskedArray):
-        raise Unreadable("a masked array; fill it, such as with .filled(0)")
     if isinstance(value, np.ndarray):
-        value = np.asarray(value)
-        return value.astype(float) if value.dtype == np.longdouble else value
+        return np.asarray(value)
     if hasattr(value, "detach") and hasattr(value, "dtype"):
-        return _of_torch(value)
-    if inspect.iscoroutine(value):
-        value.close()
-        raise Unreadable("a coroutine; write `def` in place of `async def`")
+        return value.detach().cpu().resolve_conj().resolve_neg().numpy()
     return value
-
-
-def _of_torch(tensor):
-    kind = str(tensor.dtype).removeprefix("torch.")
-    if kind == "bfloat16" or kind.startswith("float8"):
-        raise Unreadable(f"a tensor of {kind}, which NumPy does not have; return .float() of it")
-    return tensor.detach().cpu().resolve_conj().resolve_neg().numpy()
 
 
 def _is_record(expected):
@@ -253,11 +213,7 @@ class Answers:
     @cached_property
     def outcomes(self):
         """What the reader's function did on each case."""
-        found = []
-        for case in self.cases:
-            stopped = bool(found) and found[-1].error == INTERRUPTED  # and would not end now either
-            found.append(found[-1] if stopped else call(self.function, case))
-        return found
+        return [call(self.function, case) for case in self.cases]
 
     @cached_property
     def rights(self):

@@ -29,10 +29,7 @@ from types import FunctionType, ModuleType
 import numpy as np
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
-NOTES = {  # lines that are for a program: an example, the form and the type of what they give
-    "symptom": ("its-name", r"[a-z0-9]+(?:-[a-z0-9]+)*", str),
-    "keeps": ("5", r"[1-9]\d*", int),
-}
+NOTE = re.compile(r"(symptom|keeps): ([a-z0-9-]+)")  # on a line of its own
 HEAD = re.compile(r"(?P<name>[a-z0-9_]+): (?P<says>.+)")
 TAKEN = re.compile(r"from ((?P<room>\w+)/)?(?P<function>\w+): (?P<names>.+)")
 
@@ -110,20 +107,6 @@ def pieces_of(edits, name):
     return pieces
 
 
-def with_inner(right, name, change):
-    """Return a function in which one that it calls is changed; None if it does not call it.
-
-    Parameters
-    ----------
-    right : function
-    name : of the function that it calls
-    change : function that takes the inner function and returns another in its place
-    """
-    found = {}
-    wrong = _rebuilt(inspect.unwrap(right), {name: change}, found)
-    return wrong if name in map(_bare, found) and name != _bare(right) else None
-
-
 def _bare(function):
     return function.__name__.lstrip("_")
 
@@ -136,9 +119,7 @@ def _rebuilt(function, pieces, found):
     other = _other_globals(function, pieces, found)
     scope = {**function.__globals__, **other} if other else function.__globals__
     changes = pieces.get(_bare(function))
-    if callable(changes):
-        found[function] = changes(function)
-    elif changes:
+    if changes:
         source = textwrap.dedent(inspect.getsource(function))
         source = replaced(source, changes, function.__name__)
         code = compile(source, f"<wrong {function.__name__}>", "exec")
@@ -157,7 +138,7 @@ def _other_globals(function, pieces, found):
     scope, names = {}, _names(function.__code__)
     for name in names & set(function.__globals__):
         value = function.__globals__[name]
-        if name.startswith("require_"):
+        if name == "require" or name.startswith("require_"):
             scope[name] = lambda *given, **options: None  # as in a reader's function
         elif isinstance(value, ModuleType) and _is_ours(value.__name__):
             parts = {n: v for n, v in vars(value).items() if n in names and _can_be_edited(v)}
@@ -275,8 +256,8 @@ def _written(head, lines):
     """Return the mistake of a block."""
     if not (first := HEAD.fullmatch(head)):
         raise ValueError("write `# function`, `name: what it does wrong` or `from function: names`")
-    says, mend, edits, where, last = [first["says"]], [], [], "", ""
-    for line in (line for line in lines if not _is_note(line)):
+    says, mend, edits, notes, where, last = [first["says"]], [], [], {}, "", ""
+    for line in lines:
         mark, _, rest = line[4:].partition(" ")
         if line.startswith(8 * " ") and not edits:
             says.append(line.strip())
@@ -288,27 +269,15 @@ def _written(head, lines):
             edits[-1] = replace(edits[-1], new=new)
         elif mark == "in" and rest.endswith(":"):
             where = rest[:-1]
+        elif note := NOTE.fullmatch(line.strip()):
+            notes[note[1]] = note[2]
         else:
             mend.append(line.strip())
         last = mark
     if not edits or not mend:
         raise ValueError("give a sentence that mends it, and an edit")
     own = first["name"], " ".join(says), " ".join(mend), None, tuple(edits)
-    return Mistake(*own, *(_note(lines, name) for name in NOTES))
-
-
-def _is_note(line, names=tuple(NOTES)):
-    return line.strip().startswith(tuple(f"{name}:" for name in names))
-
-
-def _note(lines, name):
-    """Return what stands behind a name of NOTES on one of the lines; "" or 0: nothing does."""
-    example, form, kind = NOTES[name]
-    marked = [line for line in lines if _is_note(line, (name,))]
-    given = [re.fullmatch(rf"    {name}: ({form})", line) for line in marked]
-    if len(given) > 1 or None in given:
-        raise ValueError(f"write `{name}: {example}` on a line of its own, once")
-    return kind(given[0][1]) if given else kind()
+    return Mistake(*own, notes.get("symptom", ""), int(notes.get("keeps", 0)))
 
 
 def named(mistakes, name):

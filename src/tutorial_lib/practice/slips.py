@@ -25,66 +25,31 @@ COMPUTED = {
     ast.BitAnd: (ast.BitOr,),
     ast.BitOr: (ast.BitAnd,),
 }
-CALLED = {
-    "max": "min",
-    "min": "max",
-    "sum": "mean",
-    "mean": "sum",
-    "tril": "triu",
-    "triu": "tril",
-    "maximum": "minimum",
-    "minimum": "maximum",
-    "sin": "cos",
-    "cos": "sin",
-    "any": "all",
-    "all": "any",
-    "argmax": "argmin",
-    "cumsum": "cumprod",
-    "exp": "exp2",
-    "log": "log2",
-    "repeat": "tile",
-    "floor": "ceil",
-    "ceil": "floor",
-}
+PAIRS = (
+    ("max", "min"),
+    ("sum", "mean"),
+    ("tril", "triu"),
+    ("maximum", "minimum"),
+    ("sin", "cos"),
+    ("any", "all"),
+    ("argmax", "argmin"),
+    ("floor", "ceil"),
+)
+CALLED = {one: other for pair in PAIRS for one, other in (pair, pair[::-1])}
+CALLED |= {"cumsum": "cumprod", "exp": "exp2", "log": "log2", "repeat": "tile"}
 LONGEST = 60  # letters of a piece of code that is shown
 
 
 @dataclass(frozen=True)
 class Slip:
-    """One expression that is another.
+    """What stands in place of what, in words, and the wrong function."""
 
-    Parameters
-    ----------
-    number : which of the function's slips it is
-    before, after : the smallest expression that differs, and what stands in its place
-    around : a larger expression that holds it, or ""
-    function : the wrong function
-    """
-
-    number: int
-    before: str
-    after: str
-    around: str
+    says: str
     function: Callable
-
-    @property
-    def says(self):
-        """What stands in place of what, in words."""
-        where = f" in `{self.around}`" if self.around else ""
-        return f"`{self.after}` in place of `{self.before}`{where}"
 
 
 def slips(right):
-    """Yield the slips of one token in a function whose source can be read.
-
-    Parameters
-    ----------
-    right : function
-
-    Returns
-    -------
-    slips : iterator of Slip, whose functions require nothing of their input
-    """
+    """Yield the slips of one token in a function; the wrong ones require nothing of their input."""
     return _made(right, _tokens)
 
 
@@ -101,14 +66,15 @@ def _made(right, instead):
         function = tree.body[0]
         function.decorator_list = []
         node, new = list(_sites(function, instead))[number]
-        around = next((text for text in _around(function, node) if len(text) <= LONGEST), "")
-        texts = ast.unparse(node), ast.unparse(new)
+        says = f"`{ast.unparse(new)}` in place of `{ast.unparse(node)}`"
+        if around := next((text for text in _around(function, node) if len(text) <= LONGEST), ""):
+            says += f" in `{around}`"
         tree = ast.fix_missing_locations(_Put(node, new).visit(tree))
         space = dict(scope)
         with suppress(SyntaxError):  # nobody can make this slip
             exec(compile(tree, f"<slip {number} of {function.name}>", "exec"), space)
         if space.get(function.name) is not scope.get(function.name):
-            yield Slip(number, *texts, around, space[function.name])
+            yield Slip(says, space[function.name])
 
 
 class _Put(ast.NodeTransformer):
@@ -191,5 +157,5 @@ def _below(function):
     for statement in function.body:
         called = ast.unparse(statement)
         is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not is_text and not called.startswith("require_"):
+        if not is_text and not called.startswith(("require(", "require_")):
             yield from ast.walk(statement)

@@ -177,8 +177,14 @@ def test_a_planted_mistake_is_found_in_every_combination_that_can_make_it(mistak
     assert differs_from_whole(layer_with_method(LAYERS[name], *MISTAKES[mistake][:2]), name)
 
 
+def is_explained(mistake, name):
+    """Whether the check of chapter 14 says what is wrong; wrong scores choose other top-k keys."""
+    chooses_others = MISTAKES[mistake][3] == NAMED_ROW and "top-k" in layer_traits(LAYERS[name])
+    return MISTAKES[mistake][3] and name[0] in "2l" and not chooses_others
+
+
 @pytest.mark.parametrize(
-    ("mistake", "name"), [(m, name) for m, name in PLANTED if MISTAKES[m][3] and name[0] in "2l"]
+    ("mistake", "name"), [(m, name) for m, name in PLANTED if is_explained(m, name)]
 )
 def test_check_of_the_chapter_names_the_mistake_in_any_combination(mistake, name, capsys):
     method, replacement, _, mistake_name = MISTAKES[mistake]

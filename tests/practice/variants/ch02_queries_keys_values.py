@@ -20,7 +20,6 @@ def count_by_matrices(d_model, n_heads, d_k, d_v, *, bias):
 
 
 VARIANTS = [
-    ("project_heads", "one wide matrix", project_wide),
     ("project_with_bias", "stack", lambda X, W, b: project_by_stack(X, W) + b[..., None, :]),
     (
         "project_sliced_input",

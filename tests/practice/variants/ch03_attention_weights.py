@@ -40,27 +40,13 @@ def summed_axis_by_errors(weights):
 
 
 VARIANTS = [
-    ("softmax", "logarithm", softmax_by_logarithm),
-    ("attention_weights", "mask multiplied in", weights_by_multiplying),
     ("attention_weights", "NaN to zero", weights_by_nan),
-    (
-        "attention_weights",
-        "positional mask",
-        lambda scores, mask=None: weights_by_nan(scores, mask=mask),
-    ),
-    ("scaled_dot_product_attention", "scaled before", attention_scaled_before),
-    (
-        "causal_mask",
-        "triu turned round",
-        lambda T, S=None: ~np.triu(np.ones((T, S or T)), (S or T) - T + 1).astype(bool),
-    ),
     (
         "causal_padding_mask",
         "product",
         lambda is_token: np.tril(np.ones((is_token.shape[1],) * 2, bool)) * is_token[:, None, None],
     ),
     ("summed_axis", "np.int64", summed_axis_by_errors),
-    ("summed_axis", "0-d array", lambda weights: np.array(summed_axis_by_errors(weights))),
     (
         "log_softmax",
         "logaddexp",

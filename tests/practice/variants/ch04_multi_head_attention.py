@@ -17,13 +17,11 @@ def same_token_by_loop(ids, n_tokens, strength):
 
 
 VARIANTS = [
-    ("split_heads", "list of heads", lambda X, n: np.stack(np.split(X, n, axis=-1), axis=-3)),
     ("same_token_weights", "loop", same_token_by_loop),
     (
         "multiply_adds",
         "head by head",
         lambda T, d, H, k: sum(4 * T * d * k + 2 * T * T * k for _ in range(H)),
     ),
-    ("score_ranks", "singular values", lambda Q, K: np.array(rank_by_singular_values(Q, K))),
     ("score_ranks", "floats", lambda Q, K: np.array(rank_by_singular_values(Q, K), dtype=float)),
 ]

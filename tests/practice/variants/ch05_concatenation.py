@@ -27,11 +27,6 @@ def packed_by_transpose(packed, n_heads):
 
 VARIANTS = [
     (
-        "concat_heads",
-        "list of heads",
-        lambda heads: np.concatenate(list(np.moveaxis(heads, -3, 0)), axis=-1),
-    ),
-    (
         "concat_tokens_first",
         "swapped twice",
         lambda heads: tl.concat_heads(np.swapaxes(heads, -3, -2)),

@@ -4,12 +4,10 @@ import numpy as np
 
 import tutorial_lib as tl
 from tests.practice.variants.ch02_queries_keys_values import (
-    project_by_stack,
     project_wide,
 )
 from tests.practice.variants.ch03_attention_weights import (
     attention_scaled_before,
-    weights_by_multiplying,
 )
 
 
@@ -51,18 +49,6 @@ def layer_by_sequence(X, params, *, context=None, mask=None):
     return np.stack([layer(x, params, context=c, mask=m) for x, c, m in triples])
 
 
-def trace_by_einsum(X, params, *, context=None, mask=None):
-    source = X if context is None else context
-    Q = project_by_stack(X, params.W_Q)
-    K, V = project_wide(source, params.W_K), project_by_stack(source, params.W_V)
-    scores = np.einsum("...td,...sd->...ts", Q, K) * params.d_k**-0.5
-    weights = weights_by_multiplying(scores, mask=mask)
-    heads = np.einsum("...ts,...sv->...tv", weights, V)
-    concat = np.concatenate(list(np.moveaxis(heads, -3, 0)), axis=-1)
-    Y = layer_by_loop(X, params, context=context, mask=mask)
-    return tl.Trace(params, X, context, Q, K, V, scores, weights, heads, concat, Y)
-
-
 def shares_by_einsum(heads, W_O):
     parts = np.einsum("...htv,hvm->...htm", heads, W_O.reshape(heads.shape[-3], -1, W_O.shape[1]))
     along = np.einsum("...htm,...gtm->...ht", parts, parts)
@@ -71,7 +57,6 @@ def shares_by_einsum(heads, W_O):
 
 VARIANTS = [
     ("multi_head_attention", "loop over heads", layer_by_loop),
-    ("trace", "einsum", trace_by_einsum),
     ("head_contributions", "each part with every part", shares_by_einsum),
     *(
         ("my_layer", label, lambda X, params, mask, layer=layer: layer(X, params, mask=mask))

@@ -7,7 +7,6 @@ import numpy as np
 import tutorial_lib as tl
 from tests.practice.variants.ch02_queries_keys_values import project_wide
 from tests.practice.variants.ch03_attention_weights import (
-    attention_scaled_before,
     softmax_by_logarithm,
 )
 
@@ -20,12 +19,6 @@ def block_by_rows(Q, K_T, V, *, causal=False):
         for t, stop in enumerate(stops)
     ]
     return np.concatenate(parts, axis=-2)
-
-
-def block_by_masking(Q, K_T, V, *, causal=False):
-    mask = tl.causal_mask(Q.shape[-2], K_T.shape[-1]) if causal else None
-    Q = Q * math.sqrt(Q.shape[-1])
-    return attention_scaled_before(Q, np.swapaxes(K_T, -1, -2), V, mask=mask)
 
 
 def tiled_for_the_whole_batch(X, params, *, causal=False, block=128):
@@ -56,12 +49,6 @@ def norms_by_loop(weights, V):
 
 
 VARIANTS = [
-    ("attend_block", "a mask of all keys", block_by_masking),
-    (
-        "attend_in_blocks",
-        "without blocks",
-        lambda Q, K_T, V, causal, block: block_by_masking(Q, K_T, V, causal=causal),
-    ),
     ("tiled_multi_head_attention", "the whole batch at once", tiled_for_the_whole_batch),
     (
         "score_across_heads",

@@ -3,10 +3,6 @@
 import numpy as np
 
 
-def packed_head_by_head(params):
-    return np.concatenate([W.T for kind in (params.W_Q, params.W_K, params.W_V) for W in kind])
-
-
 def split_by_rows(weight, n_heads):
     thirds = np.split(weight, 3)
     return tuple(np.stack([rows.T for rows in np.split(third, n_heads)]) for third in thirds)
@@ -30,7 +26,6 @@ def outputs_in_running_order(module, X, names):
 
 
 VARIANTS = [
-    ("packed_weight", "head by head", packed_head_by_head),
     ("split_packed", "split into rows", split_by_rows),
     ("from_interleaved", "every third block", every_third_block),
     ("outputs_of", "hooks in another order", outputs_in_running_order),

@@ -1,26 +1,6 @@
 """Right answers of chapter 10 in other ways, and too narrow ones. Tensors by their own methods."""
 
-import math
-
 import numpy as np
-
-
-def softmax_of_exponentials(scores, *, mask=None):
-    shown = scores if mask is None else scores.where(mask, -math.inf)
-    exps = (shown - shown.amax(-1, keepdim=True).clamp(min=-1e300)).exp()
-    return exps / exps.sum(-1, keepdim=True).clamp(min=1e-300)
-
-
-def heads_step_by_step(Q, K, V, *, mask=None, dropout=0.0):
-    return softmax_of_exponentials(Q @ K.mT / Q.shape[-1] ** 0.5, mask=mask) @ V
-
-
-def causal_by_positions(mask, is_causal, Q, K):
-    if not is_causal:
-        return mask
-    T, S = Q.shape[-2], K.shape[-2]
-    causal = Q.new_tensor(np.arange(S) <= np.arange(S - T, S)[:, None]).bool()
-    return causal if mask is None else mask.logical_and(causal)
 
 
 def repeated_masks(mask, n_heads):
@@ -53,9 +33,6 @@ def leaks_of(tokens, *, rows=slice(None), limit=1e-9):
 
 
 VARIANTS = [
-    ("masked_softmax", "exponentials over their sum", softmax_of_exponentials),
-    ("fused_attention", "step by step", heads_step_by_step),
-    ("may_look", "by positions", causal_by_positions),
     ("for_torch_layer", "masks repeated", repeated_masks),
     ("packed_mask", "by loops", packed_by_loops),
     ("leaking_pairs", "other numbers", leaks_of(slice(None))),

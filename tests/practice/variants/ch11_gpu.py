@@ -27,7 +27,6 @@ def times_from_rates(Q, K, V, peak, bandwidth):
 
 
 VARIANTS = [
-    ("attention_bytes", "arrays computed and measured", bytes_of_arrays),
     ("median_time", "np.median, warm-up cut off", sorted_times),
     ("least_times", "from the flop per second under the roof, in a list", times_from_rates),
     (
@@ -35,14 +34,6 @@ VARIANTS = [
         "np.allclose",
         lambda result, exact, eps: np.allclose(
             result, exact, rtol=0, atol=4 * eps * max(exact.max(), -exact.min())
-        ),
-    ),
-    (
-        "attention_flop",
-        "sums over heads",
-        lambda Q, K, V: sum(
-            2 * len(q) * (k.size + v.size)
-            for q, k, v in zip(*(A.reshape(-1, *A.shape[-2:]) for A in (Q, K, V)), strict=True)
         ),
     ),
 ]

@@ -7,12 +7,6 @@ import numpy as np
 import tutorial_lib as tl
 
 
-def shard_by_slices(params, rank, world_size):
-    H = params.n_heads // world_size
-    heads, rows = (slice(rank * size, (rank + 1) * size) for size in (H, H * params.d_v))
-    return tl.Params(params.W_Q[heads], params.W_K[heads], params.W_V[heads], params.W_O[rows])
-
-
 def uneven_by_loop(params, rank, world_size):
     counts = [params.n_heads // world_size] * world_size
     for extra in range(params.n_heads % world_size):
@@ -24,7 +18,6 @@ def uneven_by_loop(params, rank, world_size):
 
 
 VARIANTS = [
-    ("shard_params", "slices of heads and rows", shard_by_slices),
     ("shard_unevenly", "head after head", uneven_by_loop),
     (
         "bytes_sent",

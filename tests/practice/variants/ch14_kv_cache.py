@@ -33,6 +33,5 @@ NARROW = [
         "free * 8 // (tokens * entries * bits)",
         "round(free * 8 / (tokens * entries * bits))",
     ),
-    ("positions_of_new", "no use as indices", "np.maximum", "1.0 * np.maximum"),
     ("positions_of_new", "no padding", "np.cumsum(is_token", "np.cumsum(is_token | True"),
 ]

@@ -6,38 +6,6 @@ import tutorial_lib as tl
 from tutorial_lib.variants.positions import rotate
 
 
-def rotate_by_complex_numbers(X, positions, frequencies, *, half=False):
-    n = len(frequencies)
-    layout = "...ji->...ij" if half else "...ij->...ij"
-    shape = (2, n) if half else (n, 2)
-    pairs = np.einsum(layout, X[..., : 2 * n].reshape(*X.shape[:-1], *shape))
-    rotated = (pairs[..., 0] + 1j * pairs[..., 1]) * np.exp(1j * positions[..., None] * frequencies)
-    pairs = np.stack([rotated.real, rotated.imag], axis=-2 if half else -1)
-    return np.concatenate([pairs.reshape(*X.shape[:-1], 2 * n), X[..., 2 * n :]], axis=-1)
-
-
-def rotate_half_as_in_llama(X, positions, frequencies, *, half=False):
-    """The code with rotate_half, and interleaved pairs through a new order of columns."""
-    n, width = len(frequencies), X.shape[-1]
-    order = np.arange(width)
-    if not half:
-        order[: 2 * n] = np.arange(2 * n).reshape(n, 2).T.ravel()
-    Z = X[..., order]
-    cos, sin = (np.tile(f(positions[..., None] * frequencies), 2) for f in (np.cos, np.sin))
-    front = Z[..., : 2 * n]
-    other = np.concatenate([-front[..., n:], front[..., :n]], axis=-1)
-    Z = np.concatenate([front * cos + other * sin, Z[..., 2 * n :]], axis=-1)
-    return Z[..., np.argsort(order)]
-
-
-def slopes_by_recursion(n_heads):
-    if n_heads & (n_heads - 1) == 0:
-        return np.array([2 ** (-8 * (i + 1) / n_heads) for i in range(n_heads)])
-    power = 2 ** (n_heads.bit_length() - 1)
-    more = slopes_by_recursion(2 * power)[::2][: n_heads - power]
-    return np.concatenate([slopes_by_recursion(power), more])
-
-
 def halves_by_slices(W, n):
     return np.concatenate([W[..., : 2 * n : 2], W[..., 1 : 2 * n : 2], W[..., 2 * n :]], axis=-1)
 
@@ -61,9 +29,6 @@ def rotated_back_by_hand(Q, C, positions, frequencies, *, mask=None):
 
 
 VARIANTS = [
-    ("rotate", "complex numbers", rotate_by_complex_numbers),
-    ("rotate", "rotate_half", rotate_half_as_in_llama),
-    ("alibi_slopes", "recursion", slopes_by_recursion),
     ("halves_from_interleaved", "slices", halves_by_slices),
     ("longer_frequencies", "pair by pair", longer_frequencies_pair_by_pair),
     ("rotated_back", "each value by its distance", rotated_back_by_hand),

@@ -5,38 +5,6 @@ import numpy as np
 import tutorial_lib as tl
 
 
-def window_by_loops(T, S, window):
-    mask = np.zeros((T, S), dtype=bool)
-    for i in range(T):
-        t = S - T + i
-        mask[i, max(0, t - window + 1) : t + 1] = True
-    return mask
-
-
-def field_by_matrix_power(mask, n_layers):
-    step = (mask | np.eye(len(mask), dtype=bool)).astype(float)
-    return np.linalg.matrix_power(step, n_layers) > 0
-
-
-def sink_as_a_gate(scores, sink, *, mask=None):
-    seen = scores if mask is None else np.where(mask, scores, -np.inf)
-    logsumexp = np.logaddexp.reduce(seen, axis=-1, keepdims=True)  # -inf: fully masked
-    gate = (1 + np.tanh((logsumexp - sink[:, None, None]) / 2)) / 2
-    return gate * tl.attention_weights(scores, mask=mask)
-
-
-def choose_one_by_one(scores, k, *, mask=None):
-    seen = scores if mask is None else np.where(mask, scores, -np.inf)
-    chosen = np.zeros(scores.shape, dtype=bool)
-    for row in np.ndindex(scores.shape[:-1]):
-        left = seen[row].copy()
-        for _ in range(k):
-            best = int(np.argmax(left))
-            if np.isfinite(left[best]):
-                chosen[(*row, best)], left[best] = True, -np.inf
-    return chosen
-
-
 def step_word_by_word(X, params, K, V, window):
     """The cached rows as a list that a word is put on and taken from; a chunk of any length."""
     rows = []
@@ -68,10 +36,6 @@ def indexed_by_loops(scores, q, keys, w, k):
 
 
 VARIANTS = [
-    ("window_mask", "loops", window_by_loops),
-    ("receptive_field", "a matrix power", field_by_matrix_power),
-    ("attention_with_sink", "a gate", sink_as_a_gate),
-    ("top_k_mask", "one by one", choose_one_by_one),
     ("windowed_step", "word by word", step_word_by_word),
     ("bigbird_mask", "loops", bigbird_by_loops),
     ("indexed_weights", "loops", indexed_by_loops),

@@ -3,26 +3,12 @@
 import numpy as np
 
 
-def attend_by_running_sums(Q, K, V):
-    states = np.cumsum(K[..., :, None] * V[..., None, :], axis=-3)  # (..., T, d_k, d_v)
-    return np.einsum("...td,...tdv->...tv", Q, states)
-
-
 def step_by_a_matrix(state, k, v, *, beta=1.0, decay=1.0):
     """What a write leaves of the old state, as a matrix: I - beta k k^T."""
     outer = k[..., :, None] * k[..., None, :]
     return (np.eye(k.shape[-1]) - beta * outer) @ (decay * state) + beta * (
         k[..., :, None] * v[..., None, :]
     )
-
-
-def chunks_by_masks(Q, K, V, *, size):
-    """The scores of a chunk and of all before it, from one table."""
-    place = np.arange(Q.shape[-2])
-    before = place // size * size
-    scores = Q @ np.swapaxes(K, -1, -2)
-    inside = scores * ((place <= place[:, None]) & (place >= before[:, None]))
-    return inside @ V + (scores * (place < before[:, None])) @ V
 
 
 def gated_by_matrices(Q, K, V, betas, decays):
@@ -41,9 +27,6 @@ def fading_all_at_once(Q, K, V, decay, *, size):
 
 
 VARIANTS = [
-    ("linear_attention", "running sums", attend_by_running_sums),
-    ("delta_step", "a matrix", step_by_a_matrix),
-    ("chunked", "two masks", chunks_by_masks),
     ("gated_delta", "matrices", gated_by_matrices),
     ("chunked_decay", "all at once", fading_all_at_once),
 ]

@@ -4,23 +4,7 @@ import math
 
 import numpy as np
 
-from tutorial_lib import multi_head_attention, softmax
-
-
-def norm_by_mean_square(X):
-    return X * (np.einsum("...d,...d->...", X, X)[..., None] / X.shape[-1] + 1e-12) ** -0.5
-
-
-def mlp_by_einsum(X, W_1, W_2):
-    wide = np.einsum("...d,df->...f", X, W_1)
-    return np.einsum("...f,fd->...d", np.where(wide > 0, wide, 0), W_2)
-
-
-def block_in_place(X, params, W_1, W_2, *, mask=None):
-    stream = X.copy()
-    stream += multi_head_attention(norm_by_mean_square(stream), params, mask=mask)
-    stream += mlp_by_einsum(norm_by_mean_square(stream), W_1, W_2)
-    return stream
+from tutorial_lib import softmax
 
 
 def floor_of_the_parts(clause, again):
@@ -49,9 +33,6 @@ def widest_by_the_root(numbers, *, words, length, layers):
 
 
 VARIANTS = [
-    ("rms_norm", "mean square", norm_by_mean_square),
-    ("mlp", "einsum", mlp_by_einsum),
-    ("block", "in place", block_in_place),
     ("sentence_entropy", "every sentence", floor_of_the_parts),
     ("next_words", "searchsorted", words_by_search),
     ("widest", "the root", widest_by_the_root),

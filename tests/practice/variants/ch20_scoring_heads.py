@@ -2,12 +2,10 @@
 
 import numpy as np
 
-from tutorial_lib.attention import causal_mask
 from tutorial_lib.embedding import embed
 from tutorial_lib.models.copying import run
 from tutorial_lib.models.grammar import read_documents
 from tutorial_lib.models.language import encode
-from tutorial_lib.multihead import trace
 
 
 def score_by_loops(weights, target):
@@ -15,21 +13,6 @@ def score_by_loops(weights, target):
         weights[n, :, t, target[n, t]] for n, t in np.ndindex(target.shape) if target[n, t] >= 0
     ]
     return np.mean(found, axis=0)
-
-
-def score_by_one_hot(weights, target):
-    hot = (target[:, None, :, None] == np.arange(weights.shape[-1])).astype(float)
-    return (weights * hot).sum(axis=(0, 2, 3)) / (target >= 0).sum()
-
-
-def offset_by_trying(target):
-    return max(range(target.shape[1]), key=lambda offset: share_by_masks(target, offset))
-
-
-def share_by_masks(target, offset):
-    asks = target >= 0
-    hits = asks & (np.arange(target.shape[1]) - target == offset)
-    return hits.sum() / asks.sum()
 
 
 def paths_by_silence(model, ids):
@@ -43,23 +26,6 @@ def paths_by_silence(model, ids):
             alone[..., head * d_v : (head + 1) * d_v] = record.heads[..., head, :, :]
             parts.append(alone @ record.params.W_O @ model.U)
     return tuple(parts)
-
-
-def run_with_difference(model, ids, outputs):
-    """Add what the new outputs bring more than the old ones, then go on."""
-    X = embed(ids, model.E, model.P)
-    for place, params in enumerate(model.layers):
-        record = trace(X, params, mask=causal_mask(ids.shape[-1]))
-        X = X + record.Y
-        for head in [head for layer, head in outputs if layer == place]:
-            rows = params.W_O.reshape(params.n_heads, params.d_v, -1)[head]
-            X = X + (outputs[place, head] - record.heads[..., head, :, :]) @ rows
-    return X @ model.U
-
-
-def patch_by_difference(model, ids, other, layer, head):
-    output = np.take(run(model, other)[1][layer].heads, head, axis=-3)
-    return run_with_difference(model, ids, {(layer, head): output})
 
 
 def kinds_by_truths(weights, target, ids, kinds):
@@ -90,12 +56,7 @@ def weight_in_a_batch(model, sentence, layer, head):
 
 
 VARIANTS = [
-    ("score_head", "one-hot", score_by_one_hot),
-    ("best_offset", "trying", offset_by_trying),
-    ("fixed_offset_score", "masks", share_by_masks),
     ("logit_terms", "silence", paths_by_silence),
-    ("run_with", "difference", run_with_difference),
-    ("patch", "difference", patch_by_difference),
     ("score_by_kind", "a truth for each kind", kinds_by_truths),
     ("duplicate_score", "loops", duplicates_by_loops),
     ("weight_at_subject", "a batch", weight_in_a_batch),

@@ -3,24 +3,6 @@
 import numpy as np
 
 
-def qk_by_einsum(params, head):
-    return np.einsum("ik,jk->ij", params.W_Q[head], params.W_K[head])
-
-
-def ov_by_reshape(params, head):
-    W_O = params.W_O.reshape(params.n_heads, params.d_v, -1)
-    return params.W_V[head] @ W_O[head]
-
-
-def composition_of_directions(first, second):
-    lengths = [np.sqrt((matrix**2).sum()) for matrix in (first, second)]
-    return np.linalg.norm((first / lengths[0]) @ (second / lengths[1]))
-
-
-def match_by_one_matrix(E, W_QK, W_OV):
-    return E @ (W_QK @ W_OV.T) @ E.T
-
-
 def through_queries_by_einsum(E, W_QK, W_OV):
     return np.einsum("ia,ab,bc,jc->ij", E, W_OV, W_QK, E)
 
@@ -40,10 +22,6 @@ def terms_one_by_one(params, head, query, key):
 
 
 VARIANTS = [
-    ("qk_circuit", "einsum", qk_by_einsum),
-    ("ov_circuit", "reshape", ov_by_reshape),
-    ("composition", "directions", composition_of_directions),
-    ("match_scores", "one matrix", match_by_one_matrix),
     ("match_through_queries", "einsum", through_queries_by_einsum),
     ("beyond_positions", "loops", beyond_by_loops),
     ("score_terms", "one by one", terms_one_by_one),

@@ -1,17 +1,6 @@
 """Right answers of chapter 23, written in other ways."""
 
-import numpy as np
-
 from tutorial_lib.models.own_layer import loss_and_gradients
-
-
-def leak_at_once(layer, X, other):
-    """All exchanged sequences side by side."""
-    T = X.shape[-2]
-    later = np.arange(T) >= np.arange(1, T)[:, None]  # (T - 1, T)
-    mixed = [np.where(tokens[:, None], other, X) for tokens in later]
-    change = np.abs(np.stack([layer(rows) for rows in mixed], axis=-3) - layer(X)[..., None, :, :])
-    return np.where(later, 0, change.max(axis=-1)).max()
 
 
 def nats_by_the_library(model, documents, layer):
@@ -21,7 +10,6 @@ def nats_by_the_library(model, documents, layer):
 
 
 VARIANTS = [
-    ("leak", "all at once", leak_at_once),
     ("nats_above", "the library's layer", nats_by_the_library),
 ]
 

@@ -3,17 +3,6 @@
 import numpy as np
 
 
-def norm_by_einsum(X, gain, epsilon):
-    squares = np.einsum("...d,...d->...", X, X)[..., None] / X.shape[-1]
-    return gain * X * (squares + epsilon) ** -0.5
-
-
-def feed_by_one_product(X, W_gate, W_up, W_down):
-    gate, up = np.split(X @ np.concatenate((W_gate, W_up), axis=-1), 2, axis=-1)
-    opened = np.exp(-np.logaddexp(0, -gate))
-    return (up * gate * opened) @ W_down
-
-
 def numbers_one_by_one(scale, minimum, nibbles):
     numbers = []
     for a, b, block in zip(scale, minimum, nibbles.tolist(), strict=True):
@@ -34,8 +23,6 @@ def row_by_where(feed, source, target):
 
 
 VARIANTS = [
-    ("rms_norm_with_gain", "einsum", norm_by_einsum),
-    ("swiglu", "one product", feed_by_one_product),
     ("dequantise", "one by one", numbers_one_by_one),
     ("first_and_last", "triangles", window_of_triangles),
     ("copy_row", "where", row_by_where),

@@ -1,35 +1,6 @@
 """Right answers of chapter 25 in other ways, and edits that make it too narrow."""
 
-from dataclasses import replace
-from functools import partial
-
 import numpy as np
-
-from tutorial_lib.models.real.model import run_real
-
-
-def outputs_by_partial(model, ids, outputs):
-    def put(output, own):
-        return 0 * own + output
-
-    return run_real(model, ids, hooks={head: partial(put, o) for head, o in outputs.items()})
-
-
-def terms_by_einsum(model, trace, tokens):
-    end = trace.X[-1, ..., -1, :] + trace.feeds[-1, ..., -1, :]
-    W_O = np.stack([block.params.W_O for block in model.blocks])
-    W_O = W_O.reshape(len(W_O), -1, trace.heads.shape[-1], end.shape[-1])  # (L, H, d_v, d_model)
-    added = np.einsum("l...hv,lhvm->l...hm", trace.heads[..., -1, :], W_O)
-    end = end + added[-1].sum(axis=-2)
-    divisor = np.sqrt((end**2).mean(axis=-1) + model.epsilon)
-    added = added * model.gain / divisor[..., None, None]
-    return np.einsum("l...hm,nm->l...hn", added, model.E[tokens])
-
-
-def gains_first(block):
-    gain = np.diag(block.gain_1)
-    W = {name: gain @ getattr(block.params, name) for name in ("W_Q", "W_K", "W_V")}
-    return replace(block.params, **W).expanded()
 
 
 def effect_by_sums(whole, patched, other):
@@ -49,9 +20,6 @@ def sums_by_masks(probabilities, digit):
 
 
 VARIANTS = [
-    ("run_real_with", "partial", outputs_by_partial),
-    ("head_logits", "einsum", terms_by_einsum),
-    ("fold_gain", "gains first", gains_first),
     ("patching_effect", "sums", effect_by_sums),
     ("fraction_below", "sorting", below_by_sorting),
     ("earlier_and_later", "masks", sums_by_masks),

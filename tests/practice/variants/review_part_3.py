@@ -2,8 +2,6 @@
 
 import numpy as np
 
-import tutorial_lib as tl
-
 
 def rotated_by_complex_numbers(A, positions, frequencies):
     """Pairs as complex numbers, (..., T, n), each times e to i times its angle."""
@@ -40,22 +38,6 @@ def step_only_in_numpy(X, params, card, cache, weigh=with_the_exponential_of_the
     return heads.reshape(*X.shape[:-1], -1) @ params.W_O, cache
 
 
-def step_with_a_gate_for_the_sink(X, params, card, cache):
-    """A sink is a gate: each head times σ(logsumexp - sink), 0 where nothing is seen."""
-
-    def weights(scores, sink, seen):
-        plain = tl.attention_weights(scores, mask=np.broadcast_to(seen, scores.shape))
-        visible = np.where(seen, scores, -np.inf)
-        top = visible.max(axis=-1, keepdims=True)
-        top = np.where(np.isfinite(top), top, 0)
-        with np.errstate(divide="ignore"):
-            logsumexp = top + np.log(np.exp(visible - top).sum(axis=-1, keepdims=True))
-        return plain * np.exp(-np.logaddexp(0, sink - logsumexp))
-
-    return step_only_in_numpy(X, params, card, cache, weigh=weights)
-
-
 VARIANTS = [
     ("step_by_card", "only NumPy, rotations as complex numbers", step_only_in_numpy),
-    ("step_by_card", "a gate for the sink", step_with_a_gate_for_the_sink),
 ]

@@ -3,7 +3,6 @@
 import numpy as np
 
 import tutorial_lib as tl
-from tests.practice.rooms import asked
 from tutorial_lib.models.circuits import match_scores, ov_circuit, qk_circuit
 from tutorial_lib.models.copying import run
 
@@ -61,14 +60,6 @@ def from_only_the_weights(model, ids, other):
     return evidence(model, ids, other, max(marks, key=marks.get))
 
 
-def with_other_types(model, ids, other):
-    """The reference, its pair as whole numbers of another width."""
-    right, _ = asked("find_circuit")
-    pair, increases, effect = right(model, ids, other)
-    return pair.astype(np.int32), increases, float(effect)
-
-
 VARIANTS = [
     ("find_circuit", "from only the weights", from_only_the_weights),
-    ("find_circuit", "other types of numbers", with_other_types),
 ]

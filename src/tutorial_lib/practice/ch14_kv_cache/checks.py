@@ -1,11 +1,9 @@
 """Checks for chapter 14."""
 
-import functools
-
 import numpy as np
 
-from tutorial_lib.practice import feeding
-from tutorial_lib.practice.account import lay_out, print_text, remedy, room
+from tutorial_lib.practice import cache_tests
+from tutorial_lib.practice.account import lay_out, remedy, room
 from tutorial_lib.practice.mistake import named
 
 MISTAKES, cases_of = room(__file__)
@@ -14,9 +12,9 @@ MISTAKES, cases_of = room(__file__)
 def check_cached(step, empty, *, d_model=12):
     """Check a layer that caches keys and values: several chunks must give what one gives.
 
-    The layer may be any: it is tested from outside, and compared only with itself, so one that
-    never attends passes too. It is fed 7 tokens, and then 24, in even and in uneven chunks: a
-    mistake with a window of more than 20 keys need not show. Prints an account.
+    The layer may be any: it is tested from outside, and compared only with itself. It processes 24
+    tokens in even and in uneven chunks: a mistake with a window of more than 20 keys need not show.
+    Prints an account.
 
     Parameters
     ----------
@@ -26,18 +24,18 @@ def check_cached(step, empty, *, d_model=12):
     d_model : width of X
     """
     try:
-        feeding.test_layer(feeding.Layer(step, empty, d_model))
-    except feeding.Failure as failure:
-        print_text(_account_of(failure))
+        cache_tests.test_layer(cache_tests.Layer(step, empty, d_model))
+    except cache_tests.Failure as failure:
+        print(_account_of(failure))
     else:
-        tokens, widest = feeding.LONG, feeding.WIDEST
+        tokens, widest = cache_tests.T, cache_tests.WIDEST
         cases = f"{tokens} tokens in even and uneven chunks; windows of up to {widest} keys;"
         rest = "capacity to spare; a batch; padding at the left."
-        print_text(f"✓ cached: right on\n  {cases}\n  {rest}")
+        print(f"✓ cached: right on\n  {cases}\n  {rest}")
 
 
 def _account_of(failure):
-    if failure.mistake == feeding.NOT_DONE:
+    if failure.mistake == cache_tests.NOT_DONE:
         return "○ cached: not done yet (it returns None)."
     if not failure.mistake:
         return lay_out(f"✗ cached: {failure.evidence}")
@@ -74,28 +72,11 @@ def check_users_that_fit():
     yield "the last user does not fit whole", {**both, "free": 2 * 10**7}
 
 
-def _whole(function):
-    """The function; positions as floats are refused, since they cannot be indices."""
-    if not callable(function):
-        return function
-
-    @functools.wraps(function)
-    def asked(is_token, T):
-        positions = function(is_token, T)
-        if getattr(positions, "dtype", None) in (np.float16, np.float32, np.float64):
-            raise TypeError(
-                f"a position is an index, and {positions.dtype} is none; expected whole numbers"
-            )
-        return positions
-
-    return asked
-
-
 def _positions_of_new(is_token, T):
     return np.maximum(np.cumsum(is_token, axis=-1) - 1, 0)[..., -T:]
 
 
-@cases_of(_positions_of_new, wrap=_whole)
+@cases_of(_positions_of_new)
 def check_positions_of_new():
     padded = np.arange(7) >= np.array([2, 0, 4])[:, None]
     yield "the first chunk, with padding", {"is_token": padded[:, :5], "T": 5}

@@ -15,45 +15,32 @@ def _params():
     return Params(*(normal(50 + n, *shape) / 4 for n, shape in enumerate(shapes)))
 
 
-def _filled(cache):
-    return cache.K, cache.V
-
-
 def windowed(cache, T, width):
     """The mask of a layer with a window, which mistakes change behind a cache."""
     return cache.mask(T) & window_mask(T, cache.length + T, width)
 
 
-def cached_layer(
-    *,
-    mask=KVCache.mask,
-    positions=KVCache.positions,
-    append=KVCache.append,
-    cached=_filled,
-    empty=KVCache.empty,
-):
-    """A cached layer with position embeddings, as (step, empty); each part can be a wrong one.
+def cached_layer(*, mask=KVCache.mask, append=KVCache.append):
+    """A cached layer with position embeddings, as (step, empty).
 
     Parameters
     ----------
-    mask, positions : of (cache, T), before the new keys are cached
+    mask : of (cache, T), before the new keys are cached
     append : of (cache, K, V), the cache with them
-    cached : of the cache, the keys and values that the queries attend to
-    empty : of (params, capacity), the empty cache
     """
-    params, P = _params(), normal(54, 40, D_MODEL)
+    params, P = _params(), normal(54, 99, D_MODEL)
 
     def step(X, cache):
         T = X.shape[-2]
         seen = mask(cache, T)
-        X = X + P[positions(cache, T)]
+        X = X + P[cache.positions(T)]
         Q, K, V = (project_heads(X, W) for W in (params.W_Q, params.W_K, params.W_V))
         cache = append(cache, K, V)
-        K, V = cached(cache)
+        K, V = cache.K, cache.V
         weights = attention_weights(attention_scores(Q, K), mask=seen)
         return concat_heads(weights @ V) @ params.W_O, cache
 
-    def new(capacity, *, batch=(), pad=None):
-        return empty(params, capacity, batch=batch, pad=pad)
+    def empty(capacity, *, batch=(), pad=None):
+        return KVCache.empty(params, capacity, batch=batch, pad=pad)
 
-    return step, new
+    return step, empty

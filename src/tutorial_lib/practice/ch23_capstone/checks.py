@@ -9,16 +9,15 @@ from tutorial_lib.models.entropy import excess_loss
 from tutorial_lib.models.grammar import WORDS, sample_documents
 from tutorial_lib.models.own_layer import OwnLayer, OwnModel
 from tutorial_lib.models.promises import leak
-from tutorial_lib.practice.account import lay_out, print_text, remedy, room
+from tutorial_lib.practice.account import lay_out, remedy, room
+from tutorial_lib.practice.cache_tests import NOT_DONE
 from tutorial_lib.practice.calls import a
 from tutorial_lib.practice.ch23_capstone.claims import CLAIMS, near
 from tutorial_lib.practice.ch23_capstone.promises import (
     PROMISES,
-    NotDone,
-    alike,
-    answers,
     attention,
-    first_broken,
+    evidence,
+    evidence_by_promise,
     lines_of,
 )
 from tutorial_lib.practice.inputs import D_MODEL, B, T, normal
@@ -84,33 +83,30 @@ def check_attention(function):
     of it, and the mistake where it is one of those that people make.
     """
     if not callable(function):
-        print_text(f"✗ attention: got {a(function)}; give the function itself.")
+        print(f"✗ attention: got {a(function)}; give the function itself.")
         return
-    try:
-        name, seen, kept = first_broken(function)
-    except NotDone:
-        print_text("○ attention: not done yet (it returns None).")
-        return
-    if name is None:
-        promises = "; ".join(PROMISES)
-        lines = lines_of(function)
-        print_text(f"✓ attention: keeps every promise, in {lines} lines of code\n  {promises}.")
-        return
+    kept = []
+    for name, seen in evidence_by_promise(function):
+        if seen == NOT_DONE:
+            print("○ attention: not done yet (it returns None).")
+            return
+        if seen:
+            print(_account_of_broken(name, seen, kept))
+            return
+        kept.append(name)
+    first = f"✓ attention: keeps every promise, in {lines_of(function)} lines of code"
+    print(f"{first}\n  {'; '.join(PROMISES)}.")
+
+
+def _account_of_broken(name, seen, kept):
+    """Say which promise is broken, and name the mistake of which the same is observed."""
     first = f"✗ attention: the promise of {name} is broken: {seen}"
-    before = [f"Kept before it: {', '.join(kept)}"] if kept else []
-    mistake = _name(function)
-    print_text(lay_out(first, *before, *(_mistake_sentences(mistake) if mistake else [])))
-
-
-def _mistake_sentences(mistake):
-    return mistake.says[0].upper() + mistake.says[1:], *remedy(mistake)
-
-
-def _name(function):
-    """The mistake that answers all probes as this layer does."""
-    found = answers(function)
-    wrong = MISTAKES["attention"]
-    return next((one for one in wrong if alike(found, answers(one.of(attention)))), None)
+    sentences = [first, *([f"Kept before it: {', '.join(kept)}"] if kept else [])]
+    for mistake in MISTAKES["attention"]:
+        if evidence(name, mistake.of(attention)) == seen:
+            sentences += [mistake.says[0].upper() + mistake.says[1:], *remedy(mistake)]
+            break
+    return lay_out(*sentences)
 
 
 def mistakes_of(claim):
@@ -123,15 +119,11 @@ def answer_faults(number, answer):
     claim = next((claim for claim in CLAIMS if claim.number == number), None)
     if claim is None:
         return (f"there is no claim {number!r}; choose from 1 to {len(CLAIMS)}",)
-    if not isinstance(answer, tuple) or len(answer) != 2:
-        return (f"claim {number} has {answer!r}; expected a pair such as (False, 0.5)",)
-    holds, value = answer
-    if not isinstance(holds, bool | np.bool_):
-        return (f"claim {number} begins with {holds!r}; expected True or False: does it hold",)
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        return (f"claim {number} ends with {value!r}; expected a number",)
-    if not math.isfinite(value):
-        return (f"claim {number} ends with {value}; expected a finite number",)
+    holds, value = answer if isinstance(answer, tuple) and len(answer) == 2 else (None, None)
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not isinstance(holds, bool | np.bool_) or not is_number or not math.isfinite(value):
+        expected = "a pair of True or False and a finite number, such as (False, 0.5)"
+        return (f"claim {number} has {answer!r}; expected {expected}",)
     if not near(value, claim.value):
         for mistake in mistakes_of(claim):
             if near(value, float(mistake.of(claim.function)())):
@@ -149,19 +141,19 @@ def check_claims(claims):
     Prints an account: the mistake in the first answer that is not right.
     """
     if claims is None or claims == {}:
-        print_text("○ claims: not done yet (no claim is answered).")
+        print("○ claims: not done yet (no claim is answered).")
         return
     if not isinstance(claims, dict):
-        print_text(f"✗ claims: got {a(claims)}; give {{number: (holds, value)}}.")
+        print(f"✗ claims: got {a(claims)}; give {{number: (holds, value)}}.")
         return
     for number, answer in claims.items():
         if wrong := answer_faults(number, answer):
-            print_text(lay_out(f"✗ claims: {wrong[0]}", *wrong[1:]))
+            print(lay_out(f"✗ claims: {wrong[0]}", *wrong[1:]))
             return
     if len(claims) < LEAST:
-        print_text(f"○ claims: {len(claims)} of {LEAST} answered, and right so far.")
+        print(f"○ claims: {len(claims)} of {LEAST} answered, and right so far.")
         return
-    print_text("✓ claims: right on\n  " + "; ".join(f"claim {number}" for number in claims) + ".")
+    print("✓ claims: right on\n  " + "; ".join(f"claim {number}" for number in claims) + ".")
 
 
 def nats_above(model, documents, layer):

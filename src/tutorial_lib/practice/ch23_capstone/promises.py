@@ -15,8 +15,8 @@ from tutorial_lib.heads import concat_heads
 from tutorial_lib.models.own_layer import OwnLayer, forward_pass
 from tutorial_lib.models.promises import directional_derivative, drift, leak
 from tutorial_lib.multihead import multi_head_attention, trace
-from tutorial_lib.practice import feeding
-from tutorial_lib.practice.feeding import Failure
+from tutorial_lib.practice import cache_tests
+from tutorial_lib.practice.cache_tests import NOT_DONE, Failure
 from tutorial_lib.practice.inputs import normal
 from tutorial_lib.projection import Params, project_heads
 from tutorial_lib.variants.cache import KVCache
@@ -49,10 +49,6 @@ def attention(X, params, *, sink=-np.inf, cache=None, **options):
     return concat_heads(weights @ V) @ params.W_O, cache and now
 
 
-class NotDone(Exception):
-    """The layer returns None."""
-
-
 @dataclass(frozen=True)
 class Checked:
     """A reader's layer, whose results are checked before they are used."""
@@ -65,7 +61,7 @@ class Checked:
         def call(given):
             return self.function(given, params, **options)
 
-        return feeding.checked_call(call, X, subject="it")
+        return cache_tests.checked_call(call, X, subject="it")
 
     def rows(self, X, params, **options):
         """Call it; return Y."""
@@ -129,7 +125,7 @@ def _no_leak(layer):
     for label, options in (("", {}), ("with all options, ", ALL)):
         change = leak(layer.of(sample_grouped_params(), **options), X, other)
         if not change < 1e-9:
-            raise Failure(f"{label}a row changes by {change:.2g} when tokens after it are replaced")
+            raise Failure(f"{label}a row changes by {change:.4g} when tokens after it are replaced")
 
 
 def _parity(layer):
@@ -219,7 +215,7 @@ def _cache(layer):
         return layer.both(X, params, cache=cache, **ALL)
 
     try:
-        feeding.test_layer(feeding.Layer(step, empty, D_MODEL))
+        cache_tests.test_layer(cache_tests.Layer(step, empty, D_MODEL))
     except Failure as failure:
         raise Failure(failure.evidence) from failure  # a mistake of the cache has no name here
 
@@ -256,81 +252,17 @@ PROMISES = {
 }
 
 
-def _tested(function):
-    """Yield (name, what was seen) for one promise after the other, "" where it is kept."""
-    layer = Checked(function)
-    for name, (test, _) in PROMISES.items():
-        try:
-            test(layer)
-            yield name, ""
-        except Failure as failure:
-            if failure.mistake == feeding.NOT_DONE:
-                raise NotDone from failure
-            yield name, failure.evidence
+def evidence_by_promise(function):
+    """Test one promise after the other: yield (name, what was observed), "" where it is kept."""
+    for name in PROMISES:
+        yield name, evidence(name, function)
 
 
-def broken(function):
-    """Test every promise; return {name: what was seen}, "" where it is kept.
-
-    Raises
-    ------
-    NotDone : the layer returns None
-    """
-    return dict(_tested(function))
-
-
-def first_broken(function):
-    """Test one promise after the other; return (name, what was seen, those kept before).
-
-    Raises
-    ------
-    NotDone : the layer returns None
-    """
-    kept = []
-    for name, seen in _tested(function):
-        if seen:
-            return name, seen, kept
-        kept.append(name)
-    return None, "", kept
-
-
-def probes():
-    """Calls that tell one mistake from another: (X, params, options, padding)."""
-    X, batch, groups = normal(252, T, D_MODEL), normal(253, 2, T, D_MODEL), sample_grouped_params()
-    return [
-        (X, sample_params(), {}, None),
-        (X, groups, {}, None),
-        (X, groups, {"frequencies": FREQUENCIES}, None),
-        (X, groups, {"window": WINDOW}, None),
-        (X, groups, {"sink": SINK}, None),
-        (X, groups, {"sink": np.full(H, -np.inf)}, None),
-        (X, _sharp(groups, 900), {"sink": 1500 * SINK}, None),
-        (batch, groups, ALL, np.array([2, 0])),
-    ]
-
-
-def answers(function):
-    """What a layer gives for each of the probes; None where it fails."""
-    return [_answer(Checked(function), *probe) for probe in probes()]
-
-
-def _answer(layer, X, params, options, pad):
+def evidence(name, function):
+    """Return what is observed where a promise is broken, such as NOT_DONE; "" where it is kept."""
+    test, _ = PROMISES[name]
     try:
-        if pad is None:
-            return layer.rows(X, params, **options)
-        cache, rows = KVCache.empty(params, T, batch=pad.shape, pad=pad), []
-        for start, end in ((0, 3), (3, 4), (4, T)):
-            Y, cache = layer.both(X[:, start:end], params, cache=cache, **options)
-            rows.append(Y)
-        return np.concatenate(rows, axis=-2)
-    except Failure:
-        return None
-
-
-def alike(one, other):
-    """Whether two layers answered all probes in the same way."""
-    return all(
-        (a is None and b is None)
-        or (a is not None and b is not None and np.allclose(a, b, rtol=1e-9, atol=1e-11))
-        for a, b in zip(one, other, strict=True)
-    )
+        test(Checked(function))
+    except Failure as failure:
+        return NOT_DONE if failure.mistake == NOT_DONE else failure.evidence
+    return ""

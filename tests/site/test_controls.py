@@ -55,7 +55,6 @@ def unfold(page):
 
 DEEPER = "deeper-how-much-two-subspaces-overlap"
 FOOT = ".book-mark, .book-report, .book-cite summary, .book-forget button:visible"
-FOUND = f"{CHAPTER}?find=softmax#round-2-softmax-positive-numbers-that-sum-to-1"
 CONTROLS = {
     "foot": Control(CHAPTER, ".book-foot", mark_and_cite, FOOT),
     "contents": Control(CHAPTER, ".bd-links", mark_and_cite, width=1280),
@@ -63,7 +62,6 @@ CONTROLS = {
     "closed deeper": Control("notebooks/02_queries_keys_values.html", f"#{DEEPER}"),
     "arrays": Control("notebooks/20_scoring_heads.html", ".book-array", unfold),
     "found": Control("search.html?q=mask", None, pressed="a.search-hit"),
-    "marks": Control(FOUND, ".search-pill", pressed=".search-pill button"),
     "dialogue": Control(CHAPTER, "#pst-search-dialog", search, "[role=option]"),
     "model to load": Control(TEN, "tl-ask"),
     "things to touch": Control("book/things_to_touch.html", None),

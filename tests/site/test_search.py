@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup, SoupStrainer
 from book._ext.content import search
 from book._ext.content.search import READERS, SENTENCES
 from tests.sampling import every, long
-from tests.site.browsing import KINDS, PARAMETERS, ROOT
+from tests.site.browsing import PARAMETERS, ROOT
 from tests.site.test_deeper import IN_VIEW
 
 GROUPS = yaml.safe_load((ROOT / "tests" / "site" / "queries.yml").read_text(encoding="utf-8"))
@@ -44,8 +44,8 @@ ASK = """async ([field, list, queries, excerpts]) => {
     for (let i = 0; excerpts && i < 60 && shown().includes(""); i++) {
       await new Promise((done) => setTimeout(done, 10 * i));
     }
-    found.push(hits.map(({href, hash}, i) =>
-      [new URL(href).pathname.split("/").slice(-2).join("/") + hash.replace(/:~:.*/, "").replace(/^#$/, ""), shown()[i]]));
+    const place = (href) => href.replace(/#?:~:.*|#$/, "").split("/").slice(-2).join("/");
+    found.push(hits.map(({href}, i) => [place(href), shown()[i]]));
   }
   return found;
 }"""

@@ -15,7 +15,6 @@ from tests.site.browsing import KINDS, said
 
 ROOT = Path(__file__).resolve().parents[2]
 SHEET = "_static/site.css"
-SEEK = "() => document.querySelector('.search-button-field').click()"
 FACE = r"@font-face\{[^}]*(Free|Brands);[^}]*font-weight:(\d+);[^}]*base64,([^)]+)\)"
 
 
@@ -34,7 +33,7 @@ def test_file_of_a_page_and_what_it_links_are_within_the_budget(site_dir, page_n
     [
         *("fold => fold.querySelector('summary').click()", "fold => { fold.open = true; }"),
         *("() => dispatchEvent(new Event('beforeprint'))", "() => { location.hash = '#sum=0'; }"),
-        *("() => document.querySelector('.book-shows').click()", SEEK),
+        "() => document.querySelector('.book-shows').click()",
     ],
 )
 def test_what_waits_in_a_fold_is_there_once_it_is_wanted(open_page, wish):
@@ -100,10 +99,10 @@ def test_a_look_is_repeated_while_a_task_looks_too_large():
 
 
 def test_a_page_that_moves_or_weighs_too_much_is_told():
-    arrival = {"weight": 181_000, "nodes": 6001, "moves": [{"value": 0.015}] * 2, "work": 1.0}
+    arrival = {"weight": 186_000, "nodes": 6001, "moves": [{"value": 0.015}] * 2, "work": 1.0}
     told = [said.partition(":")[0] for said in beyond_budget(arrival)]
     assert told == ["first_visit_kb", "nodes", "layout_shift"]
-    assert beyond_budget({"weight": 179_000, "nodes": 6000, "moves": [], "work": 1.0}) == []
+    assert beyond_budget({"weight": 184_000, "nodes": 6000, "moves": [], "work": 1.0}) == []
 
 
 @pytest.mark.long

@@ -1,34 +1,7 @@
-// The foot of a page, its printing, and a model that it loads late. Everything reads without this
-// script, which adds the section to a report, and the answers to the end of what is printed.
+// A list that filters, the printing of a page, and a model that it loads late. Everything reads
+// without this script.
 {
   const page = document.documentElement;
-
-  // A report names the section that is on the screen when its link is reached for.
-  const titleOf = (heading) => {
-    const copy = heading.cloneNode(true);
-    copy.querySelector(".headerlink")?.remove();
-    return copy.textContent;
-  };
-
-  const sectionOnScreen = () =>
-    all(document, "article section[id] > :is(h1, h2, h3, h4)")
-      .filter((heading) => heading.getBoundingClientRect().top < innerHeight / 2)
-      .at(-1);
-
-  for (const link of all(document, ".book-report, .btn-source-issues-button")) {
-    const report = new URL(link.href);
-    const body = report.searchParams.get("body");
-    const name = () => {
-      const heading = sectionOnScreen();
-      if (!heading) return;
-      const filled = body
-        .replace(/^Address: .*/m, (line) => `${line}#${heading.parentNode.id}`)
-        .replace(/^Section:/m, (line) => `${line} ${titleOf(heading)}`);
-      report.searchParams.set("body", filled);
-      link.href = report;
-    };
-    for (const event of ["pointerenter", "focus", "click"]) link.addEventListener(event, name);
-  }
 
   // A list of entries shows those that have all words of its field; where none has, those that
   // have most of them.

@@ -12,7 +12,6 @@ from tools.chapters import DEEPER
 CHAPTER = "notebooks/02_queries_keys_values.html"
 SECTION = "deeper-how-much-two-subspaces-overlap"
 OPEN = "(fold) => fold.open"
-CLOSE = "(fold) => { fold.open = false; }"
 IN_VIEW = (
     "(e) => { const { top } = e.getBoundingClientRect(); return 0 <= top && top < innerHeight; }"
 )
@@ -87,13 +86,10 @@ def test_list_of_what_is_on_the_page_leaves_it_out(opened):
     assert not any(target.startswith("#deeper") for target in targets)
 
 
-def test_link_of_its_heading_opens_it_and_the_report_names_it(opened):
+def test_link_of_its_heading_opens_it(opened):
     fold, page = opened()
     page.locator(f"#{SECTION} > h3 a.headerlink").evaluate("(link) => link.click()")
     page.wait_for_function(OPEN, arg=fold.element_handle())
-    page.evaluate("(id) => document.getElementById(id).scrollIntoView()", SECTION)
-    page.locator(".book-report").dispatch_event("pointerenter")
-    assert f"%23{SECTION}" in page.locator(".book-report").get_attribute("href")
 
 
 def test_search_finds_what_is_in_it_and_opens_it(open_page):
@@ -110,16 +106,6 @@ def test_hit_on_the_open_page_opens_it(opened):
     page.keyboard.type("overlap of two subspaces")
     page.locator(f"a.search-hit[href*='#{SECTION}']").click()
     page.wait_for_function(OPEN, arg=fold.element_handle())
-
-
-def test_first_page_leads_on_to_work_in_it(opened, site_url):
-    fold, page = opened()
-    fold.locator("> summary").click()
-    page.wait_for_function("() => Object.keys(localStorage).some((key) => /kept/.test(key))")
-    page.goto(f"{site_url}book/intro.html")
-    page.locator(f"a.book-start[href$='#{SECTION}']").click()
-    page.wait_for_url(f"**/{CHAPTER}#{SECTION}")
-    page.wait_for_function(OPEN, arg=fold_of(page).element_handle())
 
 
 def test_paper_has_it_open(opened):

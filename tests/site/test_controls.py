@@ -62,7 +62,7 @@ CONTROLS = {
     "arrays": Control("notebooks/20_scoring_heads.html", ".book-array", unfold),
     "found": Control("search.html?q=mask", None, pressed="a.search-hit"),
     "dialogue": Control(CHAPTER, "#pst-search-dialog", search, "[role=option]"),
-    "model to load": Control(TEN, "tl-ask"),
+    "model": Control(TEN, "tl-ask"),
     "things to touch": Control("book/things_to_touch.html", None),
 }
 PRESSED = {name: control for name, control in CONTROLS.items() if control.pressed}

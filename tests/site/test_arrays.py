@@ -114,20 +114,6 @@ def test_each_form_of_show_becomes_a_table_that_says_the_same(capsys, between):
     assert rest == [between.strip()] * (len(texts) + 1) * bool(between)
 
 
-def test_drawn_arrays_become_tables_that_say_the_same(capsys):
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        shape = tuple(rng.integers(1, 5, size=rng.integers(1, 5)))
-        value = rng.normal(size=shape) * 10.0 ** rng.integers(-3, 4)
-        names = [f"{word} {i}" for i, word in enumerate(rng.choice(["a", "of 8", "1", "-"], 8))]
-        columns = names[: shape[-1]] if rng.random() < 0.5 else None
-        rows = names[-shape[-2] :] if len(shape) > 1 and rng.random() < 0.5 else None
-        describe.show("label, (3,) units", value, rows=rows, columns=columns, decimals=2)
-        text = capsys.readouterr().out
-        [array] = pieces(text)
-        assert table_of(draw(array)) == text
-
-
 def test_names_are_no_markup():
     array = Array("K < V", np.array([["1"]]), ["<pad>"], ["a & b"])
     table = BeautifulSoup(draw(array), "html.parser")
@@ -266,10 +252,3 @@ def test_copied_table_has_the_numbers_of_the_text(wide):
     )
     [text] = [text for text in streams("03_attention_weights") if "raw" in text]
     assert copied.split() == text.split()
-
-
-def test_tint_is_printed(wide):
-    wide.emulate_media(media="print")
-    cell = wide.locator(".book-array td[class]").first
-    style = cell.evaluate("(cell) => getComputedStyle(cell).printColorAdjust")
-    assert style == "exact"

@@ -68,15 +68,9 @@ def solutions(name: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def told() -> list[str]:
-    """The lines that told of the printing's progress."""
-    return []
-
-
-@pytest.fixture(scope="module")
-def book(browser, site_dir, told) -> PdfReader:
+def book(browser, site_dir) -> PdfReader:
     """Two pages of the book, printed as `make pdf` prints all."""
-    return PdfReader(io.BytesIO(print_book(browser, site_dir, PRINTED, report=told.append)))
+    return PdfReader(io.BytesIO(print_book(browser, site_dir, PRINTED, report=lambda line: None)))
 
 
 @pytest.mark.long
@@ -151,11 +145,6 @@ def test_file_is_tagged_and_says_its_language(book):
     assert root["/StructTreeRoot"]["/K"]["/S"] == "/Document"
 
 
-def test_progress_is_told_page_by_page(book, told):
-    assert [line for line in told if line.startswith(" 1 of 2: ")]
-    assert [line for line in told if line.startswith(" 2 of 2: ")]
-
-
 def test_a_page_that_is_not_in_the_book_is_refused(browser, site_dir, tmp_path):
     with pytest.raises(CannotPrint, match=r"no/such\.html"):
         print_book(browser, site_dir, ["no/such.html"])
@@ -185,7 +174,7 @@ def test_a_page_printed_by_a_reader_is_light_and_then_as_before(open_page):
     assert theme == "light"
     assert answers > 20
     assert [why for why in reasons(load_bank(NAME)) if text.count(why) != 1] == []
-    for control in ("SearchCtrl", "Commit", "Showme", "Citethispage", "Haveread", "previous"):
+    for control in ("SearchCtrl", "Commit", "Showme", "Haveread", "previous"):
         assert control not in text
     assert page.locator("html").get_attribute("data-theme") == "dark"
     assert page.locator(".book-answers").count() == 0
@@ -225,17 +214,3 @@ def test_lines_and_shades_of_the_screen_are_not_printed(page):
     page.emulate_media(media="print")
     assert not board.locator("> svg").is_visible()
     assert [box.evaluate(shade) for box in (board, numbers)] == ["none", "none"]
-
-
-def test_every_tab_is_printed(page):
-    tab = (
-        '<input type="radio" name="t"><label class="sd-tab-label">{0}</label>'
-        '<div class="sd-tab-content">text of {0}</div>'
-    )
-    html = f'<div class="sd-tab-set">{tab.format("one")}{tab.format("two")}</div>'
-    page.evaluate(
-        "html => document.querySelector('article').insertAdjacentHTML('beforeend', html)", html
-    )
-    page.emulate_media(media="print")
-    for name in ("one", "two"):
-        assert page.get_by_text(f"text of {name}").is_visible()

@@ -235,40 +235,6 @@ def test_a_scale_that_is_not_that_of_the_width_is_told_as_a_step_of_score():
     assert steps(BY_NAME["GPT-2 small"] | {"scale": "1"}) == ["score"]
 
 
-LONG = 2**20
-
-
-def of_all_heads(model):
-    """The numbers of a token where every layer caches the keys and values of all heads."""
-    layers = layer_kind_counts(model).items()
-    widths = [(n, model | (model.get("full", {}) if k == "full" else {})) for k, n in layers]
-    return sum(n * m["heads"] * (m["d_k"] + m["d_v"]) for n, m in widths)
-
-
-def test_the_first_sentences_of_the_page_are_true_of_the_entries():
-    late = [model for model in carded() if model["year"] >= 2023]
-    all_kept = [
-        model["name"]
-        for model in late
-        if "heads" in model and model_cache_bytes(model, LONG) >= 2 * LONG * of_all_heads(model)
-    ]
-    assert (len(late), all_kept) == (21, ["Llama 2 7B"])
-    for model in late:
-        plain = {field: value for field, value in model.items() if field != "variants"}
-        assert cache_entries(plain) == cache_entries(model)
-    v3, chosen = (BY_NAME[name] for name in ("DeepSeek-V3", "DeepSeek-V3.2"))
-    short = chosen["layers"] * chosen["chosen"]["d_k"]
-    assert cache_entries(chosen)[0] == cache_entries(v3)[0] + short
-    new = [model for model in late if model["year"] >= 2025]
-    partly = [m for m in late if m["positions"].get("rotated", 0) < m.get("full", m).get("d_k", 0)]
-    assert (len(new), sum(m in new for m in partly)) == (11, 8)
-    assert [m["name"] for m in partly if m not in new] == ["DeepSeek-V3"]
-    sinks, gates = ([m for m in carded() if r in m.get("variants", ())] for r in ("Sink", "Gate"))
-    assert (len(sinks), len(gates)) == (2, 4)
-    assert all(model in new for model in sinks)
-    assert [m["name"] for m in gates if m not in new] == ["Mamba-2 2.7B"]
-
-
 @WRITING
 def test_a_text_is_pale_where_it_is_longer_than_any_that_is_named(model):
     pale = re.findall(r'<td class="beyond">', cards._row(model))

@@ -16,7 +16,6 @@ from tutorial_lib import describe
 
 TOKENS = ["dogs", "that", "bark"]
 CHAPTER = "notebooks/03_attention_weights.html"
-HEADS = "notebooks/04_multi_head_attention.html"  # has a table of one number
 WIDE = "notebooks/20_scoring_heads.html"  # has a table of ten columns
 PAGES = [page.name for page in pages()]
 PAPER = "() => getComputedStyle(document.body).backgroundColor"
@@ -209,17 +208,6 @@ def test_names_of_rows_stay_in_sight_in_a_table_that_scrolls(open_page):
     }"""
     assert name.evaluate(covers) == [True, page.evaluate(PAPER)]
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
-
-
-def test_label_of_a_small_table_is_not_torn(open_page):
-    page = open_page(HEADS)
-    page.evaluate(OPEN_ALL)
-    for width, lines in ((1280, 1), (390, 2)):
-        page.set_viewport_size({"width": width, "height": 900})
-        heights = page.locator(".book-array caption > span").evaluate_all(
-            "(all) => all.map((e) => e.clientHeight / parseFloat(getComputedStyle(e).lineHeight))"
-        )
-        assert max(heights) < lines + 0.5
 
 
 @pytest.mark.parametrize("name", ["book/notation.html"])

@@ -115,21 +115,6 @@ def test_mark_is_shown_in_the_contents_of_every_page_and_survives_a_reload(open_
     assert page.problems == []
 
 
-@pytest.mark.long
-def test_marks_are_kept_for_a_folder_opened_from_disk(browser, site_dir):
-    page = browser.new_page()
-    for _ in range(60):
-        page.goto((site_dir / CHAPTER).as_uri())
-        mark(page).check()
-        page.wait_for_timeout(500)  # the browser stores it a moment later, on a busy machine later
-        page.locator("a.right-next").click()
-        page.wait_for_url(f"**/{NEXT}")
-        if marked(page, CHAPTER):
-            break
-    assert marked(page, CHAPTER)
-    page.close()
-
-
 def test_foot_is_operated_by_keyboard(open_page):
     page = open_page(CHAPTER)
     box = mark(page)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.practice.rooms import ROOMS
 from tests.sampling import long
-from tests.site.browsing import STORES
+from tests.site.browsing import START_EXHIBITS, STORES
 from tools.chapters import section_of
 from tutorial_lib import records
 from tutorial_lib.elements.choice import read_again
@@ -161,12 +161,14 @@ def test_what_a_reader_made_of_the_live_map_is_kept(open_fresh, site_url):
     page.goto(f"{site_url}{NEXT}")
     page.goto(f"{site_url}{FIRST}")
     first = live.get_by_role("gridcell", name="X, dogs, 0")
-    assert "X, dogs, 0: 5" not in first.get_attribute("aria-label")  # an address is no work
     page.locator(".book-steps > summary").click()
+    assert "X, dogs, 0: 5" not in first.get_attribute("aria-label")  # an address is no work
     first.click()
     live.get_by_role("button", name="+ 1").click()
-    before = live.locator("table").all_inner_texts()
+    before, label = live.locator("table").all_inner_texts(), first.get_attribute("aria-label")
     page.reload()
+    page.locator(".book-steps > summary").click()
+    live.get_by_role("gridcell", name=label).wait_for()
     assert live.locator("table").all_inner_texts() == before
     assert words(page, "#") is None
     assert page.evaluate(RECORD)["last"] == live.get_attribute("id")
@@ -304,6 +306,7 @@ def test_two_tabs_write_side_by_side_and_see_each_other(open_fresh, site_url):
     other.locator(".tl-predict").nth(1).locator(".tl-right, .tl-wrong").first.wait_for()
     for tab in (one, other):
         tab.wait_for_function("() => document.querySelector('.book-done')?.textContent == '3/9'")
+    other.evaluate(START_EXHIBITS)
     assert one.evaluate(SEEN) == other.evaluate(SEEN)
     commit(other, 2, 1)
     answer(one, 2, 0)
@@ -335,8 +338,8 @@ def test_changed_chapter_keeps_the_answers_to_what_it_still_asks_and_opens_no_ot
         ('prediction">Prediction 1<', 'prediction">Prediction 4<'),  # one more before it
         ("You add 5 to every score", "You add 6 to every score"),  # another question
         ("Which weight does <em>dogs</em> get?", "Which weight does <em>bark</em> get?"),
-        ('<span class="n">products</span>', "other"),  # in the cells of two opened outputs
-        ('<span class="n">visible</span>', "other"),
+        ('<span class="line in-0">products ', '<span class="line in-0">other '),  # in cells
+        ('<span class="line in-0">visible ', '<span class="line in-0">other '),  # of opened outputs
         ("<span>T, the queries, so that each key is used up once</span>", "<span>new</span>"),
         ("head = weights @ V", "head = weights @ V[0]"),
     )
@@ -421,6 +424,7 @@ def test_page_is_forgotten_by_keys_and_the_book_is_not(kept, site_url, browser):
     page.goto(site_url + NEXT)
     page.get_by_role("checkbox", name="I have read this page").check()
     page.goto(site_url + FIRST)
+    page.evaluate(START_EXHIBITS)
     page.get_by_role("button", name="Forget what I did on this page").focus()
     page.once("dialog", lambda dialog: dialog.dismiss())
     page.keyboard.press("Enter")

@@ -42,7 +42,6 @@ from book._ext.theme import (
 
 DIRECTIVES = {
     "course": courses.Course,
-    "counts": exhibits.Counts,
     "exhibit": exhibits.Exhibit,
     "live-map": exhibits.LiveMap,
     "model-cards": cards.Cards,

@@ -1,31 +1,5 @@
-// The links of what has an address to itself, such as #exercise-2: each copies its full address.
-// Without this script they are ordinary links.
+// What has an address, such as #exercise-2, is seen where an address leads to it.
 {
-  const news = element("p", "book-news");
-  news.role = "status";
-  document.body.append(news);
-
-  let timer;
-  const say = (text) => {
-    news.textContent = text;
-    clearTimeout(timer);
-    timer = setTimeout(() => (news.textContent = ""), 4000);
-  };
-
-  // The link is followed as any other, so the bar of the browser has the address in any case.
-  document.addEventListener("click", async ({ target }) => {
-    const link = target.closest("a.headerlink, a.book-number");
-    if (!link) return;
-    try {
-      const address = new URL(link.href);
-      address.searchParams.delete("find"); // the words of a search, by which this reader came
-      await navigator.clipboard.writeText(address.href);
-      say("The address is copied.");
-    } catch {
-      say("This browser does not let the page copy. Its address is now the one you want.");
-    }
-  });
-
   // An address that is out of form names nothing.
   const aimOf = (hash) => {
     try {

@@ -1,34 +1,6 @@
-// The foot of a page, its printing, and a model that it loads late. Everything reads without this
-// script, which adds the section to a report, and the answers to the end of what is printed.
+// A list that filters, and the printing of a page. Everything reads without this script.
 {
   const page = document.documentElement;
-
-  // A report names the section that is on the screen when its link is reached for.
-  const titleOf = (heading) => {
-    const copy = heading.cloneNode(true);
-    copy.querySelector(".headerlink")?.remove();
-    return copy.textContent;
-  };
-
-  const sectionOnScreen = () =>
-    all(document, "article section[id] > :is(h1, h2, h3, h4)")
-      .filter((heading) => heading.getBoundingClientRect().top < innerHeight / 2)
-      .at(-1);
-
-  for (const link of all(document, ".book-report, .btn-source-issues-button")) {
-    const report = new URL(link.href);
-    const body = report.searchParams.get("body");
-    const name = () => {
-      const heading = sectionOnScreen();
-      if (!heading) return;
-      const filled = body
-        .replace(/^Address: .*/m, (line) => `${line}#${heading.parentNode.id}`)
-        .replace(/^Section:/m, (line) => `${line} ${titleOf(heading)}`);
-      report.searchParams.set("body", filled);
-      link.href = report;
-    };
-    for (const event of ["pointerenter", "focus", "click"]) link.addEventListener(event, name);
-  }
 
   // A list of entries shows those that have all words of its field; where none has, those that
   // have most of them.
@@ -83,53 +55,4 @@
     page.dataset.theme = theme;
     all(document, ".book-answers").forEach((section) => section.remove());
   });
-
-  // The weights of a model may wait in a file until a reader loads them: by a button, or by an
-  // address that names a sentence. Until then the controls of its exhibit rest in their places, so
-  // nothing moves when the weights come; then the exhibit is built anew.
-  for (const button of all(document, "tl-ask > button[data-model]")) {
-    const exhibit = button.parentNode;
-    const band = exhibit.querySelector(".tl-said");
-    const [news] = band.children;
-    const link = element("a", "", "Link to this sentence"); // as the exhibit will offer one
-    const rest = (waits) => {
-      exhibit.removeAttribute("data-bare");
-      exhibit.toggleAttribute("data-waiting", waits);
-      for (const part of all(exhibit, ".tl-lists, .tl-row, .tl-legend")) part.inert = waits;
-    };
-    let kept;
-    const start = () => {
-      const pressed = document.activeElement == button;
-      button.remove();
-      link.remove();
-      rest(false);
-      news.textContent = "The model is loaded. Choose a word, or silence a head.";
-      exhibit.built = false;
-      exhibit.connectedCallback();
-      exhibit.recall(kept);
-      if (pressed) exhibit.querySelector("[aria-checked=true]").focus({ preventScroll: true });
-    };
-    const load = () => {
-      button.onclick = null;
-      news.textContent = "The model is loading.";
-      loadScript(button.dataset.model).then(start, () => {
-        news.textContent = "The model did not arrive. Check the connection and press again.";
-        button.onclick = load;
-      });
-    };
-    const follow = () => location.hash.startsWith("#ask=") && button.onclick?.();
-    exhibit.recall = (state) => {
-      kept = state;
-      return true;
-    };
-    customElements.whenDefined("tl-ask").then(() => {
-      button.onclick = load;
-      button.hidden = false;
-      band.append(button);
-      all(exhibit, ".tl-asked > .tl-row").at(-1).append(link);
-      rest(true);
-      follow();
-      addEventListener("hashchange", follow);
-    });
-  }
 }

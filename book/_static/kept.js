@@ -1,6 +1,6 @@
-// What a reader does on a page stays in this browser: answers, what was opened, lines in order,
-// exhibits, code. The marks in the contents and the way to go on are made from it, and it can be
-// forgotten. Every page reads and answers without this script, and without a store.
+// What a reader does on a page stays in this browser: answers, lines in order, exhibits, code. The
+// marks in the contents and the way to go on are made from it, and it can be forgotten. Every page
+// reads and answers without this script, and without a store.
 //
 // An element tells its state by the event `tl-work` and takes it back by `recall(state)`. Each page
 // has a record: { version, at, last, read, work, parts: { key: { state, done } } }. Anybody may
@@ -45,25 +45,6 @@
 
   // Keys: the place on the page may change with the next edition, what is asked or shown there does
   // not.
-
-  const hash = (text) => {
-    let sum = 0;
-    for (let i = 0; i < text.length; i++) sum = Math.imul(sum ^ text.charCodeAt(i), 16777619);
-    return (sum >>> 0).toString(36);
-  };
-
-  // The text of the page as it came: what is in an element, its own script may have changed.
-  const textAround = (node) => {
-    if (node.matches?.(".tl")) return "";
-    return node.hasChildNodes() ? [...node.childNodes].map(textAround).join("") : node.textContent;
-  };
-
-  const folds = new Map();
-  for (const fold of all(document, "article details")) {
-    if (fold.closest(".tl")) continue;
-    const shown = [fold.querySelector("summary"), fold.closest(".cell") ?? fold].map(textAround);
-    folds.set(fold, `fold ${hash([fold.className, ...shown].join())}`);
-  }
 
   const keyOf = (element) => element.keptAs ?? element.id;
 
@@ -134,18 +115,6 @@
     if (key) detail.kept = keep({ parts: { [key]: part }, last: anchorOf(target) });
   });
 
-  document.addEventListener(
-    "toggle",
-    ({ target }) => {
-      const key = folds.get(target);
-      const was = plain(record.parts[key]).state === true;
-      if (key && target.open != was) {
-        keep({ parts: { [key]: { state: target.open } }, last: anchorOf(target) });
-      }
-    },
-    true
-  );
-
   // Putting back, in silence.
 
   const silent = new Set();
@@ -179,12 +148,6 @@
       const found = recall(element, state);
       // In a changed chapter fewer questions may be answered than there were.
       record.parts[key] = { state, done: found ? count(found.done ?? done) : 0 };
-    }
-    for (const [fold, key] of folds) {
-      const { state } = plain(record.parts[key]);
-      if (!within.contains(fold) || !isNew(key) || typeof state != "boolean") continue;
-      unwrap(fold);
-      fold.open = state;
     }
   };
 
@@ -276,7 +239,7 @@
     start.closest("ul").prepend(start.closest("li")); // the first button is filled
   };
 
-  // Forgetting, once the reader has said so twice. A page that is read anew is as new.
+  // Forgetting, once the reader has confirmed it. A page that is read anew is as new.
 
   const beginAnew = () => {
     forgotten = true; // also what is told while the page is left
@@ -293,40 +256,15 @@
     for (const name of names) {
       if (whole ? name.startsWith(prefix) : name == prefix + here) localStorage.removeItem(name);
     }
-    history.replaceState({ forgotten: whole ? "book" : "page" }, "");
     beginAnew();
-  };
-
-  const askToForget = () => {
-    const [row, question] = all(foot, ".book-forget > div");
-    const [sure, no] = all(question, "button");
-    const close = (button) => {
-      question.hidden = true;
-      row.hidden = false;
-      button.focus();
-    };
-    for (const button of all(row, "button")) {
-      button.onclick = () => {
-        question.querySelector("p").textContent = button.dataset.question;
-        question.hidden = false;
-        row.hidden = true;
-        sure.onclick = () => forget(button.dataset.forget == "book");
-        no.onclick = () => close(button);
-        question.onkeydown = ({ key }) => {
-          if (key == "Escape") close(button);
-        };
-        no.focus();
-      };
-      if (history.state?.forgotten != button.dataset.forget) continue;
-      history.replaceState(null, "");
-      button.focus();
-      setTimeout(() => (said.textContent = button.dataset.done), 500);
-    }
   };
 
   if (foot) {
     box.onchange = () => keep({ read: box.checked });
-    askToForget();
+    for (const button of all(foot, ".book-forget button")) {
+      const { dataset, textContent } = button;
+      button.onclick = () => confirm(`${textContent}?`) && forget(dataset.forget == "book");
+    }
   }
   document.addEventListener("tl-shown", ({ target }) => putBack(target, {}));
   addEventListener("storage", ({ key }) => {
@@ -335,10 +273,5 @@
   });
   addEventListener("pageshow", ({ persisted }) => persisted && renewLater());
   // The elements of a page are built when all of it is read.
-  addEventListener("DOMContentLoaded", () => {
-    // What an address has opened stays open.
-    const opened = [...folds.keys()].filter((fold) => fold.open);
-    renew({});
-    for (const fold of opened) fold.open = true;
-  });
+  addEventListener("DOMContentLoaded", () => renew({}));
 }

@@ -83,29 +83,8 @@ const start = async ({ lock, library }) => {
   runCell = tools.get("run_cell");
 };
 
-// The page gives an address and takes it back when Stop is pressed. A loop that never waits for a
-// message can still ask for it, and so can one on a host that shares no memory between threads.
-const isThere = (address) => {
-  const request = new XMLHttpRequest();
-  try {
-    request.open("GET", address, false);
-    request.send();
-    return true;
-  } catch {
-    return false;
-  }
-};
-
-const run = ({ source, name, address }) => {
-  const hears = isThere(address); // if not, Stop ends Python, as it ends any other cell
-  let goesOn = hears;
-  return runCell(source, name, pyodide.globals, (kind, text) => {
-    const isLive = kind.startsWith("live");
-    postMessage({ kind, text, hears: isLive && hears });
-    if (isLive) goesOn &&= isThere(address);
-    return isLive && hears && !goesOn;
-  });
-};
+const run = ({ source, name }) =>
+  runCell(source, name, pyodide.globals, (kind, text) => postMessage({ kind, text }));
 
 onmessage = async ({ data }) => {
   try {

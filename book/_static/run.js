@@ -1,8 +1,7 @@
 // *Run here*: the page's code cells become editable and run in order, in a worker.
 //
 // Nothing is loaded before the button is pressed. `book/_ext/runnable.py` places the button;
-// `run-worker.js` is the other side. One request goes to it at a time. Stop ends it, but a cell
-// that shows a picture which changes hears Stop: it ends by itself, and its variables stay. What is
+// `run-worker.js` is the other side. One request goes to it at a time, and Stop ends it. What is
 // typed is told to the page as elements tell their work, and what the page has kept comes back.
 
 {
@@ -23,8 +22,6 @@
   );
   const PATIENCE = 20_000; // ms without news from the host of Python
   const PAUSE = 400; // ms after a key until the text is told
-  const SELDOM = 10_000; // ms between two sentences on a picture that changes
-  const CALM = 3_000; // ms between two such pictures, for readers who want less motion
   const OUTPUTS = {
     stdout: "stream highlight-myst-ansi",
     stderr: "stream stderr highlight-myst-ansi",
@@ -329,55 +326,25 @@
     }
   };
 
-  const calm = matchMedia("(prefers-reduced-motion: reduce)");
-  let shown, told, late; // when a picture was last shown and told of; how to show one that waits
-  const showLive = (cell, news) => {
-    const now = Date.now();
-    late = () => show(cell, news);
-    if (calm.matches && now - shown < CALM) return;
-    shown = now;
-    late();
-    late = null;
-    const words = cell.output.querySelector("figcaption")?.textContent;
-    if (!words || isStopping || now - told < SELDOM) return;
-    told = now;
-    tell(`Cell ${cell.number}: ${words}`);
-  };
-
-  let heard, isStopping; // the address whose end a cell hears; whether Stop has ended it
   const runNext = async () => {
     const cell = queue[0];
-    const address = URL.createObjectURL(new Blob());
-    isStopping = false;
-    late = shown = null;
-    told = Date.now();
     mark(cell, "running");
     clear(cell);
     tell(`Cell ${cell.number} is running.`);
     let last = "";
-    const message = { source: cell.area.value, name: `cell ${cell.number}`, address };
+    const message = { source: cell.area.value, name: `cell ${cell.number}` };
     const ended = await ask(message, (news) => {
-      if (news.hears && !isStopping) heard = address;
-      (news.kind.startsWith("live") ? showLive : show)(cell, news);
+      show(cell, news);
       if (news.kind == "error") last = news.text.trimEnd().split("\n").at(-1);
-    }).finally(() => {
-      heard = URL.revokeObjectURL(address);
-      late?.();
     });
     queue.shift();
     mark(cell, ended ? "done" : "error");
     tell(ended ? `Cell ${cell.number} has run.` : `Cell ${cell.number} ended in an error: ${last}`);
-    if (isStopping) tell(`Stopped. Cell ${cell.number} has ended, and Python has all variables.`);
-    if (ended && !isStopping) return;
-    emptyQueue();
     if (ended) return;
+    queue.forEach((waiting) => mark(waiting, ""));
+    queue = [];
     const closed = cell.output.closest("details");
     if (closed) closed.open = true; // an error in what is folded
-  };
-
-  const emptyQueue = () => {
-    queue.forEach((cell) => mark(cell, ""));
-    queue = [];
   };
 
   // The reason stands beside the button above the goal, and where the reader is.
@@ -425,12 +392,6 @@
   };
 
   const stop = () => {
-    if (heard) {
-      heard = URL.revokeObjectURL(heard);
-      isStopping = true;
-      tell("The cell ends after this step. Stop, pressed again, ends Python and all variables.");
-      return;
-    }
     end(
       isReady
         ? "Stopped. Python has ended and its variables are gone. The next run starts it again; " +

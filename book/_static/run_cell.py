@@ -23,7 +23,7 @@ class Outputs:
     Parameters
     ----------
     send : function of a kind, "stdout", "stderr", "html", "text", "error" or "live 1", "live 2"
-        and so on, and a text; of a live kind it returns whether the cell is to stop
+        and so on, and a text
     """
 
     def __init__(self, send):
@@ -61,18 +61,11 @@ class Place:
         outputs.places += 1
         self.outputs, self.kind = outputs, f"live {outputs.places}"
 
-    def put(self, value):
-        """Show a value in place of the last; return whether the cell is to stop."""
+    def update(self, value):
+        """Show a value in place of the last."""
         kind, text = _written(value)
         self.outputs.flush()
-        return self.outputs.send(
-            self.kind, text if kind == "html" else f"<pre>{escape(text)}</pre>"
-        )
-
-    def update(self, value):
-        """Show a value in place of the last, and stop here if that was asked."""
-        if self.put(value):
-            raise KeyboardInterrupt
+        self.outputs.send(self.kind, text if kind == "html" else f"<pre>{escape(text)}</pre>")
 
 
 class Stream(io.TextIOBase):
@@ -149,7 +142,7 @@ def _displaying(outputs):
     def display(*values, display_id=None):
         places = [Place(outputs) for _ in values if display_id]
         for place, value in zip(places, values, strict=False):
-            place.put(value)
+            place.update(value)
         for value in values[len(places) :]:
             _show(value, outputs)
         return places[0] if places else None

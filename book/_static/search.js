@@ -23,7 +23,7 @@
   const [TOGETHER, NEARED] = [0.4, 40]; // for words that stand together as asked; hits looked at
   const [NAMED, PHRASE] = [1.5, 3]; // an entry called as was asked, or with so many words of it
   const SHOWN = { dialogue: [8, 2], page: [20, 5] }; // hits, and those of pages that come last
-  const [EXCERPT, QUOTED, LONGEST_QUERY] = [170, 60, 200];
+  const [EXCERPT, QUOTED, LONGEST_QUERY] = [170, 60, 200]; // characters
   const ROOT = new URL("..", document.currentScript.src);
 
   const ENDINGS = new RegExp(INDEX.endings);
@@ -326,7 +326,7 @@
     let end = 0;
     for (const { 0: chunk, index } of text.matchAll(CHUNK)) {
       if (!isSaid(chunk, stems)) continue;
-      piece.append(text.slice(end, index), element("mark", "search-mark", chunk));
+      piece.append(text.slice(end, index), element("mark", "", chunk));
       end = index + chunk.length;
     }
     piece.append(text.slice(end));
@@ -374,18 +374,15 @@
       })
       .filter(Boolean);
 
-  const drawHit = ({ entry }, { asked, query }) => {
+  const drawHit = ({ entry }, { asked }) => {
     const link = element("a", "search-hit");
-    const address = new URL(`${entry.path}.html`, ROOT);
-    address.searchParams.set("find", query.slice(0, LONGEST_QUERY));
-    address.hash = entry.id;
-    link.href = address;
+    link.href = new URL(`${entry.path}.html#${entry.id}`, ROOT);
     link.append(
       element("span", "search-path", entry.crumbs.join(" · ")),
       element("b", "", marked(entry.title, stemsOf(asked)))
     );
     quote(link, entry, asked);
-    link.addEventListener("click", (event) => openHere(event, new URL(link.href)));
+    link.addEventListener("click", () => link.closest("dialog")?.close());
     return link;
   };
 
@@ -400,13 +397,21 @@
     const more = elsewhere(entry, asked, `${entry.crumbs.join(" ")} ${entry.title} ${excerpt}`);
     if (excerpt) {
       link.append(element("span", "search-excerpt", marked(excerpt, stems)));
-      const address = new URL(link.href);
-      address.searchParams.set("quoted", excerpt.replaceAll("…", "").trim().slice(0, QUOTED));
-      link.href = address;
+      link.href += quoteOf(excerpt);
     }
     if (!more.length) return;
     const words = [...new Set(more)].join(", ");
     link.append(element("span", "search-also", "Also: ", marked(words, stems)));
+  };
+
+  // The end of an address at which a browser finds and marks the words of an excerpt. A formula has
+  // other signs in the index than on the page, so the longest run of words is quoted.
+  const quoteOf = (excerpt) => {
+    const runs = excerpt.match(/(?<![^\s“(])\p{L}[\p{L} ,’-]*(?=[\s.;:?!)”]|$)/gu) ?? [];
+    const longest = runs.reduce((one, other) => (other.length > one.length ? other : one), "");
+    const words = longest.match(RegExp(`^.{0,${QUOTED}}(?!\\S)`, "u"))?.[0].trim();
+    if (!words || !document.fragmentDirective) return "";
+    return `:~:text=${encodeURIComponent(words).replaceAll("-", "%2D")}`;
   };
 
   const EXAMPLES = "a word, a symbol such as √ or W_O, or a number such as 4/7";
@@ -533,10 +538,6 @@
     if (!address.pathname.endsWith("/search.html")) return;
     if (query) address.searchParams.set("q", query.slice(0, LONGEST_QUERY));
     else address.searchParams.delete("q");
-    changeAddress(address);
-  };
-
-  const changeAddress = (address) => {
     try {
       history.replaceState(history.state, "", address);
     } catch {
@@ -544,160 +545,12 @@
     }
   };
 
-  // The marks where a hit opens. What is closed, and what answers, stays as it is, except what
-  // reads a prediction's answer, which "Next mark" opens, and what holds the quoted sentence.
-  const CLOSED = "html:not([data-shows=everything]) details:not([open])";
-  const BLOCKS = "p, li, dt, dd, tr, th, td, figcaption, pre";
-  const UNMARKED = ".tl, .math, mjx-container, svg, script, style, button";
-  let pill;
-
-  const partsOf = (id) => {
-    const place = id && document.getElementById(id);
-    if (!place) return [document.querySelector("article h1")?.parentNode].filter(Boolean);
-    if (place.matches("dt")) return [place, place.nextElementSibling];
-    if (!place.matches("[id^=exercise-]")) return [place];
-    const parts = [place];
-    for (let next = place.nextElementSibling; next && !next.id.startsWith("exercise-"); ) {
-      parts.push(next);
-      next = next.nextElementSibling;
+  for (const form of document.querySelectorAll("form.bd-search")) {
+    const results = new Results(form);
+    if (!results.inDialog) {
+      results.input.value ||= new URLSearchParams(location.search).get("q") ?? "";
+      form.addEventListener("submit", (event) => event.preventDefault());
     }
-    return parts;
-  };
-
-  const textsOf = (part) => {
-    const texts = [];
-    const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
-    while (walker.nextNode()) {
-      const { parentElement } = walker.currentNode;
-      const own = part.matches("section") ? parentElement.closest("section") == part : true;
-      const fold = parentElement.closest(CLOSED);
-      const isRead = !fold || parentElement.closest(".book-reading")?.parentNode == fold;
-      if (own && isRead && !parentElement.closest(UNMARKED)) texts.push(walker.currentNode);
-    }
-    return texts;
-  };
-
-  const clearMarks = () => {
-    for (const mark of document.querySelectorAll("article mark.search-mark")) {
-      const parent = mark.parentNode;
-      mark.replaceWith(...mark.childNodes);
-      parent.normalize();
-    }
-    pill?.remove();
-    pill = undefined;
-  };
-
-  const forgetMarks = () => {
-    clearMarks();
-    const address = new URL(location);
-    for (const name of ["find", "quoted"]) address.searchParams.delete(name);
-    changeAddress(address);
-  };
-
-  // The block that says a sentence. A formula has other signs in the index than on the page.
-  const blockOf = (parts, quoted) => {
-    const letters = (text) => text.replace(/\P{L}/gu, "");
-    const blocks = parts.flatMap((part) => [part, ...part.querySelectorAll(BLOCKS)]);
-    const says = ({ textContent }) => letters(textContent).includes(letters(quoted));
-    return quoted && blocks.findLast((block) => block.matches(BLOCKS) && says(block));
-  };
-
-  const markPlace = (id, query, quoted) => {
-    clearMarks();
-    const stems = stemsOf(ask(query).asked);
-    const parts = partsOf(id);
-    for (const part of parts) {
-      const fold = part.querySelector(":scope > .book-deeper");
-      if (fold) fold.open = true;
-    }
-    for (const node of parts.flatMap(textsOf)) {
-      const piece = marked(node.data, stems);
-      if (piece.querySelector("mark")) node.replaceWith(piece);
-    }
-    const marks = [...document.querySelectorAll("article mark.search-mark")];
-    if (marks.length) offerMarks(marks);
-    const block = blockOf(parts, quoted);
-    for (let fold = block; (fold = fold?.closest("details:not([open])")); ) fold.open = true;
-    if (block) stayAt(block, "center");
-    else if (id && parts.length) stayAt(parts[0]);
-  };
-
-  const offerMarks = (marks) => {
-    const next = element("button", "", "Next mark");
-    const clear = element("button", "", "Clear marks");
-    const words = marks.length == 1 ? "1 word marked" : `${marks.length} words marked`;
-    const count = element("span", "", words);
-    let at = -1;
-    next.addEventListener("click", () => {
-      marks[at]?.classList.remove("search-here");
-      at = (at + 1) % marks.length;
-      marks[at].classList.add("search-here");
-      const fold = marks[at].closest("details:not([open])");
-      if (fold) fold.open = true;
-      marks[at].scrollIntoView({ block: "center" });
-      count.textContent = `${at + 1} of ${marks.length}`;
-    });
-    clear.addEventListener("click", forgetMarks);
-    for (const button of [next, clear]) button.type = "button";
-    pill = element("div", "search-pill d-print-none", count, next, clear);
-    pill.role = "group";
-    pill.ariaLabel = "Marked words";
-    document.querySelector("main").append(pill);
-  };
-
-  // Formulas above are set late, and move it; until the reader does something it is brought back.
-  const stayAt = (place, block = "start") => {
-    const bring = () => place.scrollIntoView({ behavior: "instant", block });
-    const watch = new ResizeObserver(bring);
-    watch.observe(document.querySelector("article"));
-    bring();
-    const acts = ["wheel", "touchstart", "pointerdown", "keydown"];
-    const release = () => {
-      watch.disconnect();
-      acts.forEach((act) => removeEventListener(act, release));
-    };
-    acts.forEach((act) => addEventListener(act, release, { passive: true }));
-  };
-
-  // A hit on the page that is open is gone to without loading it again.
-  const openHere = (event, address) => {
-    const other = address.pathname != location.pathname;
-    if (other || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    document.querySelector("#pst-search-dialog")?.close();
-    const id = decodeURIComponent(address.hash.slice(1));
-    location.hash = id;
-    markPlace(id, address.searchParams.get("find"), address.searchParams.get("quoted"));
-  };
-
-  document.addEventListener("keydown", ({ key }) => {
-    if (key == "Escape" && pill && !document.querySelector("dialog[open]")) forgetMarks();
-  });
-
-  // The words of an address that leads nowhere: those of its last part that something answers.
-  const FOLDERS = new Set(INDEX.pages.flatMap(([path]) => path.split("/").slice(0, -1)));
-  const lostWords = () => {
-    const parts = location.pathname.slice(ROOT.pathname.length).replace(/\.\w+$/, "").split("/");
-    const words = parts
-      .filter((part) => !FOLDERS.has(part))
-      .map((part) => part.replace(/%[^/]*|[^\p{L}]+/gu, " ").trim());
-    return words.findLast((text) => rank(ask(text)).length) ?? "";
-  };
-
-  const wake = () => {
-    const parameters = new URLSearchParams(location.search);
-    for (const form of document.querySelectorAll("form.bd-search")) {
-      const results = new Results(form);
-      const lost = form.matches(".search-lost");
-      if (!results.inDialog) {
-        results.input.value ||= lost ? lostWords() : (parameters.get("q") ?? "");
-        if (!lost) form.addEventListener("submit", (event) => event.preventDefault());
-      }
-      results.show();
-    }
-    const sought = parameters.get("find");
-    const id = decodeURIComponent(location.hash.slice(1));
-    if (sought) markPlace(id, sought, parameters.get("quoted"));
-  };
-  wake();
+    results.show();
+  }
 }

@@ -178,18 +178,12 @@ const loadScript = (src) =>
   document.addEventListener("tl-shown", watch); // by a cell that has run
 }
 
-// The search and its index are loaded on use: when a field is reached for, on the pages that search
-// at once, and where a hit has words to mark.
+// The search and its index are loaded on use: when a field is reached for, and on the pages that
+// search at once.
 {
   const address = new URL("search.js", document.currentScript.src);
   let script;
-  const load = () => {
-    if (!script) unwrap(document);
-    script ??= loadScript(address);
-  };
+  const load = () => (script ??= loadScript(address));
   addEventListener("focusin", ({ target }) => target.closest(".bd-search") && load());
-  addEventListener("DOMContentLoaded", () => {
-    const sought = new URLSearchParams(location.search).has("find");
-    if (sought || document.querySelector("main .bd-search")) load();
-  });
+  addEventListener("DOMContentLoaded", () => document.querySelector("main .bd-search") && load());
 }

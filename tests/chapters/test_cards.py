@@ -12,7 +12,6 @@ from book._ext.content.cards import (
     CardError,
     arrow_lines,
     checked,
-    curve,
     each,
     links,
     numbers,
@@ -22,13 +21,10 @@ from book._ext.content.models import (
     STEPS,
     arrows,
     carded,
-    choosing,
-    every_head,
     furthest,
     keys_of,
     longest,
     masks_of,
-    reached,
     share,
     small,
     sources_of,
@@ -149,19 +145,6 @@ def test_the_furthest_token_is_the_one_that_reach_finds(layers, window):
     assert furthest(model, ["window", "full"]) is None
 
 
-@NAMED
-def test_what_a_period_reaches_is_what_changing_a_token_moves(model):
-    steps = [np.logical_or(*masks_of(small(model), kind)) for kind in model["pattern"]]
-    last = T // 2 if {"both", "sparse"} & set(model["pattern"]) else T - 1
-    moving = 0
-    for token in range(T):
-        moved = {token}
-        for mask in steps:
-            moved |= {t for t in range(T) for s in moved if mask[t, s]}
-        moving += last in moved
-    assert reached(model, model["pattern"]) == moving
-
-
 def test_every_entry_has_a_card_or_does_not_say_what_its_layers_are():
     entries = facts("models")["models"] + facts("models")["further"]
     assert len({cards.slug(model) for model in entries}) == len(entries)
@@ -218,44 +201,6 @@ def test_a_state_says_what_its_tables_weigh_in_32_bits():
     assert "32 bits" not in cards.kept_words(BY_NAME["gpt-oss-120b"])
 
 
-@NAMED
-def test_a_card_says_which_field_was_read_where(model):
-    told = numbers(model)
-    (_, main), *rest = sources_of(model).items()
-    assert main
-    for address, fields in rest:
-        link = f'<a href="{address.split(" ")[0]}">'
-        _, _, said = told.partition(link)
-        assert f": {cards.in_words(fields)}." in said.partition("<a ")[0]
-    assert told.count(" From ") == len(rest)
-
-
-def test_a_field_without_words_ends_the_build_by_name():
-    with pytest.raises(CardError, match=r"window of models.json has no words in READ_AS"):
-        cards.in_words(["context", "window"])
-    assert cards.in_words(["context"]) == "the longest text"
-    assert cards.in_words(["heads", "d_k", "context"]) == "the heads and the longest text"
-
-
-def test_a_choice_says_what_it_scores_itself():
-    for name, full, absorbed, short, parts in [
-        ("DeepSeek-V3.2", 128 * (192 + 128), 128 * (576 + 512), 64 * 128, ("20", "5.9")),
-        ("GLM-5", 64 * (256 + 256), 64 * (576 + 512), 32 * 128, ("12.5", "5.9")),
-    ]:
-        model = BY_NAME[name]
-        assert choosing(model) == short / full
-        assert choosing(model, absorbed=True) == short / absorbed
-        words = "The indexer scores every pair. That takes {}\N{NO-BREAK SPACE}% of the "
-        words += "multiply-adds of a full layer that computes all keys and values, as for a "
-        words += "prompt, and {}\N{NO-BREAK SPACE}% of those of an absorbed one"
-        assert words.format(*parts) in cards.masks(model)
-    pools = BY_NAME["DeepSeek-V4-Flash"]
-    assert choosing(pools) == 64 * 128 / 4 / (64 * (512 + 512))
-    words = "every pool. That takes 3.1\N{NO-BREAK SPACE}% of the multiply-adds of a full layer<"
-    assert words in cards.masks(pools)
-    assert "The indexer" not in cards.masks(BY_NAME["Gemma 2 2B"])
-
-
 def test_a_step_that_no_chapter_builds_is_told_and_not_linked():
     *_, line = arrow_lines(BY_NAME["DeepSeek-V4-Flash"], links(CHAPTERS))
     assert line.startswith("- project out: in 8 groups of heads")
@@ -290,78 +235,13 @@ def test_a_scale_that_is_not_that_of_the_width_is_told_as_a_step_of_score():
     assert steps(BY_NAME["GPT-2 small"] | {"scale": "1"}) == ["score"]
 
 
-LONG = 2**20
-
-
-def test_the_first_sentences_of_the_page_are_true_of_the_entries():
-    late = [model for model in carded() if model["year"] >= 2023]
-    all_kept = [
-        model["name"]
-        for model in late
-        if "heads" in model and model_cache_bytes(model, LONG) >= 2 * LONG * every_head(model)
-    ]
-    assert (len(late), all_kept) == (21, ["Llama 2 7B"])
-    for model in late:
-        plain = {field: value for field, value in model.items() if field != "variants"}
-        assert cache_entries(plain) == cache_entries(model)
-    v3, chosen = (BY_NAME[name] for name in ("DeepSeek-V3", "DeepSeek-V3.2"))
-    short = chosen["layers"] * chosen["chosen"]["d_k"]
-    assert cache_entries(chosen)[0] == cache_entries(v3)[0] + short
-    new = [model for model in late if model["year"] >= 2025]
-    partly = [m for m in late if m["positions"].get("rotated", 0) < m.get("full", m).get("d_k", 0)]
-    assert (len(new), sum(m in new for m in partly)) == (11, 8)
-    assert [m["name"] for m in partly if m not in new] == ["DeepSeek-V3"]
-    sinks, gates = ([m for m in carded() if r in m.get("variants", ())] for r in ("Sink", "Gate"))
-    assert (len(sinks), len(gates)) == (2, 4)
-    assert all(model in new for model in sinks)
-    assert [m["name"] for m in gates if m not in new] == ["Mamba-2 2.7B"]
-
-
-@pytest.mark.parametrize("name", ["GPT-2 XL", "Mistral 7B", "Kimi K3", "gpt-oss-120b"])
-def test_a_curve_goes_through_the_bytes_of_its_cache(name):
-    model, (low, high) = BY_NAME[name], cards.LOG_BYTES
-    *_, line = re.findall(r'<polyline.*? points="(.*?)"', curve(model))
-    scale = (cards.HEIGHT - cards.BELOW - 8) / (high - low)
-    for x, y in (map(float, point.split(",")) for point in line.split()):
-        along = (x - cards.LEFT) / (cards.WIDTH - 4 - cards.LEFT)
-        tokens = 2 ** (cards.LOG_TOKENS[0] + along * np.ptp(cards.LOG_TOKENS))
-        kept = 10 ** (high - (y - 8) / scale)
-        assert abs(math.log10(kept / model_cache_bytes(model, tokens))) < 0.02
-    assert ("polygon" in curve(model)) == any(cache_entries(model)[1:])
-
-
 @WRITING
-def test_a_curve_is_solid_up_to_the_longest_text_that_is_named(model):
-    drawn, length = curve(model), longest(model)
-    dots = re.findall(r'<circle cx="(.*?)"', drawn)
-    assert dots == ([str(cards._x(length))] if length else [])
-    solid = re.findall(r'<polyline points="(.*?)"', drawn)
-    assert [points.split()[-1].split(",")[0] for points in solid] == dots
-    assert ("no length is named" in drawn) == ("no longest text" in cards.plot(model)) != len(dots)
+def test_a_text_is_pale_where_it_is_longer_than_any_that_is_named(model):
     pale = re.findall(r'<td class="beyond">', cards._row(model))
-    assert len(pale) == sum(tokens > (length or math.inf) for tokens in cards.COMPARED)
+    assert len(pale) == sum(tokens > (longest(model) or math.inf) for tokens in cards.COMPARED)
 
 
-@WRITING
-def test_the_pale_line_has_the_keys_and_values_of_all_heads(model):
-    found = re.search(r'<polyline class="card-all" points="(.*?)"', curve(model))
-    assert bool(found) == ("heads" in model)
-    if found:
-        layers = layer_kind_counts(model).items()
-        widths = [(n, model | (model.get("full", {}) if k == "full" else {})) for k, n in layers]
-        kept = 2 * sum(n * m["heads"] * (m["d_k"] + m["d_v"]) for n, m in widths)
-        points = [point.split(",") for point in found[1].split()]
-        assert points[0] == [f"{cards._x(256)}", f"{cards._y(256 * kept)}"]
-        assert len({y for _, y in points}) == len(points)  # it rises to its end
-
-
-def test_a_length_that_is_stretched_ends_a_curve_as_one_that_is_told():
-    assert longest(BY_NAME["DeepSeek-V3"]) == longest(BY_NAME["DeepSeek-V3.2"]) == 163_840
-    circles = [re.search(r"<circle.*?>", curve(BY_NAME["DeepSeek-V3" + v]))[0] for v in ("", ".2")]
-    assert circles[0].split()[1] == circles[1].split()[1]
-
-
-def test_learned_places_end_a_curve_and_a_row():
+def test_learned_places_end_a_row():
     assert each(BY_NAME["GPT-2 small"], 1024) == "36.9"
     assert each(BY_NAME["GPT-2 small"], 1025) == "–"
     assert "1,048,576" not in numbers(BY_NAME["GPT-2 small"])

@@ -8,13 +8,12 @@ from book._ext.content import courses
 from book._ext.content.courses import (
     CourseError,
     assignments,
-    borrowed,
     left_out,
     minutes,
     table,
     weeks,
 )
-from tests.chapters.pages import code_cells, written
+from tests.chapters.pages import written
 from tools.chapters import ROOT, page, pages
 from tools.minutes import count
 
@@ -45,16 +44,10 @@ def test_minutes_of_a_week_are_those_of_its_chapters(planned):
 
 
 @EACH
-def test_a_course_names_what_it_leaves_out_and_what_it_imports_of_that(planned):
+def test_a_course_names_what_it_leaves_out(planned):
     named = {each.name for week in planned for each in week}
     absent = [each for each in pages() if each.name not in named]
     assert left_out(planned) == absent
-    borrows = borrowed(planned)
-    for each in (each for week in planned for each in week):
-        code = "\n".join(cell.source for cell in code_cells(written(each.name)))
-        numbers = [one.number for one in absent if one.number]
-        lent = [number for number in numbers if f"built in chapter {number:02}" in code]
-        assert borrows.get(each.name, []) == lent
 
 
 @EACH

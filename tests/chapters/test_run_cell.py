@@ -162,19 +162,6 @@ one.update(Bold())"""
     assert shows(source) == (True, kinds)
 
 
-def test_cell_that_is_to_stop_is_interrupted_where_it_shows_the_next_and_keeps_its_variables():
-    shown, variables = [], {}
-    source = "place = display(0, display_id=True)\ni = 1\nplace.update(i)\ni = 2"
-
-    def send(kind, text):
-        shown.append(kind)
-        return kind == "live 1"
-
-    assert not run_cell(source, "cell 1", variables, send)
-    assert shown == ["live 1", "live 1", "error"]
-    assert variables["i"] == 1
-
-
 def test_display_of_a_notebook_is_there_again_after_a_cell(monkeypatch):
     monkeypatch.setattr(builtins, "display", print, raising=False)
     assert shows("display(1)") == (True, [("text", "1")])

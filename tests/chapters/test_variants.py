@@ -118,11 +118,6 @@ FAULTS = {
         "14_kv_cache has 0 tables of variants in its Recap; expected one, with the header | vari",
     ),
     "two tables": ([HEADER, RULE, CACHE, "", HEADER, RULE, PAGES], "has 2 tables of variants"),
-    "no rule": (
-        [HEADER, CACHE],
-        "has '| [KV cache](#build) .* below .*; expected |---|---|---|---|.",
-    ),
-    "nothing below": ([HEADER], "has '' below .*; expected |---|---|---|---|."),
     "no row": ([HEADER, RULE, "", CACHE], "has no row in its table of variants; expected one or"),
     "three cells": ([HEADER, RULE, "| [Pages](#build) | a | b |"], "expected four cells"),
     "five cells": ([HEADER, RULE, "| [Pages](#build) | a | b | c | d |"], "expected four cells"),
@@ -143,9 +138,7 @@ FAULTS = {
 def test_table_out_of_form_is_told_in_one_sentence(plant, lines, words):
     with pytest.raises(VariantsError) as caught:
         table([plant(*lines)])
-    start, _, end = words.partition(".*")
-    assert start in str(caught.value)
-    assert end.rpartition(".*")[2] in str(caught.value)
+    assert words in str(caught.value)
     assert str(caught.value).startswith("14_kv_cache has ")
     assert "\n" not in str(caught.value)
 

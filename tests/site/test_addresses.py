@@ -1,4 +1,4 @@
-"""The addresses below a section: ids, numbers that copy them, arrival, and links to states."""
+"""The addresses below a section: ids, numbers, arrival, and links to states."""
 
 import re
 from html import unescape
@@ -23,15 +23,6 @@ KINDS = ("exercise", "prediction", "figure", "table", "quiz")
 OURS = rf"({'|'.join(KINDS)})-(\d+)"
 SELF = r'<a class="book-number[^"]*" href="#([\w-]+)"[^>]*>([^<]*)</a>'
 STATE = r'href="([^"]*#[a-z]+=\d[^"]*)"'
-COPIED = "The address is copied."
-# A clipboard that keeps what is written, or that is refused, as where a page may not write.
-CLIPBOARDS = {
-    "kept": "{ writeText: async (text) => { window.copied = text; } }",
-    "refused": "{ writeText: () => Promise.reject(new DOMException('no', 'NotAllowedError')) }",
-    "absent": "undefined",
-}
-CLIPBOARD = "Object.defineProperty(navigator, 'clipboard', {{ value: {}, configurable: true }})"
-SILENCE = "() => { document.querySelector('.book-news').textContent = ''; }"
 # The ids of the figures of an output when all of them are drawn again.
 DRAW_AGAIN = """async (figure) => {
   const output = figure.closest(".cell_output");
@@ -64,11 +55,6 @@ PRESSED = """(link, [x, y]) => {
 def text_of(name):
     """The text of a built page."""
     return (SITE / name).read_text(encoding="utf-8")
-
-
-def clipboard(kind):
-    """What replaces the clipboard of a page before its own scripts."""
-    return CLIPBOARD.format(CLIPBOARDS[kind])
 
 
 def count(name, kind):
@@ -130,47 +116,23 @@ def test_every_number_is_shown_and_links_to_itself(notebook):
 
 @pytest.fixture(scope="module")
 def reader(visit):
-    """Chapter 03, whose clipboard keeps what is written."""
-    page = visit(CHAPTER, first=clipboard("kept"))
+    """Chapter 03, in turn for each of the tests below."""
+    page = visit(CHAPTER)
     yield page
     problems = list(page.problems)
     page.context.close()
     assert problems == []
 
 
-def news(page):
-    """What the page says of copying."""
-    return page.locator(".book-news").text_content()
-
-
-def copy(page, address, press):
-    """Press the link of an address, by `press`, where nothing has been copied yet."""
-    page.evaluate(SILENCE)
-    press(page.locator(f"article a[href='#{address}']:is(.book-number, .headerlink)"))
-    page.wait_for_function("() => document.querySelector('.book-news').textContent")
-    return page.evaluate("() => window.copied")
-
-
-@pytest.mark.parametrize("address", ["exercise-2", *long("prediction-1", "figure-2", "quiz-3")])
-def test_pressing_a_number_copies_its_full_address_and_says_so(reader, site_url, address):
-    region = reader.get_by_role("status").and_(reader.locator(".book-news"))
-    assert region.count() == 1, "there before it speaks"
-    copied = copy(reader, address, lambda link: link.evaluate("link => link.click()"))
-    assert copied == f"{site_url}{CHAPTER}#{address}"
-    assert news(reader) == COPIED
-    assert reader.url == copied
-
-
-def test_link_of_a_heading_copies_by_the_keyboard(reader, site_url):
-    def press(link):
-        reader.keyboard.press("Tab")  # from now on the focus is shown
-        link.focus()
-        reader.wait_for_function(
-            "link => getComputedStyle(link).opacity == 1", arg=link.element_handle()
-        )
-        reader.keyboard.press("Enter")
-
-    assert copy(reader, "goal", press) == f"{site_url}{CHAPTER}#goal"
+def test_link_of_a_heading_is_seen_and_followed_by_the_keyboard(reader):
+    link = reader.locator("#goal > h2 > a.headerlink")
+    reader.keyboard.press("Tab")  # from now on the focus is shown
+    link.focus()
+    reader.wait_for_function(
+        "link => getComputedStyle(link).opacity == 1", arg=link.element_handle()
+    )
+    reader.keyboard.press("Enter")
+    assert reader.url.endswith("#goal")
 
 
 def test_link_of_a_heading_is_seen_on_a_phone_after_a_tap_on_the_heading(open_page):
@@ -179,15 +141,6 @@ def test_link_of_a_heading_is_seen_on_a_phone_after_a_tap_on_the_heading(open_pa
     assert link.evaluate("(e) => getComputedStyle(e).opacity") == "0"
     page.locator("#goal > h2").tap(position={"x": 10, "y": 30})
     assert link.evaluate("(e) => getComputedStyle(e).opacity") == "1"
-
-
-@pytest.mark.parametrize("stand_in", ["refused", *long("absent")])
-def test_refused_clipboard_leaves_the_address_in_the_bar_and_says_so(open_page, stand_in):
-    page = open_page(CHAPTER, first=clipboard(stand_in))
-    copy(page, "exercise-3", lambda link: link.click())
-    assert "does not let the page copy" in news(page)
-    assert page.url.endswith("#exercise-3")
-    assert page.problems == []
 
 
 def test_without_scripts_a_number_is_a_link_and_its_target_is_tinted(open_page):
@@ -286,10 +239,8 @@ def test_figure_of_the_reader_without_a_caption_is_let_be(reader):
     assert reader.problems == []
 
 
-def test_malformed_address_leaves_the_numbers_at_work(open_page, site_url):
-    page = open_page(f"{CHAPTER}?find=softmax#%", first=clipboard("kept"))
-    copied = copy(page, "exercise-2", lambda link: link.evaluate("link => link.click()"))
-    assert copied == f"{site_url}{CHAPTER}#exercise-2", "without the words of the search"
+def test_malformed_address_leaves_the_script_at_work(open_page):
+    page = open_page(f"{CHAPTER}#%")
     assert page.locator("#figure-1").evaluate(DRAW_AGAIN) == ["figure-1"], "the last of the script"
 
 
@@ -298,7 +249,6 @@ def test_on_paper_numbers_stand_and_nothing_is_tinted(reader):
     reader.emulate_media(media="print")
     assert reader.locator("#figure-1 a.book-number").is_visible()
     assert not reader.locator("#exercise-2").evaluate(TINTED)
-    assert not reader.locator(".book-news").is_visible()
     assert not reader.locator(".book-setup").is_visible()
     reader.emulate_media(media="screen")
 

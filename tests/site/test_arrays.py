@@ -16,7 +16,6 @@ from tutorial_lib import describe
 
 TOKENS = ["dogs", "that", "bark"]
 CHAPTER = "notebooks/03_attention_weights.html"
-HEADS = "notebooks/04_multi_head_attention.html"  # has a table of one number
 WIDE = "notebooks/20_scoring_heads.html"  # has a table of ten columns
 PAGES = [page.name for page in pages()]
 PAPER = "() => getComputedStyle(document.body).backgroundColor"
@@ -112,20 +111,6 @@ def test_each_form_of_show_becomes_a_table_that_says_the_same(capsys, between):
     assert {n: table_of(draw(array)) for n, array in zip(texts, arrays, strict=True)} == texts
     rest = [piece for piece in found if not isinstance(piece, Array)]
     assert rest == [between.strip()] * (len(texts) + 1) * bool(between)
-
-
-def test_drawn_arrays_become_tables_that_say_the_same(capsys):
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        shape = tuple(rng.integers(1, 5, size=rng.integers(1, 5)))
-        value = rng.normal(size=shape) * 10.0 ** rng.integers(-3, 4)
-        names = [f"{word} {i}" for i, word in enumerate(rng.choice(["a", "of 8", "1", "-"], 8))]
-        columns = names[: shape[-1]] if rng.random() < 0.5 else None
-        rows = names[-shape[-2] :] if len(shape) > 1 and rng.random() < 0.5 else None
-        describe.show("label, (3,) units", value, rows=rows, columns=columns, decimals=2)
-        text = capsys.readouterr().out
-        [array] = pieces(text)
-        assert table_of(draw(array)) == text
 
 
 def test_names_are_no_markup():
@@ -225,17 +210,6 @@ def test_names_of_rows_stay_in_sight_in_a_table_that_scrolls(open_page):
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
 
 
-def test_label_of_a_small_table_is_not_torn(open_page):
-    page = open_page(HEADS)
-    page.evaluate(OPEN_ALL)
-    for width, lines in ((1280, 1), (390, 2)):
-        page.set_viewport_size({"width": width, "height": 900})
-        heights = page.locator(".book-array caption > span").evaluate_all(
-            "(all) => all.map((e) => e.clientHeight / parseFloat(getComputedStyle(e).lineHeight))"
-        )
-        assert max(heights) < lines + 0.5
-
-
 @pytest.mark.parametrize("name", ["book/notation.html"])
 def test_first_column_of_an_ordinary_table_stays_in_sight_on_a_phone(open_page, name):
     page = open_page(name, **PHONE)
@@ -266,10 +240,3 @@ def test_copied_table_has_the_numbers_of_the_text(wide):
     )
     [text] = [text for text in streams("03_attention_weights") if "raw" in text]
     assert copied.split() == text.split()
-
-
-def test_tint_is_printed(wide):
-    wide.emulate_media(media="print")
-    cell = wide.locator(".book-array td[class]").first
-    style = cell.evaluate("(cell) => getComputedStyle(cell).printColorAdjust")
-    assert style == "exact"

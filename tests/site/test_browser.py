@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.site.arrival import arrive, beyond_budget, closer_looks
-from tests.site.browsing import KINDS, OPEN_ALL, PHONE, START_EXHIBITS
+from tests.site.browsing import KINDS, OPEN_ALL, START_EXHIBITS
 
 LUMINANCE = """(element) => {
   const [r, g, b] = getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).map(Number);
@@ -278,23 +278,6 @@ def test_no_vector_and_no_code_is_broken_in_a_table(visited, width, page_name):
     found = visited.evaluate(BROKEN)
     assert found["broken"] == []
     assert found["seen"] > 5 or "12_flash" not in page_name
-
-
-@pytest.mark.long
-def test_shade_is_seen_until_the_end_is_reached(open_page):
-    page = open_page(CODE, **PHONE)
-    code = page.locator("article div.cell_input pre:visible").filter(has_text="np.swapaxes").first
-    shots = {}
-    for place in ("start", "end"):
-        code.evaluate("(e, x) => e.scrollTo(x, 0)", 0 if place == "start" else 9_999)
-        box = code.bounding_box()
-        for side, x in (("left", box["x"]), ("right", box["x"] + box["width"] - 2)):
-            clip = {"x": x, "y": box["y"] + 3, "width": 2, "height": 2}
-            shots[place, side] = page.screenshot(clip=clip, full_page=True)
-    paper = shots["start", "left"]
-    assert shots["end", "right"] == paper
-    assert shots["start", "right"] != paper
-    assert shots["end", "left"] != paper
 
 
 @pytest.mark.parametrize("width", [390, 1280], ids=["phone", "wide"])

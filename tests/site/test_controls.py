@@ -32,10 +32,9 @@ class Control(NamedTuple):
     width: int = 320
 
 
-def mark_and_cite(page):
+def mark(page):
     """Use the foot of a page."""
     page.get_by_role("checkbox", name="I have read this page").check()
-    page.get_by_text("Cite this page").click()
 
 
 def search(page):
@@ -54,18 +53,16 @@ def unfold(page):
 
 
 DEEPER = "deeper-how-much-two-subspaces-overlap"
-FOOT = ".book-mark, .book-report, .book-cite summary, .book-forget button:visible"
-FOUND = f"{CHAPTER}?find=softmax#round-2-softmax-positive-numbers-that-sum-to-1"
+FOOT = ".book-mark, .book-report, .book-forget button:visible"
 CONTROLS = {
-    "foot": Control(CHAPTER, ".book-foot", mark_and_cite, FOOT),
-    "contents": Control(CHAPTER, ".bd-links", mark_and_cite, width=1280),
+    "foot": Control(CHAPTER, ".book-foot", mark, FOOT),
+    "contents": Control(CHAPTER, ".bd-links", mark, width=1280),
     "deeper": Control(f"notebooks/02_queries_keys_values.html#{DEEPER}", f"#{DEEPER}"),
     "closed deeper": Control("notebooks/02_queries_keys_values.html", f"#{DEEPER}"),
     "arrays": Control("notebooks/20_scoring_heads.html", ".book-array", unfold),
     "found": Control("search.html?q=mask", None, pressed="a.search-hit"),
-    "marks": Control(FOUND, ".search-pill", pressed=".search-pill button"),
     "dialogue": Control(CHAPTER, "#pst-search-dialog", search, "[role=option]"),
-    "model to load": Control(TEN, "tl-ask"),
+    "model": Control(TEN, "tl-ask"),
     "things to touch": Control("book/things_to_touch.html", None),
 }
 PRESSED = {name: control for name, control in CONTROLS.items() if control.pressed}

@@ -1,4 +1,4 @@
-"""What each page offers beside its text: neighbours by arrow, a mark, a report, a citation."""
+"""What each page offers beside its text: neighbours by arrow, a mark, a report."""
 
 import json
 import re
@@ -11,7 +11,6 @@ ROOT = Path(__file__).resolve().parents[2]
 CHAPTER, NEXT = "notebooks/03_attention_weights.html", "notebooks/04_multi_head_attention.html"
 BOXES = """() => [...document.querySelectorAll('.bd-links a, .book-foot *')]
   .map((e) => e.getBoundingClientRect()).map(({x, y, width, height}) => [x, y, width, height])"""
-AT_THE_TOP = "id => document.getElementById(id).scrollIntoView({behavior: 'instant'})"
 
 
 def arrow(document: str) -> str:
@@ -116,33 +115,15 @@ def test_mark_is_shown_in_the_contents_of_every_page_and_survives_a_reload(open_
     assert page.problems == []
 
 
-@pytest.mark.long
-def test_marks_are_kept_for_a_folder_opened_from_disk(browser, site_dir):
-    page = browser.new_page()
-    for _ in range(60):
-        page.goto((site_dir / CHAPTER).as_uri())
-        mark(page).check()
-        page.wait_for_timeout(500)  # the browser stores it a moment later, on a busy machine later
-        page.locator("a.right-next").click()
-        page.wait_for_url(f"**/{NEXT}")
-        if marked(page, CHAPTER):
-            break
-    assert marked(page, CHAPTER)
-    page.close()
-
-
-def test_mark_and_citation_are_operated_by_keyboard(open_page):
+def test_foot_is_operated_by_keyboard(open_page):
     page = open_page(CHAPTER)
-    box, cited = mark(page), page.locator(".book-cite p")
+    box = mark(page)
     box.focus()
     page.keyboard.press("Space")
     assert box.is_checked()
     for _ in range(3):
         page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "book-report"
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    assert cited.is_visible()
 
 
 def test_marking_moves_nothing(open_page):
@@ -154,67 +135,13 @@ def test_marking_moves_nothing(open_page):
     assert [b for b in page.evaluate(BOXES) if b not in before] == []
 
 
-def test_report_names_the_page_and_the_section_on_screen(open_page, config):
-    page = open_page(CHAPTER)
-    link = page.locator(".btn-source-issues-button")
-    page.locator(".dropdown-source-buttons > button").click()
-    title = page.locator("article h1").text_content().rstrip("#")
-    for section in ("idea", "round-2-softmax-positive-numbers-that-sum-to-1"):
-        page.evaluate(AT_THE_TOP, section)
-        page.mouse.move(0, 0)
-        link.hover()
-        fields = reported(link)
-        heading = page.locator(f"section[id='{section}'] > :is(h2, h3)").inner_text().rstrip("#")
-        assert link.get_attribute("href").startswith(f"{config['repository']['url']}/issues/new?")
-        assert fields["title"] == f"Mistake in “{title.partition('. ')[2]}”"
-        address = f"{config['html']['baseurl']}{CHAPTER}#{section}"
-        assert f"Address: {address}\nSection: {heading}\n" in fields["body"]
-
-
-def test_report_follows_the_reader_from_section_to_section_by_keyboard(open_page):
-    page = open_page(CHAPTER)
-    link = page.locator(".btn-source-issues-button")
-    for section in ("Idea", "Exercises"):
-        page.locator(".dropdown-source-buttons > button").focus()
-        page.evaluate(AT_THE_TOP, section.lower())
-        for key in ("Enter", "ArrowDown", "ArrowDown"):
-            page.keyboard.press(key)
-        assert link.evaluate("e => e == document.activeElement")
-        assert f"Section: {section}\n" in reported(link)["body"]
-        page.keyboard.press("Escape")
-
-
-def test_report_without_a_script_names_the_page(open_page, config):
+def test_report_names_the_page_without_a_script_too(open_page, config):
     page = open_page(CHAPTER, java_script_enabled=False)
     for link in (page.locator(".book-report"), page.locator(".btn-source-issues-button")):
+        assert link.get_attribute("href").startswith(f"{config['repository']['url']}/issues/new?")
         body = reported(link)["body"]
         assert "Page: Scores, softmax, one head: weigh the words\n" in body
         assert f"Address: {config['html']['baseurl']}{CHAPTER}\nSection:\n" in body
-
-
-@pytest.mark.long
-def test_every_page_says_how_to_cite_it(browser, config, site_dir, documents):
-    keys = set()
-    page = browser.new_page(java_script_enabled=False)
-    for document in documents:
-        html = (site_dir / f"{document}.html").read_text(encoding="utf-8")
-        page.set_content(html, wait_until="domcontentloaded")
-        url = f"{config['html']['baseurl']}{document}.html"
-        text = page.locator(".book-cite p").text_content()
-        [(key, fields)] = re.findall(
-            r"^@misc\{([\w-]+),\n(.*)\n\}$", page.locator(".book-cite pre").text_content(), re.S
-        )
-        fields = dict(re.findall(r"^  (\w+) = \{(.*)\},$", fields, re.MULTILINE))
-        assert text.endswith(f". {url}")
-        assert f"({config['copyright'][:4]})" in text
-        assert config["author"][1:] in text
-        assert fields["url"] == url
-        assert fields["year"] == config["copyright"][:4]
-        assert fields["author"][1:-1].lower() == config["author"].lower()
-        assert fields["title"].replace("'", "’") in text
-        keys.add(key)
-    page.close()
-    assert len(keys) == len(documents)
 
 
 def test_pages_that_are_not_of_the_book_have_no_foot(open_page):

@@ -4,15 +4,11 @@ import re
 
 import pytest
 
-from tests.chapters.pages import code_cells, written
-from tests.chapters.prose_numbers import COMMENT
-from tests.chapters.twins import homes
-from tests.practice.rooms import ROOMS
 from tests.sampling import long
-from tests.site.browsing import PHONE, ROOT
+from tests.site.browsing import PHONE
 from tools.chapters import page as page_of
 from tools.chapters import pages
-from tutorial_lib import multihead, records
+from tutorial_lib import multihead
 from tutorial_lib.elements.exhibits.board import STEPS
 from tutorial_lib.example import running_example
 
@@ -82,26 +78,6 @@ def test_on_a_phone_the_map_stands_between_two_sentences_and_the_ways_in(open_pa
     assert tops == sorted(tops)
     assert tops[1] < 844, "the map begins on the first screen"
     assert page.locator("tl-map > p").first.inner_text().startswith("Three rows go in")
-
-
-def test_counts_of_the_first_page_are_those_of_a_recount(plain, site_url):
-    plain.goto(site_url + FIRST)
-    shown = plain.locator(".book-counts b").all_inner_texts()
-    notebooks = [written(page.name) for page in pages()]
-    cells = [cell for notebook in notebooks for cell in code_cells(notebook)]
-    prose = [c.source for n in notebooks for c in n.cells if c.cell_type == "markdown"]
-    files = [*ROOT.glob("book/*.md"), *ROOT.glob("src/tutorial_lib/practice/*/bank.json")]
-    prose += [path.read_text(encoding="utf-8") for path in files]
-    banks = [records.question_bank(name) for name in ROOMS]
-    asked = [question for bank in banks for question in bank["predictions"] + bank["quiz"]]
-    assert [int(text.replace(",", "")) for text in shown] == [
-        len(list(ROOT.glob("notebooks/*.ipynb"))),
-        len(cells),
-        sum(len(cell.outputs) for cell in cells),
-        sum(len(COMMENT.findall(text)) for text in prose),
-        len(homes()),
-        sum("computed" in question for question in asked),
-    ]
 
 
 def test_each_step_leads_to_the_first_chapter_that_lights_it(first):

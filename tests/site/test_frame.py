@@ -4,7 +4,6 @@ import ast
 import json
 
 import pytest
-from bs4 import BeautifulSoup, SoupStrainer
 from playwright.sync_api import Locator
 
 from tests.sampling import long
@@ -192,32 +191,3 @@ def test_each_fold_says_what_it_holds(open_page, notebook):
         count = f"{len(lines)} line{'s' * (len(lines) > 1)}"
         waits = "Output: answer above, or show it"
         assert name == (waits if output else "Solution" if solution else f"{first} {count}")
-
-
-def is_closed(part):
-    """Whether a part of a page is a fold."""
-    return part is not None and part.name == "details"
-
-
-def shows_code(part):
-    """Whether a part of a page is a cell whose code is in view."""
-    return part.select_one(":scope > .cell_input") is not None
-
-
-def rows_of_bars(article):
-    """Yield what is closed and directly followed by something closed, or by code in view."""
-    for cell in article.select("div.cell, details.book-setup, section > details.book-code"):
-        last = cell if is_closed(cell) else cell.find_all(recursive=False)[-1]
-        following = cell.find_next_sibling()
-        if not is_closed(last) or following is None or cell.find_parent(class_="book-hints"):
-            continue
-        first = following if is_closed(following) else following.find(recursive=False)
-        if is_closed(first) or ("book-code" in last["class"] and shows_code(following)):
-            parts = (part.summary or part for part in (last, first))
-            yield " / ".join(" ".join(part.get_text(" ").split()) for part in parts)
-
-
-def test_after_a_closed_bar_stands_a_sentence(site_dir, notebook):
-    text = (site_dir / "notebooks" / f"{notebook}.html").read_text(encoding="utf-8")
-    article = BeautifulSoup(text, "html.parser", parse_only=SoupStrainer("article"))
-    assert list(rows_of_bars(article)) == []

@@ -10,12 +10,10 @@ import gzip
 import hashlib
 import json
 import os
-import queue
 import re
 import subprocess
 import sys
 import tarfile
-import threading
 import warnings
 import zipfile
 
@@ -48,16 +46,8 @@ onmessage = async ({ data }) => {
       postMessage({ host: "HOST", files, of: 2, bytes: files * 1.5e6 });
     }
   }
-  const ask = async (data) => {
-    const answer = await fetch("stand-in", { method: "POST", body: JSON.stringify(data) });
-    return answer.json();
-  };
-  let answer = await ask(data);
-  while (!("done" in answer)) {  // a picture that changes: does the page want an end?
-    for (const [kind, text] of answer.shown) postMessage({ kind, text, hears: true });
-    const isThere = await fetch(data.address).then(() => true, () => false);
-    answer = await ask({ isThere });
-  }
+  const response = await fetch("stand-in", { method: "POST", body: JSON.stringify(data) });
+  const answer = await response.json();
   answer.shown.forEach(([kind, text]) => postMessage({ kind, text }));
   postMessage({ done: answer.done });
 };
@@ -79,82 +69,40 @@ TWINS = """document.addEventListener("readystatechange", () => {
 });"""
 
 
-class BookPython:
-    """Runs a cell in a thread, which waits at each picture that changes for what the page says."""
-
-    def __init__(self):
-        self.variables, self.told, self.heard = {}, queue.Queue(), queue.Queue()
-        self.thread = None
-
-    def run(self, source, name):
-        """Begin a cell; return its first picture that changes, or all that it shows."""
-        shown = []
-
-        def send(kind, text):
-            shown.append((kind, text))
-            if not kind.startswith("live"):
-                return False
-            self.told.put({"shown": [*shown]})
-            shown.clear()
-            is_there = self.heard.get(timeout=60)
-            if is_there is None:
-                raise SystemExit
-            return not is_there
-
-        def work():
-            with warnings.catch_warnings():
-                warnings.simplefilter("default")
-                done = run_cell(source, name, self.variables, send)
-            self.told.put({"shown": shown, "done": done})
-
-        self.thread = threading.Thread(target=work, daemon=True)
-        self.thread.start()
-        return self.told.get(timeout=240)
-
-    def end(self):
-        """End a cell that still waits, as when its worker is ended."""
-        if self.thread is not None and self.thread.is_alive():
-            self.heard.put(None)
-            self.thread.join(timeout=10)
-        self.told, self.heard = queue.Queue(), queue.Queue()
-
-    def go_on(self, is_there):
-        """Let the cell go on, or end; return what it shows next."""
-        self.heard.put(is_there)
-        return self.told.get(timeout=240)
+def run_in_book_python(source, name, variables):
+    """Run a cell; return all that it shows, and whether it ended."""
+    shown = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        done = run_cell(source, name, variables, lambda *pair: shown.append(pair))
+    return {"shown": shown, "done": done}
 
 
 @pytest.fixture
 def open_stand_in(open_fresh):
     """Open a page whose worker is the stand-in; a cell with `while True` never answers."""
-    begun = []
 
     def open_(path="notebooks/03_attention_weights.html", **options):
         page = open_fresh(path, **options)
-        page.ran, python = [], BookPython()
-        begun.append(python)
+        page.ran, variables = [], {}
 
         def answer(route):
             asked = route.request.post_data_json
             if "lock" in asked:
-                python.end()
-                python.variables.clear()
-                python.variables["__name__"] = "__main__"
+                variables.clear()
+                variables["__name__"] = "__main__"
                 route.fulfill(json={"shown": [], "done": True})
-            elif "isThere" in asked:
-                route.fulfill(json=python.go_on(asked["isThere"]))
             else:
                 page.ran.append(asked["name"])
                 if "while True" not in asked["source"]:
-                    route.fulfill(json=python.run(asked["source"], asked["name"]))
+                    found = run_in_book_python(asked["source"], asked["name"], variables)
+                    route.fulfill(json=found)
 
         page.route("**/run-worker.js", lambda route: route.fulfill(body=STAND_IN, headers=SCRIPT))
         page.route("**/stand-in", answer)
         return page
 
-    yield open_
-    for python in begun:
-        python.end()
+    return open_
 
 
 def status(page):
@@ -466,94 +414,9 @@ import time
 model = figures.watch(training(), "start", 10_000)"""
 
 
-DEAF = """place = display("round 0", display_id=True)
-for i in range(10_000):
-    try:
-        place.update(f"round {i}")
-    except KeyboardInterrupt:
-        pass
-"""
-
-
-def unasked(page):
-    """What went wrong, but for the address of a stopped cell: it is gone, as it must be."""
-    return [p for p in page.problems if "blob:" not in p and "ERR_FILE_NOT_FOUND" not in p]
-
-
 def live(page, number):
     """The pictures of a cell, and their captions."""
     return page.locator(CELLS).nth(number - 1).locator(".cell_output figure figcaption")
-
-
-def test_stop_of_a_training_keeps_its_model_and_the_next_cells_have_it(open_stand_in):
-    page = press(open_stand_in(width=320))
-    page.emulate_media(reduced_motion="no-preference")
-    area(page, 2).fill(TRAINS)
-    push(page, "Run", 2)
-    push(page, "Run", 3)
-    live(page, 2).get_by_text(re.compile(r"Step \d+ of 10000: the loss is 0")).wait_for()
-    assert page.locator(CELLS).nth(1).locator("svg polyline").count() == 1
-    own = {"include": [["div.cell:has(polyline)"], [".tl-run"]]}
-    found = Axe().run(page, own, {"resultTypes": ["violations"]}).response["violations"]
-    assert [(v["id"], v["nodes"][0]["target"]) for v in found] == []
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
-    stop = page.get_by_role("button", name="Stop: cell 2", exact=True)
-    stop.focus()
-    page.keyboard.press("Enter")
-    wait(page, "Stopped. Cell 2 has ended, and Python has all variables.")
-    caption = live(page, 2).inner_text()
-    step = int(re.fullmatch(r"Step (\d+) of 10000: .* Stopped; the model is kept\.", caption)[1])
-    assert live(page, 2).count() == 1
-    assert page.locator(CELLS).nth(1).get_by_text("The numbers").count() == 1
-    assert focused(page) == "Run all above: cell 2"
-    assert page.ran == ["cell 2"]
-    assert len(page.workers) == 1
-    assert run(page, "model", 4) == f"'model {step}'"
-    assert unasked(page) == []
-
-
-@pytest.mark.long
-def test_curve_is_drawn_and_told_of_seldom_for_readers_who_want_less_motion(open_stand_in):
-    page = press(open_stand_in())
-    page.clock.install()
-    page.evaluate(
-        """() => {
-          window.told = [];
-          window.drawn = 0;
-          const status = document.querySelector(".tl-run [role=status]");
-          new MutationObserver(() => told.push(status.textContent))
-            .observe(status, { childList: true });
-          const cell = document.querySelectorAll("div.cell:has(.cell_input)")[1];
-          const figure = (node) => node.tagName == "FIGURE";
-          const isDrawn = (change) => [...change.addedNodes].some(figure);
-          new MutationObserver((changes) => { drawn += changes.some(isDrawn); })
-            .observe(cell, { childList: true, subtree: true });
-        }"""
-    )
-    area(page, 2).fill(TRAINS)
-    push(page, "Run", 2)
-    page.wait_for_timeout(2_000)
-    assert page.evaluate("() => told") == ["Cell 2 is running."]
-    assert page.evaluate("() => drawn") == 1
-    page.clock.fast_forward(11_000)
-    wait(page, re.compile(r"Cell 2: Step \d+ of 10000: the loss is "))
-    assert page.evaluate("() => drawn") == 2
-    assert live(page, 2).inner_text() == status(page).removeprefix("Cell 2: ")
-
-
-@pytest.mark.long
-def test_second_stop_ends_a_cell_that_will_not_end(open_stand_in):
-    page = press(open_stand_in())
-    area(page, 2).fill(DEAF)
-    push(page, "Run", 2)
-    page.locator(CELLS).nth(1).get_by_text("round 1").first.wait_for()
-    push(page, "Stop", 2)
-    wait(page, "The cell ends after this step.")
-    push(page, "Stop", 2)
-    wait(page, "Stopped. Python has ended and its variables are gone.")
-    assert page.workers == []
-    assert "NameError" in run(page, "place", 3)
-    assert unasked(page) == []
 
 
 @pytest.mark.long
@@ -826,19 +689,12 @@ def test_all_that_pages_which_run_import_and_read_comes_from_the_site(site_dir, 
     assert done.stdout.split() == [file, "False"], done.stderr
 
 
-# Stands in for Pyodide in the page's own worker: a cell says where the data is, shows pictures
-# until it is stopped, or says how many there were.
+# Stands in for Pyodide in the page's own worker: a cell says where the data is.
 FAKE = {
     "pyodide.mjs": """export const loadPyodide = async ({ env }) => ({
       loadPackage() {}, unpackArchive() {}, runPython() {},
       toPy: () => new Map([["run_cell", (source, name, globals, send) => {
-        if (source == "data") send("text", env.TUTORIAL_LIB_DATA);
-        if (source == "after") send("text", "still " + self.shown);
-        self.shown ??= 0;
-        const begun = Date.now();
-        const picture = () => `<figure><figcaption>picture ${++self.shown}</figcaption></figure>`;
-        while (source == "loop" && !send("live 1", picture()) && Date.now() - begun < 30_000);
-        if (source == "loop") send("live 1", "the last");
+        send("text", env.TUTORIAL_LIB_DATA);
         return true;
       }]]),
     });""",
@@ -872,18 +728,6 @@ def test_worker_tells_python_where_the_site_has_the_data_and_the_page_may_fetch_
     assert open_fake.problems == []
 
 
-@pytest.mark.long
-def test_a_loop_in_the_pages_own_worker_hears_stop_and_its_variables_stay(open_fake):
-    area(open_fake, 2).fill("loop")
-    push(open_fake, "Run", 2)
-    live(open_fake, 2).get_by_text(re.compile(r"picture \d+")).wait_for()
-    push(open_fake, "Stop", 2)
-    wait(open_fake, "Stopped. Cell 2 has ended, and Python has all variables.", 10)
-    assert shown(open_fake, 2) == "the last"
-    assert re.fullmatch(r"still [1-9]\d*", run(open_fake, "after", 3))
-    assert unasked(open_fake) == []
-
-
 def serve_pyodide(page, files):
     """Let the page's own worker load these files of Pyodide itself."""
     serve(page, files, lambda route: route.fulfill(path=KEPT / route.request.url.split("/")[-1]))
@@ -906,31 +750,12 @@ def test_pyodide_itself_runs_a_cell_and_stops(open_fresh):
     assert run(page, "1 / 0").splitlines()[1] == '  File "<cell 2>", line 1, in <module>'
     found = run(page, "import importlib.util\nbool(importlib.util.find_spec('tutorial_lib'))")
     assert found == "True"
-    area(page, 2).fill(LOOP)
-    push(page, "Run", 2)
-    page.locator(CELLS).nth(1).get_by_text("'round 1").wait_for()
-    push(page, "Stop", 2)
-    wait(page, "Stopped. Cell 2 has ended, and Python has all variables.")
-    assert (
-        run(page, "i > 10, ended, 'display' in dir(__builtins__)", 3) == "(True, 'by Stop', True)"
-    )
     area(page, 2).fill("while True: print(1)")
     push(page, "Run", 2)
     page.locator(CELLS).nth(1).locator(".cell_output pre").wait_for()
     push(page, "Stop", 2)
     wait(page, "Stopped. Python has ended")
-    assert unasked(page) == []
-
-
-LOOP = """place = display("round 0", display_id=True)
-i, ended = 0, "by itself"
-try:
-    while True:
-        i += 1
-        place.update(f"round {i}")
-except KeyboardInterrupt:
-    ended = "by Stop"
-"""
+    assert page.problems == []
 
 
 ONE_RECORD = """import importlib.util, os, sys, types

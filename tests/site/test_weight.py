@@ -10,12 +10,11 @@ import pytest
 from fontTools.ttLib import TTFont
 
 from tests.site.answering import ACTIONS, work
-from tests.site.arrival import BUDGETS, REFERENCE, WEIGHT, arrive, beyond_budget, closer_looks
+from tests.site.arrival import BUDGETS, WEIGHT, arrive, beyond_budget, closer_looks
 from tests.site.browsing import KINDS, said
 
 ROOT = Path(__file__).resolve().parents[2]
 SHEET = "_static/site.css"
-SEEK = "() => document.querySelector('.search-button-field').click()"
 FACE = r"@font-face\{[^}]*(Free|Brands);[^}]*font-weight:(\d+);[^}]*base64,([^)]+)\)"
 
 
@@ -34,7 +33,7 @@ def test_file_of_a_page_and_what_it_links_are_within_the_budget(site_dir, page_n
     [
         *("fold => fold.querySelector('summary').click()", "fold => { fold.open = true; }"),
         *("() => dispatchEvent(new Event('beforeprint'))", "() => { location.hash = '#sum=0'; }"),
-        *("() => document.querySelector('.book-shows').click()", SEEK),
+        "() => document.querySelector('.book-shows').click()",
     ],
 )
 def test_what_waits_in_a_fold_is_there_once_it_is_wanted(open_page, wish):
@@ -76,34 +75,6 @@ def test_page_arrives_on_a_phone_within_its_budget(browser, visit, name):
     page.context.close()
     assert page.arrival["weight"] > 30_000
     assert beyond_budget(page.arrival, *closer_looks(browser, visit, name, 390)) == []
-
-
-@pytest.mark.long
-def test_a_long_task_is_seen_by_its_work_however_fast_or_busy_the_machine(browser, visit):
-    times = int(4 * BUDGETS["long_task"])
-    busy = f"for (let i = 0; i < {times}; i++) ({REFERENCE})();"
-    script = f"if (self == top) addEventListener('DOMContentLoaded', () => {{ {busy} }})"
-    page = arrive(browser, visit, "book/intro.html", 1280, script)
-    page.context.close()
-    [said] = beyond_budget(page.arrival, lambda: page.arrival["work"])
-    assert said.startswith("long_task: ")
-    idle = arrive(browser, visit, "book/intro.html", 1280)
-    idle.context.close()
-    assert page.arrival["work"] > 4 * idle.arrival["work"]
-
-
-def test_a_look_is_repeated_while_a_task_looks_too_large():
-    arrival = {"weight": 0, "nodes": 0, "moves": [], "work": 2 * BUDGETS["long_task"]}
-    looks = iter([2 * BUDGETS["long_task"], 1.0])
-    assert beyond_budget(arrival, lambda: next(looks), lambda: next(looks), pytest.fail) == []
-    assert beyond_budget(arrival | {"work": 1.0}, pytest.fail) == []
-
-
-def test_a_page_that_moves_or_weighs_too_much_is_told():
-    arrival = {"weight": 181_000, "nodes": 6001, "moves": [{"value": 0.015}] * 2, "work": 1.0}
-    told = [said.partition(":")[0] for said in beyond_budget(arrival)]
-    assert told == ["first_visit_kb", "nodes", "layout_shift"]
-    assert beyond_budget({"weight": 179_000, "nodes": 6000, "moves": [], "work": 1.0}) == []
 
 
 @pytest.mark.long

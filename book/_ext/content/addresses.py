@@ -3,9 +3,9 @@
 The address of "Look: bytes of a cache" is `#look`, whatever the label. Below it are exercises,
 predictions, figures, tables, questions and states. The numbers come from the chapter itself. An
 exercise, a prediction and a question bear theirs; the figures and the tables of a page are counted
-as they stand. Each gets an id, which Markdown can link to like a heading's, and a link to itself,
-which `addresses.js` lets copy its address. A link to a state, such as
-`06_output_projection.ipynb#playground=0&X.0.2.1=1.5`, leads to its page as it is.
+as they stand. Each gets an id, which Markdown can link to like a heading's, and a link to itself. A
+link to a state, such as `06_output_projection.ipynb#playground=0&X.0.2.1=1.5`, leads to its page as
+it is.
 """
 
 import re

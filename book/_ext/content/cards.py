@@ -12,14 +12,11 @@ from book._ext.content.models import (
     TOKENS,
     arrows,
     carded,
-    choosing,
-    every_head,
     faults,
     furthest,
     length_of,
     longest,
     masks_of,
-    reached,
     share,
     small,
     sources_of,
@@ -34,39 +31,10 @@ from tutorial_lib.figures.masks import mask_svg
 COMPARED = {1024: "1k", 32_768: "32k", 131_072: "128k"}  # tokens
 PARTS = ("growing", "fixed")
 TOLD = (1024, 8192, 32_768, 131_072, 1_048_576)
-WIDTH, HEIGHT, LEFT, BELOW = 340, 132, 48, 20  # of a curve, and of the room for its names
-LOG_TOKENS, LOG_BYTES = (8, 20), (6, 12)  # the ends of its axes, as powers of 2 and of 10
-UP = {6: "1 MB", 8: "100 MB", 10: "10 GB", 12: "1 TB"}
-ALONG = {8: "256", 12: "4k", 16: "64k", 20: "1M tokens"}
 SCROLLS = "pst-scrollable-table-container cards-table"  # a table that is wider than its card
 D_MODEL = "<i>d</i><sub>model</sub>"
 PERCENT = "\N{NO-BREAK SPACE}%"
 WHOLE = {"full", "latent", "both"}  # layers that look at everything there is
-READ_AS = {  # field of an entry, as `read` names it -> what a reader calls it
-    "layers": "the number of layers",
-    "d_model": "the width",
-    "pattern": "the kinds of layers",
-    "last": "the last layer",
-    "positions": "the positions",
-    "positions.kind": "the kind of positions",
-    "positions.max_positions": "the stretch",
-    "positions.base": "the base of the rotation",
-    "positions.stretched": "the stretch",
-    "positions.rule": "the stretch",
-    "scale": "the scale of the scores",
-    "context": "the longest text",
-    "keys_are_values": "that keys are values",
-    "chosen.gathers": "the tokens of a pool",
-    "sparse.window": "the window",
-    "sparse.globals": "the global blocks",
-    "sparse.random": "the random blocks",
-    "state": "the state",
-    "state.channels": "the channels of the convolution",
-    "variants": "the variants",
-    "other": "the change of the projections",
-    "parameters_sum": "the sum of the parameters",
-}
-READ_AS |= dict.fromkeys(("heads", "d_k", "d_v", "kv_heads"), "the heads")
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -236,108 +204,12 @@ def _pairs(model, kind, mask):
     whole = mask.size if kind == "sparse" else TOKENS * (TOKENS + 1) // 2
     length = length_of(model)
     part = f"{100 * share(model, kind, length):.2g}{PERCENT} at {length:,} tokens"
-    told = f"<br>{mask.sum()} of {whole} pairs; {part}"
-    return f"{told}. {choice(model)}" if "chosen" in kind else told
-
-
-def choice(model) -> str:
-    """Say what the choice itself costs: it scores every pair, or every pool."""
-    what = "pool" if "pool" in model["chosen"] else "pair"
-    told = f"The indexer scores every {what}. That takes {_percent(choosing(model))} of the "
-    told += "multiply-adds of a full layer"
-    if "latent" not in model:
-        return told
-    part = _percent(choosing(model, absorbed=True))
-    return (
-        f"{told} that computes all keys and values, as for a prompt, and {part} of those of an "
-        "absorbed one, as it decodes"
-    )
-
-
-def _percent(part):
-    """Write a fraction as a percentage, with one digit after the point where it is not 0."""
-    return f"{round(100 * part, 1):g}{PERCENT}"
-
-
-def curve(model) -> str:
-    """Return the bytes of a text's cache against its tokens, the fixed part filled.
-
-    The line ends in a dot at the longest text, and is left out where no source names a
-    length; dashes go on where nothing learned forbids it. Pale above: what all heads would cache.
-    """
-    end = min(most(model), 2 ** LOG_TOKENS[1])
-    beyond, length = _lengths(end), longest(model)
-    lines = _all_heads(model, end)
-    lines += f'<polyline class="card-beyond" points="{_line(model, beyond, model_cache_bytes)}"/>'
-    alt = "Bytes cached against tokens; no length is named"
-    if any(cache_entries(model)[1:]):
-        ground = f"{_x(beyond[-1])},{_y(1)} {_x(beyond[0])},{_y(1)}"
-        lines = f'<polygon points="{_line(model, beyond, fixed_bytes)} {ground}"/>' + lines
-    if length:
-        kept = model_cache_bytes(model, length)
-        alt = f"Bytes cached against tokens: {size(kept)} at {length:,} tokens, the longest text"
-        lines += f'<polyline points="{_line(model, _lengths(length), model_cache_bytes)}"/>'
-        lines += f'<circle cx="{_x(length)}" cy="{_y(kept)}" r="3"/>'
-    return (
-        f'<svg class="card-curve" xmlns="http://www.w3.org/2000/svg" role="img" '
-        f'aria-label="{alt}" viewBox="0 0 {WIDTH} {HEIGHT}">{_axes()}{lines}</svg>'
-    )
-
-
-def _all_heads(model, end):
-    """Return the line of the keys and values of all heads, up to the edge of the drawing."""
-    a_token = 2 * every_head(model)
-    if not a_token:
-        return ""
-    lengths = _lengths(min(end, 10 ** LOG_BYTES[1] / a_token))
-    points = _line(model, lengths, lambda model, tokens: a_token * tokens)
-    return f'<polyline class="card-all" points="{points}"/>'
-
-
-def plot(model) -> str:
-    """Return the curve below its title, which says how far a text is known to go."""
-    told = f"up to {longest(model):,} tokens" if longest(model) else "no longest text is named"
-    return f'<div class="card-plot"><p>Cache of one sequence, {told}</p>{curve(model)}</div>'
+    return f"<br>{mask.sum()} of {whole} pairs; {part}"
 
 
 def fixed_bytes(model, tokens) -> float:
     """Count the bytes of windows and states, which stop growing."""
     return model_cache_bytes(model, tokens) - 2 * cache_entries(model)[0] * tokens
-
-
-def _lengths(most):
-    low = LOG_TOKENS[0]
-    halves = [2 ** (low + i / 2) for i in range(math.ceil(2 * (math.log2(most) - low)))]
-    return [*halves, most]
-
-
-def _line(model, lengths, counted):
-    return " ".join(f"{_x(n)},{_y(max(counted(model, n), 1))}" for n in lengths)
-
-
-def _axes():
-    across = "".join(f"M{LEFT} {_y(10**p)}H{WIDTH - 4}" for p in UP)
-    names = "".join(
-        f'<text x="{LEFT - 5}" y="{_y(10**p) + 4:g}" text-anchor="end">{name}</text>'
-        for p, name in UP.items()
-    )
-    anchors = dict.fromkeys(ALONG, "middle") | {LOG_TOKENS[1]: "end"}
-    names += "".join(
-        f'<text x="{_x(2**p)}" y="{HEIGHT - 4}" text-anchor="{anchors[p]}">{name}</text>'
-        for p, name in ALONG.items()
-    )
-    return f'<path d="{across}"/>{names}'
-
-
-def _x(tokens):
-    low, high = LOG_TOKENS
-    return round(LEFT + (WIDTH - 4 - LEFT) * (math.log2(tokens) - low) / (high - low), 1)
-
-
-def _y(number):
-    low, high = LOG_BYTES
-    power = min(max(math.log10(number), low), high)
-    return round(8 + (HEIGHT - BELOW - 8) * (high - power) / (high - low), 1)
 
 
 def size(number) -> str:
@@ -381,8 +253,7 @@ def reach_words(model) -> str:
     first, every = _reach(model, period), _reach(model, kinds)
     if first == every:
         return f'<p class="card-reach">Receptive field: {name}, {first}.</p>'
-    drawn = f"{reached(model, period)} of the {TOKENS} drawn"
-    words = f"Receptive field: {name}, {first} ({drawn}); all {len(kinds)} layers, {every}."
+    words = f"Receptive field: {name}, {first}; all {len(kinds)} layers, {every}."
     return f'<p class="card-reach">{words}</p>'
 
 
@@ -438,24 +309,11 @@ def _bytes_row(model, tokens):
 
 
 def _sources(model):
-    (first, _), *rest = sources_of(model).items()
-    read = f"Read in {_source(first)}: {escape(model['source_kind'])}."
-    read += "".join(f" From {_source(text)}: {in_words(fields)}." for text, fields in rest)
+    first, *rest = map(_source, sources_of(model))
+    told = f"Read in {first}: {escape(model['source_kind'])}."
+    told += f" Some fields are from {'; '.join(rest)}." if rest else ""
     note = f" {model['note'][0].upper()}{model['note'][1:]}." if "note" in model else ""
-    return f"{read}{escape(note)}"
-
-
-def in_words(fields) -> str:
-    """Name the fields of an entry that have one source, as a reader would.
-
-    Raises
-    ------
-    CardError : a field that has no words yet
-    """
-    if strange := [field for field in fields if field not in READ_AS]:
-        raise CardError(f"{strange[0]} of models.json has no words in READ_AS.")
-    *names, last = dict.fromkeys(READ_AS[field] for field in fields)
-    return f"{', '.join(names)} and {last}" if names else last
+    return told + escape(note)
 
 
 def _source(text):
@@ -492,7 +350,7 @@ class Cards(SphinxDirective):
         section += self.parse_text_to_nodes("\n".join(lines))
         drawn = [masks(model), reach_words(model)]
         if writes(model):
-            drawn.append(f'{plot(model)}<p class="card-kept">{kept_words(model)}</p>')
+            drawn.append(f'<p class="card-kept">{kept_words(model)}</p>')
         else:
             drawn.append('<p class="card-kept">Reads both ways, and keeps nothing.</p>')
         section += raw("".join([*drawn, numbers(model)]))

@@ -11,7 +11,6 @@ from tools.minutes import SAID, goal
 
 HEADER = "| week | chapters | reading | doing | assignments |"
 WEEK = re.compile(r"(\d+): (\S.*)")
-BUILT = re.compile(r"# built in chapter (\d\d)")
 ASSIGNMENT = re.compile(r"^\| `(\w+)` \| ([^|]+?) \|", re.MULTILINE)
 TEACHING = ROOT / "book" / "teaching.md"
 
@@ -78,18 +77,6 @@ def left_out(planned) -> list:
     return [page for page in pages() if page.name not in named]
 
 
-def borrowed(planned) -> dict:
-    """Return for each planned page the chapters left out whose functions it imports."""
-    absent = {page.number for page in left_out(planned)}
-    needs = {page.name: {int(n) for n in BUILT.findall(_code(page))} for page in chain(*planned)}
-    return {name: sorted(n & absent) for name, n in needs.items() if n & absent}
-
-
-def _code(page):
-    code = (cell for cell in cells(page.path) if cell["cell_type"] == "code")
-    return "\n".join("".join(cell["source"]) for cell in code)
-
-
 def assignments(planned) -> list[list[str]]:
     """Return the assignments of each week: of its chapters, or of a part that ends in it."""
     last = {page.part: page.name for page in chain(*planned)}
@@ -119,23 +106,9 @@ def table(planned) -> list[str]:
         tasks = ", ".join(f"`{name}`" for name in given) or "–"
         lines.append(f"| {number} | {_links(week)} | {reading} | {doing} | {tasks} |")
     hours = f"{total(planned) / 60:.0f} hours of reading and doing in all, assignments apart."
-    return [*lines, "", f"{hours} {_without(planned)}"]
-
-
-def _without(planned):
     absent = left_out(planned)
-    if not absent:
-        return "Nothing is left out."
-    said = f"Left out: {_links(absent)}."
-    if taken := borrowed(planned):
-        known = by_name()
-        lent = sorted({n for numbers in taken.values() for n in numbers})
-        users = [page for page in known.values() if page.name in taken]
-        said += (
-            f" Of these, functions of {_links([known[f'{n:02}'] for n in lent])} are imported, "
-            f"unread, by {_links(users)}."
-        )
-    return said
+    said = f"Left out: {_links(absent)}." if absent else "Nothing is left out."
+    return [*lines, "", f"{hours} {said}"]
 
 
 class Course(SphinxDirective):

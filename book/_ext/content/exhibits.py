@@ -14,8 +14,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from book._ext.content.folds import OUTPUT as WAITING
 from book._ext.content.folds import SUMMARY
-from book._ext.theme.lighten import LATER, MODEL_BEGINS
-from tools.chapters import FOLDER, ROOT, at, pages
+from tools.chapters import FOLDER, at, pages
 from tutorial_lib import multihead
 from tutorial_lib.describe import format_array, fraction_text
 from tutorial_lib.elements import gallery
@@ -36,17 +35,8 @@ from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import WORDS
 from tutorial_lib.records import checkpoint
 
-PRACTICE = ROOT / "src" / "tutorial_lib" / "practice"
 MAP = " · ".join(STEPS)
 COMMENT = re.compile(r"<!--(?! computed: )(.*?)-->", re.DOTALL)  # behind a number: its source
-COUNTS = {
-    "notebooks": "chapters and reviews",
-    "cells": "code cells run again",
-    "outputs": "outputs compared",
-    "sources": "numbers with their source",
-    "functions": "functions compared with the library’s",
-    "answers": "answers computed",
-}
 FOLD = SUMMARY.format(classes="below-input", closed=WAITING[0], opened=WAITING[1])
 OUTPUT = f"""\
 <div class="cell container">{FOLD}\
@@ -156,11 +146,10 @@ def two_heads(task):
 
 
 def trained_model(task):
-    """Show the model of chapter 20, whose weights stay in their file until a reader loads them."""
+    """Show the model of chapter 20."""
     model = TinyModel.of(checkpoint("known_text"))
     split = ("barks", "bark")
-    html = ask_model(model, WORDS, "the dog that the cats see", question=task, split=split).html
-    return html.replace(MODEL_BEGINS, LATER)
+    return ask_model(model, WORDS, "the dog that the cats see", question=task, split=split).html
 
 
 def with_task(exhibit, task):
@@ -205,30 +194,3 @@ class Prediction(Directive):
         weights = multihead.trace(example.X, example.params, mask=example.mask).weights[0]
         rows = format_array(weights, fraction_text, rows=example.tokens, columns=example.tokens)
         return [raw(draw_prediction(bank, "first-page", 1).html + OUTPUT.format(rows))]
-
-
-class Counts(Directive):
-    """The directive `counts`: how much of the book is checked, counted when the site is built."""
-
-    def run(self):
-        """Return the counts as a list of terms."""
-        counted = count()
-        rows = [f"<li><b>{counted[name]:,}</b> {said}</li>" for name, said in COUNTS.items()]
-        return [raw(f'<ul class="book-counts">{"".join(rows)}</ul>')]
-
-
-def count() -> dict[str, int]:
-    """Count what the tests check, in the notebooks, their banks and the pages of `book/`."""
-    notebooks = [page.path for page in pages()]
-    code = [c for path in notebooks for c in cells(path) if c["cell_type"] == "code"]
-    texts = [c for path in (*notebooks, *ROOT.glob("book/*.md")) for c in cells(path)]
-    said = ["".join(c["source"]) for c in texts if c["cell_type"] == "markdown"]
-    banks = [path.read_text(encoding="utf-8") for path in PRACTICE.glob("*/bank.json")]
-    return {
-        "notebooks": len(notebooks),
-        "cells": len(code),
-        "outputs": sum(len(cell["outputs"]) for cell in code),
-        "sources": sum(len(COMMENT.findall(text)) for text in (*said, *banks)),
-        "functions": sum("keeper" in cell["metadata"].get("tags", []) for cell in code),
-        "answers": sum(text.count('"computed":') for text in banks),
-    }

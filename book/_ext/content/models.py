@@ -11,7 +11,7 @@ import numpy as np
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.counting import LAYERS, cache_entries, layer_kinds
 from tutorial_lib.records import facts
-from tutorial_lib.variants.patterns import global_mask, receptive_field, top_k_mask, window_mask
+from tutorial_lib.variants.patterns import global_mask, top_k_mask, window_mask
 
 TOKENS = 16  # of a drawn mask
 LONG = 131_072  # tokens at which a model is looked at whose sources name no length
@@ -330,24 +330,6 @@ def keys_of(model, kind, T):
     return near + np.minimum(places // model["chosen"]["pool"], model["chosen"]["keys"])
 
 
-def every_head(model) -> int:
-    """Count the numbers of a token where every layer keeps the keys and values of all heads."""
-    widths = [model | model.get("full", {}) if k == "full" else model for k in layer_kinds(model)]
-    return sum(m["heads"] * (m["d_k"] + m["d_v"]) for m in widths) if "heads" in model else 0
-
-
-def choosing(model, *, absorbed=False) -> float:
-    """Return what a choice multiplies, of what a full layer would over the same pairs.
-
-    Its short heads score every pair, or every pool, of a text. The full layer has the keys and
-    values of all heads, as for a prompt; absorbed, it has the latent, as it decodes.
-    """
-    chosen, width = model["chosen"], model["d_k"] + model["d_v"]
-    if absorbed:
-        width = 2 * model["latent"]["rank"] + model["latent"]["rope_dim"]
-    return chosen["heads"] * chosen["d_k"] / chosen.get("pool", 1) / (model["heads"] * width)
-
-
 def _sparse_keys(sparse, T):
     """Count the blocks that each of T blocks looks at."""
     half, places = sparse["window"] // 2, np.arange(T)
@@ -363,19 +345,6 @@ def share(model, kind, T) -> float:
     """Return the scores that a layer makes on T tokens, of all that it could make."""
     both_ways = kind in ("both", "sparse")
     return keys_of(model, kind, T).sum() / (T * T if both_ways else T * (T + 1) / 2)
-
-
-def reached(model, kinds) -> int:
-    """Count the tokens that can move one of 16 rows through layers of these kinds, drawn small.
-
-    It is the last row, or one in the middle where a layer reads both ways. Each layer has its own
-    mask: `receptive_field` of one layer, multiplied through.
-    """
-    last = TOKENS // 2 if {"both", "sparse"} & set(kinds) else TOKENS - 1
-    shrunk, row = small(model), np.eye(TOKENS)[[last]]
-    for kind in kinds:
-        row = (row @ receptive_field(np.logical_or(*masks_of(shrunk, kind)), 1) > 0).astype(float)
-    return int(row.sum())
 
 
 def furthest(model, kinds):

@@ -11,7 +11,6 @@ from tools.chapters import FOLDER, pages
 HEADER = "| variant | what changes on the map | its line | what gives the layer back |"
 SHOWN = HEADER.replace("variant", "variant, chapter", 1)
 STEP = re.compile(r"\b(embed|project|score|mix|concat)s?\b")
-RULE = re.compile(r"\|(\s*:?-+:?\s*\|){4}")
 BUILT = re.compile(r"\[(?P<name>[^\]]+)\]\(#[^\s)]+\)")
 # A link of a chapter, to itself or to another.
 INSIDE = re.compile(r"\]\((?=#)")
@@ -38,10 +37,7 @@ def rows(page) -> dict[str, list[str]]:
             f"{page.name} has {len(places)} tables of variants in its Recap; "
             f"expected one, with the header {HEADER}."
         )
-    rule, *below = lines[places[0] + 1 :] or [""]
-    if not RULE.fullmatch(rule.strip()):
-        raise VariantsError(f"{page.name} has {rule!r} below {HEADER}; expected |---|---|---|---|.")
-    return read(page.name, below)
+    return read(page.name, lines[places[0] + 2 :])  # below the rule
 
 
 def is_text(cell) -> bool:

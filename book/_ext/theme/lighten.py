@@ -8,12 +8,9 @@ icons out of two thousand; those stay, as fonts inside its style sheet, so that 
 for them and nothing moves when they come.
 """
 
-import gzip
-import math
 import re
 import shutil
 from base64 import b64encode
-from functools import partial
 from hashlib import sha256
 from html import unescape
 from io import BytesIO
@@ -26,14 +23,8 @@ from tutorial_lib.elements.sources import KINDS, bare, is_exhibit, script, style
 
 ELEMENTS_STYLE = '    <link rel="stylesheet" href="{root}_static/elements.css" />\n'
 ELEMENT_SCRIPT = '<script src="{root}_static/tl-{kind}.js?v={digest}"></script>\n    '
-MODEL_BEGINS = "<script data-model="
-LATER = "<script data-later data-model="  # of a model that a reader loads by a button
-MODEL = r'<script( data-later)? data-model="(\w+)">\n(.*?)\n</script>\n?'
-MODEL_NEAR = '<template data-model="{root}_static/model-{name}.js"></template>\n'
-MODEL_LATER = (
-    '<button type="button" data-model="{root}_static/model-{name}.js" hidden>'
-    "Load the model, {kb} kB</button>\n"
-)
+MODEL = r'<script data-model="(\w+)">\n(.*?)\n</script>\n?'
+MODEL_NEAR = r'<template data-model="{root}_static/model-\1.js"></template>\n'
 # Where a fold begins or ends; an element, which may have folds of its own, is passed over whole.
 FOLD = r"(<(tl-[\w-]+)\b[^>]*>.*?</\2>|</?details\b)"
 PART = r"(<(pre|table|svg)\b[^>]*>)(.*?)(</\2>)"
@@ -109,20 +100,10 @@ def fold_models(site, pages):
     for path, page in pages.items():
         found = re.search(r'data-content_root="([^"]*)"', page)
         root = found[1] if found else ""
-        for _, name, content in re.findall(MODEL, page, re.S):
+        for name, content in re.findall(MODEL, page, re.S):
             model = site / f"_static/model-{name}.js"
             model.write_text(content + "\n", encoding="utf-8")
-        pages[path] = re.sub(MODEL, partial(model_address, root), page, flags=re.S)
-
-
-def model_address(root, model) -> str:
-    """Return what stands where a model stood: a note for `site.js`, or a button for the reader.
-
-    Its size is that of the compressed file, in whole kB, rounded up.
-    """
-    later, name, content = model.groups()
-    kb = math.ceil(len(gzip.compress(content.encode())) / 1000)
-    return (MODEL_LATER if later else MODEL_NEAR).format(root=root, name=name, kb=kb)
+        pages[path] = re.sub(MODEL, MODEL_NEAR.format(root=root), page, flags=re.S)
 
 
 def fold_markup(site, pages):

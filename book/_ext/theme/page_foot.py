@@ -1,9 +1,8 @@
-"""The foot of a page: its mark, its citation, a report of a mistake, its neighbours' steps.
+"""The foot of a page: its mark, a report of a mistake, its neighbours' steps.
 
-`book/_templates/page-foot.html` shows it, and `book/_static/book.js` wakes what needs a script.
+`book/_templates/page-foot.html` shows it, and `book/_static/kept.js` wakes what needs a script.
 """
 
-import re
 from html import escape
 from urllib.parse import urlencode
 
@@ -57,34 +56,14 @@ def report_url(repository: str, title: str, url: str) -> str:
     return f"{repository}/issues/new?{urlencode(fields)}"
 
 
-def cite(config, title: str, place: str, url: str) -> dict[str, str]:
-    """Return the citation of a page as a sentence and as BibTeX."""
-    book = config.html_title
-    year = re.search(r"\d{4}", config.copyright)[0]
-    author = config.author[0].upper() + config.author[1:]
-    inside = "" if title == book else f"{place} {book}. "
-    key = re.sub(r"\W+", "-", f"{book} {url.rpartition('/')[2].removesuffix('.html')}").lower()
-    fields = {"author": f"{{{author}}}", "title": title, "year": year, "url": url}
-    fields |= {"howpublished": inside.rstrip(". ")} if inside else {}
-    tex = {name: re.sub(r"([&%#_])", r"\\\1", text) for name, text in fields.items()}
-    tex["url"] = url
-    lines = [f"  {name} = {{{text.replace('’', chr(39))}}}," for name, text in tex.items()]
-    return {
-        "text": f"{author} ({year}). {title}. {inside}{url}",
-        "bibtex": "\n".join([f"@misc{{{key},", *lines, "}"]),
-    }
-
-
 def fill_foot(app, pagename, templatename, context, doctree):
     """Fill in the foot of a page of the book; a page such as the index has none."""
     if doctree is None:
         return
     config, title = app.config, clean_astext(app.env.titles[pagename])
-    number = ".".join(map(str, app.env.toc_secnumbers.get(pagename, {}).get("", ())))
     url = config.html_baseurl + app.builder.get_target_uri(pagename)
     report = report_url(config.html_theme_options["repository_url"], title, url)
-    place = f"Chapter {number} of" if number else "In"
-    context["foot"] = {"report": report, **cite(config, title, place, url)}
+    context["foot"] = {"report": report}
     name_neighbours(app, pagename, context)
 
 

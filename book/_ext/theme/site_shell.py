@@ -45,7 +45,7 @@ MENDS = (
     (r'<th class="head"><p></p></th>', "<td></td>"),
     # The number of a chapter stands large, its full stop for listeners alone.
     (r'(<h1><span class="section-number">\d+)(\. )', r"\1<span>\2</span>"),
-    # The words of a title are one piece beside its number, or marks of a search would part them.
+    # The words of a title are one piece beside its number.
     (
         r'(<h1>(?:<span class="section-number">\d+<span>\. </span></span>)?)(.+?)'
         r'(?=<a class="headerlink")',

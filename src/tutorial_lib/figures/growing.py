@@ -12,14 +12,14 @@ from tutorial_lib.contract import require_value_fits_annotation
 from tutorial_lib.figures.ink import HEAD_INKS
 from tutorial_lib.figures.lines import line_chart
 
-PAUSE_S = 0.25  # seconds between two pictures, which is when a page hears its Stop
+PAUSE_S = 0.25  # seconds between two pictures
 MAX_POINTS = 60  # points of a curve: of more steps, each point is a mean
 
 
 def watch(training, start, steps):
     """Train, draw the loss as it falls, and return the last model, also when it is stopped.
 
-    Stop in the page, or an interrupt in Jupyter, ends the training and keeps what it has learned.
+    An interrupt in Jupyter ends the training and keeps what it has learned.
     So does a loss that is no finite number; then the model is the last whose loss was one.
 
     Parameters
@@ -54,7 +54,7 @@ def watch(training, start, steps):
         except FloatingPointError as error:
             model_message = f" Kept is the model before step {len(losses)}." if losses else ""
             model, outcome = previous_model, f" {error}{model_message}"
-    with contextlib.suppress(KeyboardInterrupt):  # Stop was pressed as the last step ended
+    with contextlib.suppress(KeyboardInterrupt):  # it came as the last step ended
         screen.replace_picture(
             _final_loss_chart(losses, _training_progress_text(losses, steps) + outcome)
         )

@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.elements.maps import headings, table
 from tutorial_lib.elements.markup import (
     HIDDEN,
     button_row,
@@ -16,6 +15,7 @@ from tutorial_lib.elements.markup import (
     inline,
     slider,
 )
+from tutorial_lib.elements.tables import headings, table
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace
 from tutorial_lib.onepass import fold_block

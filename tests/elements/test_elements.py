@@ -26,7 +26,6 @@ LIMITS = {
     "ask": 25_900,
     "bench": 18_900,
     "quiz": 3000,
-    "certificate": 1600,
     "predict-choice": 3400,
     "predict-number": 4000,
     "parsons": 7800,

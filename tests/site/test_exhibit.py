@@ -21,7 +21,7 @@ def model():
 
 
 EXHIBITS = (
-    *("plane", "products", "bench", "slopes", "sum", "paint", "words", "tiles", "ring", "map"),
+    *("plane", "products", "bench", "slopes", "sum", "paint", "words", "tiles", "map"),
     *("bytes", "heads", "model"),
 )
 BANDS = (*EXHIBITS, "strip", "drawing", "clock", "playground")
@@ -30,7 +30,7 @@ FIRST_PRESSED = {  # where it is not the first button
     "map": "td[tabindex]",
     "playground": ".tl-grids td[tabindex]",
 }
-FILLED = "plane", "bench", "slopes", "paint", "words", "tiles", "ring", "clock"  # by more words
+FILLED = "plane", "bench", "slopes", "paint", "words", "tiles", "clock"  # by more words
 ASK = ".tl-ask"
 TOUCHED = {  # what is touched or asked on a phone, and the picture that answers
     "plane": [(".tl-arrows svg", ".tl-mix"), (".tl-polar", ".tl-arrows svg")],
@@ -42,7 +42,6 @@ TOUCHED = {  # what is touched or asked on a phone, and the picture that answers
     "paint": [(cause, ".tl-drawn:nth-child(2)") for cause in (ASK, ".tl-gave", "td", "button")],
     "words": [(ASK, ".tl-drawn:nth-child(2)")],
     "tiles": [(".tl-row ~ .tl-row", ".tl-scores"), (ASK, ".tl-held")],
-    "ring": [(".tl-row ~ .tl-row", ".tl-scores"), (ASK, ".tl-held")],
     "bytes": [("select", ".tl-plot"), ("[type=range]", ".tl-plot")],
     "heads": [(ASK, ".tl-large"), ("[role=gridcell]", ".tl-large")],
     "clock": [(ASK, ".tl-clocks + .tl-row > button")],

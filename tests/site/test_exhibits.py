@@ -35,6 +35,7 @@ from tests.site.states import (
     slopes_state,
     strip_state,
     sum_state,
+    tiles_state,
 )
 from tools.chapters import FOLDER, pages
 from tutorial_lib.elements import exhibits, quiz
@@ -49,6 +50,7 @@ from tutorial_lib.elements.exhibits.plane.element import draw_plane
 from tutorial_lib.elements.exhibits.playground.element import draw_playground
 from tutorial_lib.elements.exhibits.strip.element import draw_strip
 from tutorial_lib.elements.exhibits.sum.element import draw_sum
+from tutorial_lib.elements.exhibits.tiles.element import draw_tiles
 from tutorial_lib.elements.sources import KINDS, style
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import WORDS
@@ -245,16 +247,8 @@ ROWS = {
         targets={".tl-scores tbody td": (44, 44)},
         uncut=".tl-fold, .tl-fold :is(th, td)",
         tinted=".tl-scores tbody td:not([data-out])",
-    ),
-    "ring": Row(
-        "fold_tiles(owners=2)",
-        {
-            "deal=turn&steps=2": "In all they scored",
-            "steps=2": "Step 2: rank 0 waits, for keys 3–5 are wholly beyond its queries",
-        },
-        {"deal": "one of halves, turn", "steps": "one of 0, 1, 2"},
-        beyond=("steps=3",),
-        uncut=".tl-fold, .tl-fold :is(th, td)",
+        draw=draw_tiles,
+        state=tiles_state,
     ),
     "bench": Row(
         "softmax_bench()",

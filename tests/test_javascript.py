@@ -183,7 +183,7 @@ def test_no_two_scripts_of_elements_share_a_name():
     """The site has them all in one block."""
     names = [name for path in OF_ELEMENTS for name in at_the_top(tree(path))]
     assert sorted(name for name in set(names) if names.count(name) > 1) == []
-    assert {"all", "layer", "Tables", "galleries"} <= set(names)
+    assert {"all", "layer", "Tables"} <= set(names)
 
 
 LONG = "// A long function.\nconst f = () => {\n" + "  g();\n" * 39 + "};\n"

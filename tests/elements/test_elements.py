@@ -20,16 +20,15 @@ from tutorial_lib.elements.parsons.element import draw_parsons, shuffled
 from tutorial_lib.elements.prediction.element import draw_prediction
 from tutorial_lib.elements.quiz.element import draw_quiz
 from tutorial_lib.elements.sources import FOLDER, KINDS, needed, script, style
+from tutorial_lib.figures import HEAD_COLOURS
 
 LIMITS = {
     "ask": 25_900,
     "bench": 18_900,
     "quiz": 3000,
-    "certificate": 1600,
     "predict-choice": 3400,
     "predict-number": 4000,
     "parsons": 7800,
-    "gallery": 12_800,
     "bytes": 13_400,
     "map": 23_900,
     "playground": 25_300,
@@ -46,7 +45,6 @@ STYLE_LIMITS = {
     "ask": 10_700,
     "bench": 10_100,
     "parsons": 4500,
-    "gallery": 7000,
     "bytes": 7700,
     "map": 10_000,
     "playground": 14_400,
@@ -208,6 +206,11 @@ def test_style_mixes_every_colour_with_that_of_the_text_and_moves_nothing():
     for value in re.findall(r"(?:^|[\s;{])(?:color|background): ([^;]+);", sheet):
         allowed = r"inherit|none|var\(--tl-(tint|ink|paper)\)|color-mix\(|Canvas|currentColor"
         assert re.match(allowed, value), value
+
+
+def test_heads_have_the_colours_of_the_figures():
+    colours = re.findall(r'\[data-head="(\d)"\] \{ color: color-mix\(in srgb, (#\w+)', style("ask"))
+    assert colours == [(str(h), colour) for h, colour in enumerate(HEAD_COLOURS)]
 
 
 def test_form_without_a_script_holds_every_question_option_and_reason():

@@ -12,8 +12,6 @@ MATHS = ("tex2jax", "mathjax")  # what the site's formulas leave alone
 LIGHT = {  # the most bytes of a form without its script, and of the same compressed
     "byte_calculator()": (18_000, 5200),
     "fold_tiles()": (16_600, 4300),
-    "fold_tiles(owners=2)": (16_500, 4250),
-    "fold_tiles(owners=3)": (16_500, 4250),
     "head_maps()": (101_000, 31_000),
     "heads_sum()": (18_500, 4400),
     "live_map()": (30_000, 6000),

@@ -13,7 +13,7 @@ SEEN = r"""(root, { html, awake, scaled }) => {
     .filter((e) => !e.closest(`[aria-live], script, style, template, .tl-said, .tl-how, a,
       :is(.tl-board, .tl-sentence) > svg`))
     .filter((e) => !scaled || !e.matches(scaled))
-    .filter((e) => awake || !e.closest(`[hidden], .tl-meter, [role=grid]:has(> [role=row])`))
+    .filter((e) => awake || !e.closest(`[hidden], [role=grid]:has(> [role=row])`))
     .map((e) => {
       const own = [...e.childNodes].filter((n) => n.nodeType == 3).map((n) => n.data).join(" ")
         .replace(/\s+/g, " ").trim();

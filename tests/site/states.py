@@ -123,6 +123,18 @@ def strip_state(rng, start="heads"):
     return {"do": ".".join(presses), "number": number} if presses else {"number": number}
 
 
+def tiles_state(rng):
+    """Tiles of any sizes, some of them in, in any order; of every third state all."""
+    rows, keys = (int(n) for n in rng.integers(1, 7, 2))
+    across = -(-6 // keys)
+    numbers = np.arange(-(-6 // rows) * across)
+    last = np.minimum((numbers // across + 1) * rows, 6) - 1  # query of each tile
+    seen = rng.permutation(numbers[numbers % across * keys <= last])
+    taken = seen[: rng.choice([rng.integers(len(seen) + 1), len(seen)], p=[2 / 3, 1 / 3])]
+    chosen = one_of_each({"order": ("rows", "columns", "last"), "factor": ("yes", "no")})(rng)
+    return {"rows": rows, "keys": keys, **chosen, "tiles": ".".join(map(str, taken))}
+
+
 def paint_state(rng):
     """A mask of few or of many pairs, some of its rows blind, in every reading and size."""
     state = {"true": ("look", "hide"), "align": ("bottom-right", "top-left"), "queries": (5, 3)}

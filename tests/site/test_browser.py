@@ -78,8 +78,7 @@ OPERATE = """() => {
     [...element.querySelectorAll("input, select, button, [aria-readonly=true] td[tabindex='0']")]
       .filter((e) => !back.test(e.ariaLabel ?? e.textContent.trim())).forEach(use);
   }
-  // A certificate prints, and says nothing.
-  return [...document.querySelectorAll(".tl:not(.tl-certificate)")].filter((element) =>
+  return [...document.querySelectorAll(".tl")].filter((element) =>
     ![...element.querySelectorAll("[aria-live]")].some((region) => region.textContent.trim())
   ).map((element) => element.id);
 }"""

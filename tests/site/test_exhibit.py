@@ -8,7 +8,6 @@ import pytest
 from tests.sampling import long
 from tests.site.browsing import PHONE
 from tests.site.test_exhibits import ROWS, html_of
-from tutorial_lib.elements import gallery
 from tutorial_lib.elements.exhibits import ask_model
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import WORDS
@@ -22,22 +21,16 @@ def model():
 
 
 EXHIBITS = (
-    *("plane", "products", "bench", "slopes", "sum", "paint", "words", "tiles", "ring", "map"),
+    *("plane", "products", "bench", "slopes", "sum", "paint", "words", "tiles", "map"),
     *("bytes", "heads", "model"),
 )
-BANDS = (*EXHIBITS, "strip", "drawing", "clock", "playground", "gallery")
+BANDS = (*EXHIBITS, "strip", "drawing", "clock", "playground")
 FIRST_PRESSED = {  # where it is not the first button
     "clock": "button:has-text('Reset')",
     "map": "td[tabindex]",
     "playground": ".tl-grids td[tabindex]",
-    "gallery": "svg",
 }
-WEIGHTS = np.tri(3)[None] / np.arange(1, 4)[:, None]
-OTHERS = {
-    "model": model,
-    "gallery": lambda: gallery(WEIGHTS, ["a", "b", "c"], "Which?", [(1, "all")]),
-}
-FILLED = "plane", "bench", "slopes", "paint", "words", "tiles", "ring", "clock"  # by more words
+FILLED = "plane", "bench", "slopes", "paint", "words", "tiles", "clock"  # by more words
 ASK = ".tl-ask"
 TOUCHED = {  # what is touched or asked on a phone, and the picture that answers
     "plane": [(".tl-arrows svg", ".tl-mix"), (".tl-polar", ".tl-arrows svg")],
@@ -49,7 +42,6 @@ TOUCHED = {  # what is touched or asked on a phone, and the picture that answers
     "paint": [(cause, ".tl-drawn:nth-child(2)") for cause in (ASK, ".tl-gave", "td", "button")],
     "words": [(ASK, ".tl-drawn:nth-child(2)")],
     "tiles": [(".tl-row ~ .tl-row", ".tl-scores"), (ASK, ".tl-held")],
-    "ring": [(".tl-row ~ .tl-row", ".tl-scores"), (ASK, ".tl-held")],
     "bytes": [("select", ".tl-plot"), ("[type=range]", ".tl-plot")],
     "heads": [(ASK, ".tl-large"), ("[role=gridcell]", ".tl-large")],
     "clock": [(ASK, ".tl-clocks + .tl-row > button")],
@@ -75,7 +67,7 @@ PLACES = """(one) => [...one.closest(".tl").querySelectorAll("button, input, sel
   .filter((other) => other.checkVisibility())
   .map((other) => other.getBoundingClientRect()).map(({ x, y }) => [x, y])"""
 WORDS_AT = "(one) => [...one.parentNode.children].map((other) => other.getBoundingClientRect().x)"
-BELOW = """(one) => [one.closest(".tl").querySelector(".tl-said + *, .tl-how + .tl-live")]
+BELOW = """(one) => [one.closest(".tl").querySelector(".tl-said + *")]
   .map((other) => other.getBoundingClientRect()).map(({ x, y }) => [x, y])"""
 NO_ANCHOR = "<style>html { overflow-anchor: none }</style>"  # as in Safari
 PRESS = methodcaller("click")
@@ -84,7 +76,7 @@ CENTRE = "(one) => one.scrollIntoView({ block: 'center' })"
 
 def column(name):
     """An exhibit as wide as on the site."""
-    html = OTHERS[name]().html if name in OTHERS else html_of(ROWS[name].call)
+    html = model().html if name == "model" else html_of(ROWS[name].call)
     return f"<div style='max-width: 736px'>{html}</div>"
 
 
@@ -146,16 +138,16 @@ def test_no_control_of_the_model_moves_when_its_sentence_takes_a_line_more_or_le
 @pytest.mark.parametrize("name", BANDS)
 def test_words_below_the_question_say_how_to_begin_until_a_touch_says_more(show, name, width):
     page = show(ROOM, column(name), ROOM, width=width, head=NO_ANCHOR)
-    question, how = page.locator("p.tl-ask, legend").first, page.locator(".tl-how")
+    question, how = page.locator("p.tl-ask"), page.locator(".tl-how")
     assert len(how.inner_text()) > 40
     top = question.bounding_box()["y"] + question.bounding_box()["height"]
     assert 0 <= how.bounding_box()["y"] - top <= 60
     assert how.evaluate(GAP) <= 32 or name not in FILLED
-    assert page.locator(".tl [aria-live]").all_inner_texts() == [""] * (1 + (name == "gallery"))
+    assert page.locator(".tl [aria-live]").all_inner_texts() == [""]
     assert shift(page.locator(first_pressed(name)).first, BELOW, PRESS) <= 1
     spoken = page.locator(".tl [aria-live]").last
     assert len(spoken.inner_text()) > 15
-    assert how.is_visible() == (name == "gallery")  # whose maps answer beside themselves
+    assert not how.is_visible()
 
 
 @pytest.mark.parametrize("name", TOUCHED)

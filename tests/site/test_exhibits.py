@@ -35,9 +35,10 @@ from tests.site.states import (
     slopes_state,
     strip_state,
     sum_state,
+    tiles_state,
 )
 from tools.chapters import FOLDER, pages
-from tutorial_lib.elements import exhibits
+from tutorial_lib.elements import exhibits, quiz
 from tutorial_lib.elements.exhibits.bench.element import draw_bench
 from tutorial_lib.elements.exhibits.bytes.element import draw_calculator
 from tutorial_lib.elements.exhibits.clock.element import draw_clock
@@ -49,6 +50,8 @@ from tutorial_lib.elements.exhibits.plane.element import draw_plane
 from tutorial_lib.elements.exhibits.playground.element import draw_playground
 from tutorial_lib.elements.exhibits.strip.element import draw_strip
 from tutorial_lib.elements.exhibits.sum.element import draw_sum
+from tutorial_lib.elements.exhibits.tiles.element import draw_tiles
+from tutorial_lib.elements.sources import KINDS, style
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import WORDS
 from tutorial_lib.records import checkpoint
@@ -244,16 +247,8 @@ ROWS = {
         targets={".tl-scores tbody td": (44, 44)},
         uncut=".tl-fold, .tl-fold :is(th, td)",
         tinted=".tl-scores tbody td:not([data-out])",
-    ),
-    "ring": Row(
-        "fold_tiles(owners=2)",
-        {
-            "deal=turn&steps=2": "In all they scored",
-            "steps=2": "Step 2: rank 0 waits, for keys 3–5 are wholly beyond its queries",
-        },
-        {"deal": "one of halves, turn", "steps": "one of 0, 1, 2"},
-        beyond=("steps=3",),
-        uncut=".tl-fold, .tl-fold :is(th, td)",
+        draw=draw_tiles,
+        state=tiles_state,
     ),
     "bench": Row(
         "softmax_bench()",
@@ -483,6 +478,24 @@ CUT = """(all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1)
 UNREACHABLE = """(all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1)
   .filter((e) => getComputedStyle(e).overflowX != "visible" && !(e.tabIndex == 0 && e.ariaLabel))
   .map((e) => e.outerHTML.slice(0, 90))"""
+# What the style sheet of all elements changes in one that has its own, before it and behind it.
+CHANGES = """(sheet) => {
+  const elements = [...document.querySelectorAll(".tl, .tl *")];
+  const look = () => elements.map((element) => {
+    const style = getComputedStyle(element);
+    return [...style].map((name) => `${name}: ${style.getPropertyValue(name)}`);
+  });
+  const [before, style] = [look(), document.createElement("style")];
+  style.textContent = sheet;
+  const found = [];
+  for (const put of ["prepend", "append"]) {
+    document.body[put](style);
+    look().forEach((now, i) => now.forEach((line, j) => {
+      if (line != before[i][j]) found.push(`${elements[i].tagName} ${line}, ${before[i][j]} alone`);
+    }));
+  }
+  return {elements: elements.length, found: [...new Set(found)].slice(0, 20)};
+}"""
 SMALL = """(all, [width, height]) => all.map((e) => e.closest("label") ?? e)
   .filter((e) => e.offsetHeight < height || e.offsetWidth < width)
   .map((e) => e.outerHTML.slice(0, 90))"""
@@ -694,6 +707,14 @@ def test_nothing_sticks_out_is_too_small_or_found_by_axe(row, show, appearance, 
         assert min(exhibit.locator(TEXTS).evaluate_all(LETTERS)) >= 11
         if row.tinted:
             assert min(exhibit.locator(row.tinted).evaluate_all(INKS)) >= 4.5
+
+
+@pytest.mark.parametrize("name", ["sum", *long("quiz", *(ROWS.keys() - {"sum", "concat"}))])
+def test_the_style_sheet_of_all_elements_draws_it_as_its_own_does(show, name):
+    html = quiz("04_multi_head_attention").html if name == "quiz" else html_of(ROWS[name].call)
+    changes = show(html).evaluate(CHANGES, style(*KINDS))
+    assert changes["elements"] > 20
+    assert changes["found"] == []
 
 
 @pytest.mark.long

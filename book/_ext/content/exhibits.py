@@ -15,9 +15,8 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from book._ext.content.folds import OUTPUT as WAITING
 from book._ext.content.folds import SUMMARY
 from tools.chapters import FOLDER, at, pages
-from tutorial_lib import multihead
+from tutorial_lib import figures, multihead
 from tutorial_lib.describe import format_array, fraction_text
-from tutorial_lib.elements import gallery
 from tutorial_lib.elements.banks import check_bank
 from tutorial_lib.elements.exhibits import (
     ask_model,
@@ -137,12 +136,11 @@ class LiveMap(Directive):
         return [place("", COMMENT.sub("", " ".join(self.content)), format="html")]
 
 
-def two_heads(task):
-    """Show the weights of both heads of the running example."""
+def two_heads(caption):
+    """Show the weights of both heads of the running example, as a figure."""
     example = running_example()
     weights = multihead.trace(example.X, example.params, mask=example.mask).weights
-    answers = [(head[-1, 0], "is the weight of *dogs* for *bark*.") for head in weights]
-    return gallery(weights, example.tokens, task, answers, mask=example.mask).html
+    return figures.attention_maps(weights, example.tokens, fractions=True, caption=caption).html()
 
 
 def trained_model(task):
@@ -168,7 +166,7 @@ SHOWN = {
 
 
 class Exhibit(Directive):
-    """The directive `exhibit`: one of SHOWN by its name, and below it the reader's task."""
+    """The directive `exhibit`: one of SHOWN by its name, with the reader's task or a caption."""
 
     required_arguments = 1
     has_content = True

@@ -4,7 +4,6 @@ Which chapter has which exhibit is read from its cells. The picture is what the 
 has stored, without what serves to change it.
 """
 
-import json
 import re
 
 from bs4 import BeautifulSoup
@@ -15,14 +14,13 @@ from tools.chapters import FOLDER, pages
 from tutorial_lib.elements import exhibits
 from tutorial_lib.elements.markup import inline
 
-EXHIBITS = (*exhibits.__all__, "gallery")
-CALL = re.compile(rf"^\s*({'|'.join(EXHIBITS)})\(", re.MULTILINE)
+CALL = re.compile(rf"^\s*({'|'.join(exhibits.__all__)})\(", re.MULTILINE)
 FORM = re.compile("^tl-")
 CONTROLS = (
     "details, button, input, select, legend, .tl-ask, .tl-said, .tl-row, .tl-legend, "
-    "[style*='display:none']:not(.tl-live)"
+    "[style*='display:none']"
 )
-IDLE = {"id", "role", "tabindex", "data-given", "data-weights", "aria-label", "aria-live", "scope"}
+IDLE = {"id", "role", "tabindex", "data-given", "aria-label", "aria-live", "scope"}
 THING = """\
 <div class="book-thing">
 <div class="book-picture" inert aria-hidden="true"><div>{picture}</div></div>
@@ -53,31 +51,12 @@ def form(html):
     return BeautifulSoup(html, "html.parser").find(FORM)
 
 
-def draw_weights(live):
-    """Draw the maps of a gallery, whose script would read the weights from an attribute."""
-    rows, tokens = live["data-weights"].split(" "), json.loads(live["data-tokens"])
-    for head, board in enumerate(live.select("svg > g")):
-        own = rows[head * len(tokens) :][: len(tokens)]
-        drawn = [
-            f'<path d="M{s} {t}h.94v.94h-.94z" fill-opacity="{0.1 + 0.9 * int(pair, 36) / 1000}"/>'
-            for t, row in enumerate(own)
-            for s, pair in enumerate(re.findall("..", row))
-            if pair != "--"
-        ]
-        group = (
-            f'<g data-head="{head}" transform="scale({board["data-side"]})">{"".join(drawn)}</g>'
-        )
-        board.append(BeautifulSoup(group, "html.parser"))
-
-
 def thing(shown, sentence) -> str:
     """Return an exhibit with its picture, what one can find out, and the links to its places."""
     first, _, drawn = shown[0]
     name = drawn["aria-label"].partition(",")[0]
     for part in drawn.select(CONTROLS):
         part.decompose()
-    for live in drawn.select(".tl-live"):
-        draw_weights(live)
     for part in (drawn, *drawn.find_all(True)):
         part.attrs = {key: value for key, value in part.attrs.items() if key not in IDLE}
     drawn.name = "div"  # what no script wakes

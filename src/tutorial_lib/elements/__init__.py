@@ -1,14 +1,12 @@
 """Small HTML elements that give the same bytes every time.
 
 A cell shows a quiz with `quiz("03_attention_weights")`, and so a prediction and a Parsons problem:
-their questions stand in the chapter's bank. A `gallery` takes attention weights.
-Each has a folder with its Python, its script and its style; what knows the layer is in `exhibits`.
+their questions stand in the chapter's bank. Each has a folder with its Python, its script and its
+style; what knows the layer is in `exhibits`.
 """
 
-from tutorial_lib.elements.certificate.element import certificate
-from tutorial_lib.elements.gallery.element import gallery
 from tutorial_lib.elements.parsons.element import parsons
 from tutorial_lib.elements.prediction.element import prediction
 from tutorial_lib.elements.quiz.element import quiz
 
-__all__ = ["certificate", "gallery", "parsons", "prediction", "quiz"]
+__all__ = ["parsons", "prediction", "quiz"]

@@ -188,10 +188,7 @@ def attribution_patch(
 
 
 def require_target_positions(target):
-    """Require target positions that are not after their query, or -1, and at least one of them.
-
-    A gallery checks its own: it takes a sentence without any target, and unsigned positions.
-    """
+    """Require target positions that are not after their query, or -1, and at least one of them."""
     require(
         target.dtype.kind == "i",
         TypeError,

@@ -15,7 +15,7 @@ const STEPS = {
 const within = (place, size) => Math.min(Math.max(place, 0), size - 1);
 
 // Where a key leads from one [row, column] of so many [rows, columns]; nowhere, if it is no arrow.
-export const arrow = (key, place, sizes) =>
+const arrow = (key, place, sizes) =>
   STEPS[key]?.map((step, axis) => within(place[axis] + step, sizes[axis]));
 
 // An exhibit around an element, with a `state`, and `first`, how it began. Each kind gives `forms`,

@@ -1,5 +1,6 @@
 """What a reader has shown in chapter 23: what its checks find when they are run once more."""
 
+import textwrap
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ SEED, TESTED = 1000, 100  # of the documents, and how many
 
 @dataclass(frozen=True)
 class Shown:
-    """What the checks of chapter 23 have found, as a certificate says it.
+    """What the checks of chapter 23 have found; printed, it is the certificate.
 
     Parameters
     ----------
@@ -38,6 +39,22 @@ class Shown:
     nats: float | None = None
     steps: int = 0
     n_parameters: int = 0
+
+    def __str__(self):
+        kept = [is_kept for *_, is_kept in self.promises]
+        if not (any(kept) or self.claims):
+            return "Nothing has been shown yet: no promise is kept and no claim is answered."
+        lines = [f"{self.lines} lines of code: {sum(kept)} of {len(kept)} promises kept"]
+        lines += [f"  {'✓' if kept else '✗'} {name}: {says}" for name, says, kept in self.promises]
+        lines += [f"claims answered with own numbers: {len(self.claims)}"]
+        for number, says, holds, value in self.claims:
+            verdict = "holds" if holds else "fails"
+            lines.append(f"  {number}. {says} It {verdict}: {round(value, 4):,.10g}")
+        if self.nats is not None:
+            lines += ["trained on the known text, and run with this layer"]
+            lines += [f"  {self.nats:.3f} nats per token of excess loss, on new documents"]
+            lines += [f"  after {self.steps:,} steps; {self.n_parameters:,} parameters"]
+        return "\n".join(textwrap.fill(line, 79, subsequent_indent="    ") for line in lines)
 
 
 def show_results(attention, claims=None, model=None) -> Shown:

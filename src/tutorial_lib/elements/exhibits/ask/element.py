@@ -10,7 +10,6 @@ import numpy as np
 from tutorial_lib.attention import softmax
 from tutorial_lib.contract import require_instance
 from tutorial_lib.describe import escaped_name, round_unless_near_tie
-from tutorial_lib.elements.maps import NO_MATH, TABLE, headings
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
@@ -20,6 +19,7 @@ from tutorial_lib.elements.markup import (
     fold_numbers,
     given,
 )
+from tutorial_lib.elements.tables import NO_MATH, TABLE, headings, numbered_names
 from tutorial_lib.models.copying import TinyModel, run
 from tutorial_lib.models.grammar import CLASSES, WORDS
 from tutorial_lib.models.head_scores import logit_terms
@@ -211,7 +211,7 @@ class _Answer:
 
     def keys(self, weights):
         """Name the keys with the largest weights of a head."""
-        names = _numbered([self.words[i] for i in self.ids])
+        names = numbered_names([self.words[i] for i in self.ids])
         order = np.argsort(-weights, kind="stable")[:_KEYS_SHOWN]
         shares = [(names[s], _three(weights[s])) for s in order if weights[s] >= 0.0005]
         return ", ".join(f"{name} {weight}" for name, weight in shares)
@@ -339,10 +339,6 @@ def _bar(term, most):
 def _columns(*names):
     """Draw the cells above columns; one without a name is no heading."""
     return headings(*names).replace('<th scope="col"></th>', "<td></td>")
-
-
-def _numbered(names):
-    return [f"{name} ({i})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
 def _sentence(words, ids):

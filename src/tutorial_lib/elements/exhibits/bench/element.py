@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tutorial_lib.elements.exhibits.arrays import entry, four_places
-from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import (
     HIDDEN,
     button_row,
@@ -18,6 +17,7 @@ from tutorial_lib.elements.markup import (
     slider,
     text_field,
 )
+from tutorial_lib.elements.tables import table
 from tutorial_lib.example import running_example
 from tutorial_lib.projection import project_heads
 

@@ -4,7 +4,6 @@ import math
 from html import escape
 
 from tutorial_lib.counting import cache_entries, layer_kind_counts, model_cache_bytes
-from tutorial_lib.elements.maps import TABLE, headings
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
@@ -14,6 +13,7 @@ from tutorial_lib.elements.markup import (
     slider,
     text_field,
 )
+from tutorial_lib.elements.tables import TABLE, headings
 from tutorial_lib.records import facts
 
 _QUESTION = (

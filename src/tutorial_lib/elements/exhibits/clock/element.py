@@ -6,7 +6,6 @@ import numpy as np
 
 from tutorial_lib.attention import attention_scores
 from tutorial_lib.elements.exhibits.arrays import four_places
-from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import (
     HIDDEN,
     button_row,
@@ -16,6 +15,7 @@ from tutorial_lib.elements.markup import (
     slider,
     text_field,
 )
+from tutorial_lib.elements.tables import table
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 # Four pairs of length 1, so that a product is the cosine of the angle between two hands.

@@ -7,8 +7,8 @@ import numpy as np
 
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.elements.exhibits.pairs import packed, pair_grid, unpacked
-from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import HIDDEN, button_row, exhibit, fold_numbers, given, slider
+from tutorial_lib.elements.tables import table
 from tutorial_lib.variants.patterns import (
     global_mask,
     random_mask,

@@ -6,9 +6,9 @@ from html import escape
 
 import numpy as np
 
-from tutorial_lib.elements.maps import NO_MATH, table
+from tutorial_lib.describe import escaped_name
 from tutorial_lib.elements.markup import HIDDEN, button_row, exhibit, fold_numbers, inline
-from tutorial_lib.elements.weights import token_names
+from tutorial_lib.elements.tables import NO_MATH, numbered_names, table
 from tutorial_lib.records import record
 
 _HEADS = 9  # of a layer
@@ -39,7 +39,7 @@ def draw_heads(*, head="16.0", group=""):
     """Draw the maps in a state: which one is large, and the group whose heads are ringed."""
     found = record("real_circuits")
     groups = found["groups"]
-    names = token_names([token.strip() for token in found["maps"]["tokens"]])
+    names = numbered_names([escaped_name(token.strip()) for token in found["maps"]["tokens"]])
     percent = _percent(found["maps"]["roots"], len(names))
     layers = len(percent) // _HEADS
     layer, h = map(int, head.split("."))

@@ -5,8 +5,8 @@ from html import escape
 from tutorial_lib.contract import require
 from tutorial_lib.elements.exhibits.arrays import example_arrays
 from tutorial_lib.elements.exhibits.board import STEPS, board
-from tutorial_lib.elements.maps import TABLE, headings
 from tutorial_lib.elements.markup import button_row, exhibit, fold_numbers
+from tutorial_lib.elements.tables import TABLE, headings
 
 _QUESTION = "Which numbers of Y change if *that* changes? Choose a number in its row of X."
 _HOW_TO = (

@@ -7,8 +7,8 @@ import numpy as np
 
 from tutorial_lib.elements.exhibits.arrays import entry, example_arrays, strength
 from tutorial_lib.elements.exhibits.pairs import packed, pair_grid, unpacked
-from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import HIDDEN, KEYS, button_row, exhibit, fold_numbers, given
+from tutorial_lib.elements.tables import table
 from tutorial_lib.embedding import embed
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace

@@ -7,7 +7,6 @@ import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights
 from tutorial_lib.elements.exhibits.arrays import four_places
-from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import (
     HIDDEN,
     KEYS,
@@ -17,6 +16,7 @@ from tutorial_lib.elements.markup import (
     given,
     text_field,
 )
+from tutorial_lib.elements.tables import table
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import project_heads
 

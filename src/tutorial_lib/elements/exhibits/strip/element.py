@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tutorial_lib.elements.maps import table
 from tutorial_lib.elements.markup import button_row, exhibit, fold_numbers, given, inline
+from tutorial_lib.elements.tables import table
 from tutorial_lib.heads import split_heads
 
 _TOKENS, _HEADS, _WIDTH = 3, 2, 4  # T, H, d

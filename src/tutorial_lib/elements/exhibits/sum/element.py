@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tutorial_lib.elements.exhibits.arrays import entry, example_arrays
-from tutorial_lib.elements.maps import TABLE, headings
 from tutorial_lib.elements.markup import HIDDEN, KEYS, button_row, exhibit, fold_numbers
+from tutorial_lib.elements.tables import TABLE, headings
 from tutorial_lib.heads import concat_heads
 
 _END = 3  # of the axis, up and down

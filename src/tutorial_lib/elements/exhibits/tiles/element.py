@@ -1,12 +1,13 @@
 """The softmax tile by tile: a table of scores that is folded in, and what is held of it."""
 
-from fractions import Fraction
+from functools import cache
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.elements.maps import headings, table
+from tutorial_lib.elements.exhibits.arrays import entry
 from tutorial_lib.elements.markup import (
     HIDDEN,
     button_row,
@@ -16,74 +17,93 @@ from tutorial_lib.elements.markup import (
     inline,
     slider,
 )
+from tutorial_lib.elements.tables import headings, table
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace
 from tutorial_lib.onepass import fold_block
 
 _WORDS = ("dogs", "that", "bark", "cats", "that", "sleep")
 _POSITIONS = (0, 1, 2, 0, 1, 2)  # each of the two phrases counts from 0
-_SIZE = 2  # queries, and keys, of a tile at the start
+_ORDERS = {"rows": "By rows", "columns": "By columns", "last": "Last keys first"}
+_LABEL = "Tiles, one step at a time"
 _QUESTION = (
     "Choose the size of a tile and the order, by the buttons or tile by tile: can you make any "
     "output wrong? And without the factor?"
 )
-_RING_QUESTION = (
-    "Each process folds in the keys at hand and passes them on. Which one waits, and what if the "
-    "words are dealt in turn?"
-)
-_CELLS = (
-    "The strongest cells are the tile just folded in, and striped ones lie in tiles that are "
-    "skipped. Once a query has all its keys, its output appears below mixed."
-)
 _HOW_TO = (
     "Press a tile, or go to it by arrow keys and press Enter, to fold it in next. × old is the "
-    f"factor that shrank the old total and mixed. {_CELLS}"
-)
-_RING_HOW_TO = (
-    "Press *Next step*, or deal the words otherwise. Above a key is the process that folds it in; "
-    f"queries stay where they are. {_CELLS}"
+    "factor that shrank the old total and mixed. The strongest cells are the tile just folded in, "
+    "and striped ones lie in tiles that are skipped. Once a query has all its keys, its output "
+    "appears below mixed."
 )
 _HOW = (
     "The words go through head 0 of *dogs that bark*; its scores are whole numbers times ln 2, "
-    "so that e to a score is a power of 2."
-)
-_HELD = (
-    "At one time we hold the scores of one tile, and maximum, total and mixed of its queries. A "
-    "longer text needs no more, although its table grows with the square of its length."
+    "so that e to a score is a power of 2. At one time we hold the scores of one tile, and "
+    "maximum, total and mixed of its queries. A longer text needs no more, although its table "
+    "grows with the square of its length."
 )
 
 
-def fold_tiles(*, owners=1):
+class _State(NamedTuple):
+    """What a query has: maximum, total and mixed, the keys it has seen, and the last factor."""
+
+    maximum: float = np.finfo(float).min
+    total: float = 0.0
+    mixed: np.ndarray = np.zeros(4)
+    came: int = 0
+    factor: float | None = None
+
+    def texts(self):
+        """Write maximum, total and mixed."""
+        if not self.came:
+            return ["–"] * 3
+        return [_text(self.maximum / np.log(2)), _text(self.total), _vector(self.mixed)]
+
+    def output(self, t):
+        """Return the output of query t, None where a key has not come yet."""
+        return self.mixed / self.total if self.came == t + 1 else None
+
+
+def fold_tiles():
     """Show a softmax tile by tile: the maximum, total and mix of each query, and the factor.
 
     Introduced in chapter 12. The reader chooses the sizes of the tiles and their order.
+    """
+    return draw_tiles()
+
+
+def draw_tiles(*, rows=2, keys=2, order="rows", factor="yes", tiles="0"):
+    """Draw the exhibit in a state.
 
     Parameters
     ----------
-    owners : processes in a ring, of which each holds some queries while keys and values travel
-
-    Raises
-    ------
-    ValueError : a number of owners that is not 1, 2 or 3
+    rows, keys : size of a tile
+    order : in which the buttons fold tiles in
+    factor : "no" where what is old is not shrunk
+    tiles : numbers of the tiles that are in, the last one at the end, such as "0.3"
     """
-    if owners not in (1, 2, 3):
-        raise ValueError(f"owners is {owners!r}; expected 1, 2 or 3, as six words divide.")
-    ring = owners > 1
-    label = "A ring, step by step" if ring else "Tiles, one step at a time"
-    asked, how = (_RING_QUESTION, _RING_HOW_TO) if ring else (_QUESTION, _HOW_TO)
+    cut = _cut(rows, keys)
+    folded = [cut[int(n)] for n in tiles.split(".") if n]
+    states = _fold(folded, shrinks=factor == "yes")
+    pressed = [_ORDERS[order], *["No factor"] * (factor == "no")]
     parts = [
-        _controls(ring),
-        button_row(["Next step" if ring else "Next tile", "All the rest", "Start over"]),
-        f'<figure class="tl-fold" {_given(owners)}>',
-        f"{_grid(owners)}\n{_states(owners)}\n{_meter(owners)}",
+        _sizes(rows, keys) + button_row([*_ORDERS.values(), "No factor"], pressed),
+        button_row(["Next tile", "All the rest", "Start over"]),
+        f'<figure class="tl-fold" {_given()}>',
+        f"{_grid(cut, folded, states)}\n{_held(states)}",
         "</figure>",
-        _numbers(owners),
+        fold_numbers(
+            table(("tile", "query", "maximum", "total", "mixed", "output"), _steps()),
+            summary="All steps as a table, in tiles of 2 queries by 2 keys, row by row",
+            how=inline(_HOW),
+        ),
     ]
-    lines = [": ".join((row[0], f"query {row[1]}", "; ".join(row[2:]))) for row in _rows(owners)]
-    text = "\n".join((f"{label}: {', '.join(_WORDS)}", *lines))
-    return exhibit("tiles", label, asked, how, *parts, text=text)
+    lines = [f"{tile}: query {query}: {'; '.join(more)}" for tile, query, *more in _steps()]
+    text = "\n".join((f"{_LABEL}: {', '.join(_WORDS)}", *lines))
+    return exhibit("tiles", _LABEL, _QUESTION, _HOW_TO, *parts, text=text)
 
 
+@cache
 def _record():
     """Run the layer on the six words."""
     example = running_example()
@@ -91,89 +111,103 @@ def _record():
     return trace(X, example.params, mask=causal_mask(len(_WORDS)))
 
 
-def _given(owners):
+def _given():
     """Write what the script starts from."""
-    record, params = _record(), running_example().params
+    record = _record()
     begins = {
-        "owners": owners,
         "words": _WORDS,
         "S": np.rint(record.scores[0] / np.log(2)).astype(int).tolist(),
         "V": record.V[0].astype(int).tolist(),
-        "heads": [[float(_exact(n)) for n in row] for row in record.heads[0]],
-        "width": params.d_k + params.d_v,
+        "heads": record.heads[0].round(15).tolist(),
     }
     return given(begins)
 
 
-def _controls(ring):
-    """Draw the choices: sizes, order and factor of the tiles, or who has which words."""
-    if ring:
-        return button_row(["Halves", "In turn"], ["Halves"])
-    sliders = "".join(
-        f"<label><span>{_SIZE} {what}</span>"
-        f"{slider(f'{what} of a tile', _SIZE, len(_WORDS), least=1)}</label>"
-        for what in ("queries", "keys")
-    )
-    orders = button_row(["By rows", "By columns", "Last keys first", "No factor"], ["By rows"])
-    return f'<div class="tl-lists tl-sizes" {HIDDEN}>{sliders}</div>\n{orders}'
-
-
-def _grid(owners):
-    """Draw the scores, query down and key across, hidden ones empty."""
-    scores = np.rint(_record().scores[0] / np.log(2)).astype(int)
+def _cut(rows, keys):
+    """List (queries, keys) of all tiles of a size, row by row."""
     T = len(_WORDS)
-    homes = [t * owners // T for t in range(T)] if owners > 1 else range(T)
-    where, held = ("at ", "rank ") if owners > 1 else ("", "")
-    keys, names = (
-        [f"{word}<small>{name}{i}</small></th>" for word, i in zip(_WORDS, homes, strict=True)]
-        for name in (where, held)
+    blocks = ([range(i, min(i + n, T)) for i in range(0, T, n)] for n in (rows, keys))
+    return list(product(*blocks))
+
+
+def _fold(tiles, *, shrinks=True):
+    """Return what each query has after tiles are folded in."""
+    states = [_State()] * len(_WORDS)
+    for queries, keys in tiles:
+        states = [state._replace(factor=None) for state in states]
+        for t in queries:
+            seen = [s for s in keys if s <= t]
+            if seen:
+                states[t] = _fold_query(states[t], t, seen, shrinks)
+    return states
+
+
+def _fold_query(old, t, keys, shrinks):
+    """Fold keys into the state of a query, by `fold_block`."""
+    record = _record()
+    before = tuple(np.reshape(part, (1, -1)) for part in old[:3])
+    scores = record.scores[0][t, keys][None]
+    maximum, total, mixed = (part[0] for part in fold_block(before, scores, record.V[0][keys]))
+    factor = np.exp(old.maximum - maximum[0])
+    if not shrinks:  # what the factor took away comes back
+        total, mixed = total + (1 - factor) * old.total, mixed + (1 - factor) * old.mixed
+        factor = 1
+    shown = factor if old.came else None
+    return _State(maximum[0], total[0], mixed, old.came + len(keys), shown)
+
+
+def _sizes(rows, keys):
+    """Draw the sliders of the size of a tile."""
+    names = ("query" if rows == 1 else "queries", "key" if keys == 1 else "keys")
+    labels = [("queries", rows, names[0]), ("keys", keys, names[1])]
+    sliders = "".join(
+        f"<label><span>{size} {name}</span>"
+        f"{slider(f'{what} of a tile', size, len(_WORDS), least=1)}</label>"
+        for what, size, name in labels
     )
-    keys = [f'<th scope="col">{key}' for key in keys]
-    rows = [
-        f'<tr><th scope="row">{name}'
-        + "".join(
-            f"<td{_edges(t, s, owners)}{_fate(t, s, owners)}><b>{_fraction(n)}</b></td>"
-            if s <= t
-            else f"<td data-out{_edges(t, s, owners)}{_fate(t, s, owners)}></td>"
-            for s, n in enumerate(scores[t])
-        )
-        + "</tr>"
-        for t, name in enumerate(names)
-    ]
-    head = f"<thead><tr><td></td>{''.join(keys)}</tr></thead>"
+    return f'<div class="tl-lists tl-sizes" {HIDDEN}>{sliders}</div>\n'
+
+
+def _grid(cut, folded, states):
+    """Draw the scores, query down and key across, hidden ones empty."""
+    scores = _record().scores[0] / np.log(2)
+    heads = [f"{word}<small>{t}</small></th>" for t, word in enumerate(_WORDS)]
+    lines = []
+    for t, head in enumerate(heads):
+        cells = [
+            f"<td{_marks(t, s, cut, folded, states)}>"
+            + (f"<b>{_text(scores[t, s])}</b>" if s <= t else "")
+            + "</td>"
+            for s in range(len(_WORDS))
+        ]
+        lines.append(f'<tr><th scope="row">{head}{"".join(cells)}</tr>')
+    columns = "".join(f'<th scope="col">{head}' for head in heads)
     caption = "<caption>query ↓ &nbsp; key →</caption>"
-    body = "\n".join(rows)
+    head, body = f"<thead><tr><td></td>{columns}</tr></thead>", "\n".join(lines)
     return f'<table class="tl-scores">{caption}{head}\n<tbody>{body}</tbody></table>'
 
 
-def _edges(t, s, owners):
-    """Say of a pair whether its tile begins there."""
-    size = len(_WORDS) // owners if owners > 1 else _SIZE
-    starts = {name: at and at % size == 0 for name, at in (("top", t), ("left", s))}
-    return "".join(f" data-{name}" for name, start in starts.items() if start)
+def _marks(t, s, cut, folded, states):
+    """Say of a pair whether its tile begins there, and what has become of the tile."""
+    [tile] = [tile for tile in cut if t in tile[0] and s in tile[1]]
+    queries, keys = tile
+    edges = " data-top" * (t == queries[0] > 0) + " data-left" * (s == keys[0] > 0)
+    fate = "now" if tile in folded[-1:] else "in" if tile in folded else ""
+    if keys[0] > queries[-1]:
+        gone = all(states[query].came == query + 1 for query in queries)
+        fate = "skipped" if gone else ""
+    return " data-out" * (s > t) + edges + f' data-fate="{fate}"' * bool(fate)
 
 
-def _fate(t, s, owners):
-    """Say of a pair whether its tile is the first, or lies beyond what the query may see."""
-    seen = [keys for queries, keys in _steps(owners)[:owners] if t in queries]
-    if not seen or (s not in seen[0] and owners > 1):
-        return ""
-    return f' data-fate="{"now" if s in seen[0] else "skipped"}"'
-
-
-def _states(owners):
-    """Draw what is held of each query after the first tile, or the first step of a ring."""
-    first = sum(len(queries) for queries, _ in _steps(owners)[:owners])
-    states = {row[1]: row[2:] for row in _rows(owners)[:first]}
+def _held(states):
+    """Draw what is held of each query."""
     rows = ""
-    for t, word in enumerate(_WORDS):
-        maximum, total, mixed, output = states.get(f"{t} {word}", "––––")
-        verdict = (
-            f'<b class="tl-right">✓ {output}</b>' if output != "–" else '<b class="tl-wrong"></b>'
-        )
+    for t, (word, state) in enumerate(zip(_WORDS, states, strict=True)):
+        maximum, total, mixed = state.texts()
+        factor = "" if state.factor is None else _text(state.factor)
         rows += (
-            f'<tr><th scope="row">{word}<small>{t}</small></th><td>{maximum}</td><td></td>'
-            f"<td>{total}</td><td>{mixed}{verdict}</td></tr>"
+            f'<tr><th scope="row">{word}<small>{t}</small></th><td>{maximum}</td><td>{factor}</td>'
+            f"<td>{total}</td><td>{mixed}{_verdict(t, state.output(t))}</td></tr>"
         )
     names = headings("max.", "× old", "total", "mixed<br>and output")
     caption = "<caption>what each query has</caption>"
@@ -181,66 +215,32 @@ def _states(owners):
     return f'<table class="tl-held">{caption}{head}<tbody>{rows}</tbody></table>'
 
 
-def _meter(owners):
-    """Draw the numbers that are held beside those of the table, or the pairs of each process."""
-    names = [f"rank {rank}" for rank in range(owners)] if owners > 1 else ["held", "table"]
-    lines = "".join(f"<p><span>{name}</span><i></i></p>" for name in names)
-    return f'<div class="tl-lists tl-meter" {HIDDEN}>{lines}</div>'
+def _verdict(t, output):
+    """Write an output, and whether it is that of plain attention."""
+    if output is None:
+        return '<b class="tl-wrong"></b>'
+    right = np.allclose(output, _record().heads[0][t], rtol=0, atol=1e-9)
+    mark, kind = ("✓", "right") if right else ("✗", "wrong")
+    return f'<b class="tl-{kind}">{mark} {_vector(output)}</b>'
 
 
-def _exact(number):
-    """Return the fraction that a float stands for, the same on every machine."""
-    return Fraction(float(number)).limit_denominator(1000)
-
-
-def _fraction(number):
-    return str(_exact(number)).replace("-", "−")
+def _text(number):
+    return entry("", float(number))
 
 
 def _vector(numbers):
-    return f"({', '.join(map(_fraction, numbers))})"
+    return f"({', '.join(map(_text, numbers))})"
 
 
-def _span(positions):
-    """Write consecutive positions by the first and the last."""
-    ends = dict.fromkeys((positions[0], positions[-1]))
-    return "–".join(map(str, ends))
-
-
-def _steps(owners):
-    """List (queries, keys) of each tile that is folded in, in order; a ring starts at home."""
-    T = len(_WORDS)
-    size = T // owners if owners > 1 else _SIZE
-    blocks = [range(start, start + size) for start in range(0, T, size)]
-    pairs = list(product(range(len(blocks)), repeat=2))
-    if owners > 1:
-        pairs.sort(key=lambda pair: ((pair[0] - pair[1]) % owners, pair[0]))
-    return [(blocks[i], blocks[j]) for i, j in pairs if j <= i]
-
-
-def _rows(owners):
-    """List of each tile, and each of its queries, the state afterwards, by `fold_block`."""
-    record, T = _record(), len(_WORDS)
-    scores = np.where(causal_mask(T), record.scores[0], -np.inf)
-    states, rows, came = {}, [], np.zeros(T, int)  # keys that each query has seen
-    for queries, keys in _steps(owners):
-        state = states.get(queries, (np.finfo(float).min, 0.0, 0.0))
-        tile = np.ix_(queries, keys)
-        states[queries] = maximum, total, mixed = fold_block(state, scores[tile], record.V[0][keys])
-        name = f"queries {_span(queries)}, keys {_span(keys)}"
-        came[queries] += (scores[tile] > -np.inf).sum(axis=1)
-        for i, t in enumerate(queries):
-            output = _vector(mixed[i] / total[i]) if came[t] == t + 1 else "–"
-            numbers = _fraction(maximum[i, 0] / np.log(2)), _fraction(total[i, 0])
-            rows.append((name, f"{t} {_WORDS[t]}", *numbers, _vector(mixed[i]), output))
+def _steps():
+    """List of each tile of the start, and each of its queries, the state afterwards."""
+    tiles = [(queries, keys) for queries, keys in _cut(2, 2) if keys[0] <= queries[-1]]
+    rows = []
+    for n, (queries, keys) in enumerate(tiles, start=1):
+        states = _fold(tiles[:n])
+        name = f"queries {queries[0]}–{queries[-1]}, keys {keys[0]}–{keys[-1]}"
+        for t in queries:
+            output = states[t].output(t)
+            texts = [*states[t].texts(), "–" if output is None else _vector(output)]
+            rows.append((name, f"{t} {_WORDS[t]}", *texts))
     return rows
-
-
-def _numbers(owners):
-    names = ("tile", "query", "maximum", "total", "mixed", "output")
-    in_rows = f"in tiles of {_SIZE} queries by {_SIZE} keys, row by row"
-    sizes = "words in halves" if owners > 1 else in_rows
-    how = inline(" ".join((_HOW,) if owners > 1 else (_HOW, _HELD)))
-    return fold_numbers(
-        table(names, _rows(owners)), summary=f"All steps as a table, {sizes}", how=how
-    )

@@ -3,19 +3,18 @@
 // Positions from 0 up to a number.
 export const upTo = (n) => Array.from({ length: n }, (_, i) => i);
 
-// Positions in blocks of a size.
-export const inBlocks = (T, size) =>
+// T positions in blocks of a size.
+const inBlocks = (T, size) =>
   upTo(Math.ceil(T / size)).map((i) => upTo(T).slice(i * size, (i + 1) * size));
 
-// Positions dealt to so many in turn.
-export const inTurn = (T, n) => upTo(n).map((i) => upTo(T).filter((t) => t % n == i));
-
 // Blocks of queries by blocks of keys, each with how many pairs the causal mask leaves.
-export const tilesOf = (down, across) =>
-  down.flatMap((queries, i) => across.map((keys, j) => {
+export const tilesOf = (T, rows, columns) => {
+  const across = inBlocks(T, columns);
+  return inBlocks(T, rows).flatMap((queries, i) => across.map((keys, j) => {
     const pairs = queries.flatMap((t) => keys.filter((s) => s <= t)).length;
     return { n: i * across.length + j, i, j, queries, keys, pairs };
   }));
+};
 
 // What a query has before its first key.
 export const NOTHING = { maximum: -Infinity, total: 0, mixed: [0, 0, 0, 0], came: 0 };
@@ -25,14 +24,14 @@ export const NOTHING = { maximum: -Infinity, total: 0, mixed: [0, 0, 0, 0], came
 export const foldInto = (row, scores, values, shrinks) => {
   if (!scores.length) return row;
   const maximum = Math.max(row.maximum, ...scores);
-  const factor = 2 ** (row.maximum - maximum);
-  const kept = shrinks ? factor : 1;
+  const factor = shrinks ? 2 ** (row.maximum - maximum) : 1;
   const powers = scores.map((score) => 2 ** (score - maximum));
   const add = (old, numbers) =>
-    powers.reduce((sum, power, i) => sum + power * numbers[i], kept * old);
+    powers.reduce((sum, power, i) => sum + power * numbers[i], factor * old);
   const total = add(row.total, powers.map(() => 1));
   const mixed = row.mixed.map((old, c) => add(old, values.map((value) => value[c])));
+  const rose = row.came > 0 && maximum > row.maximum;
   // Before the first key there was nothing to shrink.
   const shown = row.came ? factor : undefined;
-  return { maximum, total, mixed, came: row.came + scores.length, factor: shown };
+  return { maximum, total, mixed, came: row.came + scores.length, factor: shown, rose };
 };

@@ -114,7 +114,11 @@ def place_library(app):
 
 
 def add_button(app, pagename, templatename, context, doctree):
-    """Place the button above the goal of a page that can run."""
+    """Place the button above the goal of a page that can run; name the library to the cards."""
+    if pagename == "book/models":
+        app.add_js_file("models.js", loading_method="defer")
+        form = f'class="tl-config" data-library="{app.library.name}"'
+        context["body"] = context["body"].replace('class="tl-config"', form, 1)
     if pagename not in {FOLDER + p.name for p in pages() if p.runs_in_browser}:
         return
     app.add_js_file("run.js", loading_method="defer")

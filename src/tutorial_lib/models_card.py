@@ -13,7 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.counting import layer_kind_counts, layer_kinds, model_cache_bytes
+from tutorial_lib.counting import (
+    cache_entries,
+    layer_kind_counts,
+    layer_kinds,
+    model_cache_bytes,
+)
 from tutorial_lib.variants.patterns import window_mask
 
 NAMES = {  # field of an entry -> its names in published configurations
@@ -127,7 +132,12 @@ def read_config(config):
         entry[field] = _require_field(given, field, kind)
     _read_heads(given, entry)
     entry["pattern"] = _read_kinds(given, entry)
-    return entry | _read_layers(given, entry)
+    entry |= _read_layers(given, entry)
+    try:
+        cache_entries(entry)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"The fields of {kind} do not fit together: {error}") from None
+    return entry
 
 
 def _require_known_fields(given, kind):
@@ -162,6 +172,14 @@ def _require_field(given, field, kind):
     return value
 
 
+def _require_name(given, name, kind):
+    if type(given.get(name)) is not int:
+        raise ConfigError(
+            f"{kind} has {name}={given.get(name)!r}; expected a whole number. Add it."
+        )
+    return given[name]
+
+
 def _read_heads(given, entry):
     """Set the numbers and widths of the heads, and say which of them the file leaves out."""
     if given.get("multi_query") and not given.get("new_decoder_architecture"):
@@ -173,7 +191,8 @@ def _read_heads(given, entry):
     if "q_lora_rank" in given and "kv_lora_rank" in given:
         entry["q_rank"] = given["q_lora_rank"]
     if "kv_lora_rank" in given:
-        entry["d_k"] = given["qk_nope_head_dim"] + given["qk_rope_head_dim"]
+        parts = ("qk_nope_head_dim", "qk_rope_head_dim")
+        entry["d_k"] = sum(_require_name(given, name, entry["name"]) for name in parts)
     else:
         entry["d_k"] = _read_field(given, "d_k") or entry["d_model"] // entry["heads"]
         if _read_field(given, "d_k") is None:
@@ -193,7 +212,12 @@ def _read_kinds(given, entry):
                 f"{entry['name']} has layer_types with {', '.join(unknown)}; this reader knows "
                 f"{', '.join(KINDS)}."
             )
-        return [full if KINDS[k] == "full" else KINDS[k] for k in given["layer_types"]]
+        kinds = [full if KINDS[k] == "full" else KINDS[k] for k in given["layer_types"]]
+        if len(kinds) != entry["layers"]:
+            raise ConfigError(
+                f"{entry['name']} has {entry['layers']} layers and layer_types for {len(kinds)}."
+            )
+        return kinds
     if "attn_layer_indices" in given:
         attends = given["attn_layer_indices"]
         return [full if index in attends else "state" for index in range(entry["layers"])]
@@ -230,7 +254,9 @@ def _read_layers(given, entry):
         found["latent"] = {"rank": given["kv_lora_rank"], "rope_dim": given["qk_rope_head_dim"]}
     if "chosen" in kinds:
         names = {"keys": "index_topk", "heads": "index_n_heads", "d_k": "index_head_dim"}
-        found["chosen"] = {field: given[name] for field, name in names.items()}
+        found["chosen"] = {
+            field: _require_name(given, name, entry["name"]) for field, name in names.items()
+        }
     if "state" in kinds:
         found["state"] = _read_state(given, entry)
     if full := _read_full_heads(given, entry):
@@ -330,7 +356,7 @@ def describe_model(entry):
     """Return a card of an entry as text: layers, heads, masks, and what was assumed."""
     lines = [
         f"{entry['name']}: {entry['layers']} layers, d_model {entry['d_model']:,}, "
-        f"{entry['heads']} heads of {entry['d_k']}, {entry['kv_heads']} KV heads"
+        f"{entry['heads']} heads of {entry['d_k']}, {_cached_heads(entry)}"
     ]
     for kind, count in layer_kind_counts(entry).items():
         lines += ["", f"{count} × {_kind_in_words(entry, kind)}", *_draw_mask(kind)]
@@ -341,6 +367,12 @@ def describe_model(entry):
     if entry["assumed"]:
         lines.append(f"Not in the file, so taken as usual: {', '.join(entry['assumed'])}")
     return "\n".join(lines)
+
+
+def _cached_heads(entry):
+    if latent := entry.get("latent"):
+        return f"a latent of {latent['rank']} + {latent['rope_dim']} numbers per token"
+    return f"{entry['kv_heads']} KV head{'s' * (entry['kv_heads'] > 1)}"
 
 
 def _kind_in_words(entry, kind):

@@ -70,6 +70,7 @@ TABLE = {
     "models_card": Row((*FAST, "variants"), inside=("figures",)),
     "practice": Row(MODELS, inside=("pytorch", "torch")),
     "checks": Row(("practice",), ()),
+    "hunt": Row(("practice", "checks")),
     "figures": Row(CONTRACT, ("numpy", "matplotlib")),
     "elements": Row(CONTRACT),
     "elements.exhibits": Row((*MODELS, "elements")),
@@ -81,7 +82,7 @@ TABLE = {
         ("jupyter_book", "numpy", "yaml", "pytest", "threadpoolctl", *NOTEBOOKS, *PRINTED),
     ),
     "book": Row(
-        (*MODELS, "figures", "elements", "elements.exhibits", "tools"),
+        (*MODELS, "hunt", "figures", "elements", "elements.exhibits", "tools"),
         ("bs4", "numpy", "yaml", *BUILD, *PRINTED),
     ),
     "experiments": Row((*LIBRARY, "coursework"), ("threadpoolctl", *TORCH)),

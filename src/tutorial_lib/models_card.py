@@ -444,9 +444,9 @@ def print_cards(entries, tokens=TOLD):
     print("\nBytes of the cache of one sequence", cache_table(entries, tokens), sep="\n")
 
 
-def show_cards(*texts):
-    """Print the cards of some configurations, and return the figure of their caches."""
-    entries = [read_text(text) for text in texts]
+def show_cards(first, second=""):
+    """Print the cards of one or two configurations, and return the figure of their caches."""
+    entries = [read_text(text) for text in (first, second) if text.strip()]
     print_cards(entries)
     return plot_cache(entries)
 

@@ -983,13 +983,13 @@ def test_a_pasted_configuration_is_read_in_the_page(open_stand_in):
     texts = [llama | {"num_attention_heads": 3}, llama | {"num_attention_heads": 3, "attn_pool": 2}]
     page.get_by_label("A config.json").fill(json.dumps(texts[0]))
     page.get_by_role("button", name="Read it here").click()
-    card = page.locator(".tl-config-card")
+    card = page.locator(".tl-python output")
     card.locator("figure").wait_for()
     assert "2 × full attention" in card.inner_text()
     assert "6,291,456" in card.inner_text()
     page.get_by_label("A second one").fill(json.dumps(texts[1]))
     page.get_by_role("button", name="Read it here").click()
-    page.locator(".tl-config [role=status]", has_text="llama has attn_pool=2").wait_for()
+    page.locator(".tl-python [role=status]", has_text="llama has attn_pool=2").wait_for()
     assert page.problems == []
 
 

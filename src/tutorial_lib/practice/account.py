@@ -7,9 +7,11 @@ import inspect
 import math
 import sys
 import textwrap
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +25,15 @@ LOWEST = {
     float(np.finfo(kind).min): f"the lowest number of {kind}" for kind in ("float32", "float64")
 }
 PLAIN = {"✓": "[right]", "✗": "[wrong]", "○": "[open]", "√": "root of ", "…": "...", "ᵀ": ".T"}
+
+
+class Task(NamedTuple):
+    """What a check asks: the right function, the cases on which others are compared, mistakes."""
+
+    name: str
+    right: Callable
+    cases: tuple
+    mistakes: tuple
 
 
 def _difference(value, expected):
@@ -182,11 +193,16 @@ def _check_of_cases(mistakes, reference, yield_cases, *, wrap=lambda function: f
     """Return a check of one function, with the name and the docstring of what yields its cases."""
     name = yield_cases.__name__.removeprefix("check_")
 
-    def check_function(function):
+    def task():
         right = _imported(reference) if isinstance(reference, str) else reference
         cases = tuple(_case(row, right) for row in yield_cases())
-        print_text(account(name, wrap(function), right, cases, mistakes[name]))
+        return Task(name, right, cases, mistakes[name])
 
+    def check_function(function):
+        asked = task()
+        print_text(account(name, wrap(function), asked.right, asked.cases, asked.mistakes))
+
+    check_function.task = task
     for attribute in ("__name__", "__qualname__", "__module__"):
         setattr(check_function, attribute, getattr(yield_cases, attribute))
     check_function.__doc__ = yield_cases.__doc__ or _check_docstring(name, reference)

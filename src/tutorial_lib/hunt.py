@@ -14,7 +14,6 @@ import ast
 import difflib
 import inspect
 import random
-import re
 import textwrap
 from functools import cache
 from typing import NamedTuple
@@ -34,9 +33,6 @@ LEVELS = {
 NARROW = ("mask", "padding", "batch", "cache", "chunk", "piece")  # words of a case of level 3
 FROM = "tutorial_lib.practice.ch0"  # rooms 01 to 08 and these need NumPy alone
 OFFERED = ("ch14", "ch15", "ch16", "ch17", "ch18")
-
-
-ANNOTATION = re.compile(r'(: | -> )("[^"]*"|object)(?=[,)=: ])')
 
 
 class HuntError(ValueError):
@@ -282,18 +278,22 @@ def _sources(function, edits, changed=None):
 
 
 def _bare_source(function, pieces):
-    """Return the source of a function without decorators, docstring and requirements, edited."""
+    """Return the edited source of a function without decorators, docstring and requirements."""
     source = replaced(textwrap.dedent(inspect.getsource(function)), pieces, function.__name__)
     lines, node = source.splitlines(), ast.parse(source).body[0]
-    gone = set(range(node.lineno - 1))
-    first = node.body[0]
-    if ast.get_docstring(node) is not None:
-        gone |= set(range(first.lineno - 1, first.end_lineno))
-    for part in node.body:
-        if isinstance(part, ast.Expr) and ast.unparse(part).startswith("require"):
-            gone |= set(range(part.lineno - 1, part.end_lineno))
-    bare = "\n".join(line for index, line in enumerate(lines) if index not in gone)
-    return ANNOTATION.sub("", bare).replace(f"def {node.name}", f"def {node.name.lstrip('_')}", 1)
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    gone = {
+        number
+        for part in body
+        if isinstance(part, ast.Expr) and ast.unparse(part).startswith("require")
+        for number in range(part.lineno, part.end_lineno + 1)
+    }
+    for argument in (part for part in ast.walk(node.args) if isinstance(part, ast.arg)):
+        argument.annotation = None
+    head = f"def {node.name.lstrip('_')}({ast.unparse(node.args)}):"
+    first = body[0].lineno if body else node.end_lineno
+    rest = [line for number, line in enumerate(lines, 1) if number >= first and number not in gone]
+    return "\n".join([head, *rest])
 
 
 def _changed_lines(right, wrong):

@@ -1002,3 +1002,20 @@ def test_the_table_of_models_is_filtered(open_fresh):
     assert 0 < len(shown) < every
     assert all("2026" in text for text in shown)
     assert page.locator(".cards-filter output").inner_text() == f"{len(shown)} models"
+
+
+def test_a_hunt_is_played_and_what_is_typed_comes_back(open_stand_in):
+    page = open_stand_in("book/hunt.html")
+    form, output = page.locator(".tl-python").first, page.locator(".tl-python output").first
+    page.get_by_role("button", name="Another one like this").click()
+    output.get_by_text("One line is wrong.").wait_for()
+    assert page.get_by_label("Number", exact=True).input_value() == "1"
+    page.get_by_label("The number of the wrong line").fill("99")
+    page.get_by_role("button", name="This line").click()
+    form.get_by_role("status").get_by_text("There is no line 99").wait_for()
+    page.get_by_label("Your test").fill("def test(f):\n    return True")
+    page.get_by_role("button", name="Score it").click()
+    page.get_by_text("It catches 0 of").wait_for()
+    page.reload()
+    assert page.get_by_label("The number of the wrong line").input_value() == "99"
+    assert page.problems == []

@@ -1,5 +1,6 @@
 """The bug hunt: suspects with folded answers, which need no script, and a form to score tests."""
 
+import re
 from html import escape
 
 from docutils.parsers.rst import Directive
@@ -7,6 +8,7 @@ from docutils.parsers.rst import Directive
 from book._ext.content.exhibits import raw
 from tutorial_lib import hunt
 
+CODE = re.compile("`(.+?)`")
 IN_PRINT = 3  # suspects of each level that the page prints
 
 
@@ -23,8 +25,9 @@ def _printed(suspect):
     lines, numbers = suspect.numbered_lines()
     answer = f"{'Lines' if len(numbers) > 1 else 'Line'} {', '.join(map(str, sorted(numbers)))}: "
     answer += f"{suspect.mistake.says}. {suspect.mistake.mend}"
+    purpose = CODE.sub(r"<code>\1</code>", escape(suspect.purpose()))
     return (
-        f"<p>{escape(suspect.purpose())} {hunt.LEVELS[suspect.level].capitalize()}.</p>"
+        f"<p>{purpose} {hunt.LEVELS[suspect.level].capitalize()}.</p>"
         f'<div class="highlight"><pre tabindex="0">{escape(lines)}</pre></div>'
         f"<details><summary>What is wrong</summary><p>{escape(answer)}</p></details>"
     )

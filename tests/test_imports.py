@@ -71,6 +71,7 @@ TABLE = {
     "practice": Row(MODELS, inside=("pytorch", "torch")),
     "checks": Row(("practice",), ()),
     "hunt": Row(("practice", "checks")),
+    "mine": Row((*FAST, "variants", "practice")),
     "figures": Row(CONTRACT, ("numpy", "matplotlib")),
     "elements": Row(CONTRACT),
     "elements.exhibits": Row((*MODELS, "elements")),

@@ -37,7 +37,17 @@ STEPS = ("text", "embedding", "projection", "attention", "heads")
 LAYER = (*CONTRACT, *STEPS, "multihead", "example")
 FAST = (*LAYER, "gradients", "tiled", "onepass", "counting")
 MODELS = (*FAST, "variants", "models")
-LIBRARY = (*MODELS, "probe", "practice", "checks", "figures", "elements", "pytorch", "__init__")
+LIBRARY = (
+    *MODELS,
+    "probe",
+    "models_card",
+    "practice",
+    "checks",
+    "figures",
+    "elements",
+    "pytorch",
+    "__init__",
+)
 TORCH = ("numpy", "torch")
 BUILD = ("docutils", "sphinx", "myst_nb", "fontTools", "math_core", "tinycss2")
 # The worker runs where nothing of ours is installed: its parts lie beside it.
@@ -57,8 +67,11 @@ TABLE = {
     "variants": Row(FAST, apart=True),
     "models": Row((*FAST, "variants")),
     "probe": Row((), inside=("torch", "transformers", "jax")),
+    "models_card": Row((*FAST, "variants"), inside=("figures",)),
     "practice": Row(MODELS, inside=("pytorch", "torch")),
     "checks": Row(("practice",), ()),
+    "hunt": Row(("practice", "checks")),
+    "mine": Row((*FAST, "variants", "practice")),
     "figures": Row(CONTRACT, ("numpy", "matplotlib")),
     "elements": Row(CONTRACT),
     "elements.exhibits": Row((*MODELS, "elements")),
@@ -70,7 +83,7 @@ TABLE = {
         ("jupyter_book", "numpy", "yaml", "pytest", "threadpoolctl", *NOTEBOOKS, *PRINTED),
     ),
     "book": Row(
-        (*MODELS, "figures", "elements", "elements.exhibits", "tools"),
+        (*MODELS, "hunt", "figures", "elements", "elements.exhibits", "tools"),
         ("bs4", "numpy", "yaml", *BUILD, *PRINTED),
     ),
     "experiments": Row((*LIBRARY, "coursework"), ("threadpoolctl", *TORCH)),

@@ -24,6 +24,7 @@ from book._ext.content import (
     exhibits,
     folds,
     formulas,
+    hunts,
     runnable,
     search,
     touch,
@@ -43,10 +44,12 @@ from book._ext.theme import (
 DIRECTIVES = {
     "course": courses.Course,
     "exhibit": exhibits.Exhibit,
+    "hunted-functions": hunts.Offered,
     "live-map": exhibits.LiveMap,
     "model-cards": cards.Cards,
     "model-table": cards.Table,
     "prediction": exhibits.Prediction,
+    "suspects": hunts.Suspects,
     "things": touch.Things,
     "variants": variants.Variants,
 }

@@ -34,8 +34,8 @@ SIZES = {
 SMALL = {name: size for size, names in SIZES.items() for name in names.split()}
 
 
-def small_model(model_type, seed=0):
-    """Return a model of a type, of two layers and width 32, in evaluation mode."""
+def small_model(model_type, seed=0, **sizes):
+    """Return a model of a type, of two layers and width 32, or of given sizes, for evaluation."""
     import torch
     from transformers import AutoModel
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
@@ -43,7 +43,8 @@ def small_model(model_type, seed=0):
     kind = CONFIG_MAPPING[model_type]
     known = {name for base in kind.__mro__ for name in getattr(base, "__annotations__", {})}
     known |= set(inspect.signature(kind.__init__).parameters)
-    config = kind(**{name: size for name, size in SMALL.items() if name in known})
+    small = {name: size for name, size in SMALL.items() if name in known}
+    config = kind(**small | sizes)
     with torch.device("meta"):  # which holds no numbers
         size = sum(p.numel() for p in AutoModel.from_config(config).parameters())
     if size > MOST_PARAMETERS:

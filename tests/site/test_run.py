@@ -800,3 +800,47 @@ def test_chapter_in_pyodide_shows_what_it_showed_before(open_fresh, name):
     wait(page, f"Cell {len(before)} has run.", seconds=480)
     after = [found if found != ["", 0] else None for found in outputs(page)]
     assert after == before
+
+
+def test_a_pasted_configuration_is_read_in_the_page(open_stand_in):
+    page = open_stand_in("book/models.html")
+    llama = {"model_type": "llama", "hidden_size": 24, "num_hidden_layers": 2}
+    texts = [llama | {"num_attention_heads": 3}, llama | {"num_attention_heads": 3, "attn_pool": 2}]
+    page.get_by_label("A config.json").fill(json.dumps(texts[0]))
+    page.get_by_role("button", name="Read it here").click()
+    card = page.locator(".tl-python output")
+    card.locator("figure").wait_for()
+    assert "2 × full attention" in card.inner_text()
+    assert "6,291,456" in card.inner_text()
+    page.get_by_label("A second one").fill(json.dumps(texts[1]))
+    page.get_by_role("button", name="Read it here").click()
+    page.locator(".tl-python [role=status]", has_text="llama has attn_pool=2").wait_for()
+    assert page.problems == []
+
+
+def test_the_table_of_models_is_filtered(open_fresh):
+    page = open_fresh("book/models.html")
+    rows = page.locator(".cards-all tbody tr")
+    every = rows.count()
+    page.get_by_label("Models with").fill("latent 2026")
+    shown = [row.inner_text() for row in rows.all() if row.is_visible()]
+    assert 0 < len(shown) < every
+    assert all("2026" in text for text in shown)
+    assert page.locator(".cards-filter output").inner_text() == f"{len(shown)} models"
+
+
+def test_a_hunt_is_played_and_what_is_typed_comes_back(open_stand_in):
+    page = open_stand_in("book/hunt.html")
+    form, output = page.locator(".tl-python").first, page.locator(".tl-python output").first
+    page.get_by_role("button", name="Another one like this").click()
+    output.get_by_text("One line is wrong.").wait_for()
+    assert page.get_by_label("Number", exact=True).input_value() == "1"
+    page.get_by_label("The number of the wrong line").fill("99")
+    page.get_by_role("button", name="This line").click()
+    form.get_by_role("status").get_by_text("There is no line 99").wait_for()
+    page.get_by_label("Your test").fill("def test(f):\n    return True")
+    page.get_by_role("button", name="Score it").click()
+    page.get_by_text("It catches 0 of").wait_for()
+    page.reload()
+    assert page.get_by_label("The number of the wrong line").input_value() == "99"
+    assert page.problems == []

@@ -101,6 +101,8 @@ def table(models) -> str:
         "<p>The last columns say how many kB of cache each token of a text of that length takes, "
         "at 16 bits per number; in italics where the text is longer than any that the "
         "sources name.</p>\n"
+        '<p class="cards-filter" hidden><label>Models with <input type="search"></label> '
+        f"<output>{len(models)} models</output></p>\n"
         f'<div class="{SCROLLS} cards-all" tabindex="0" role="group" aria-label="All models">\n'
         f"<table><thead><tr>{cells}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
     )

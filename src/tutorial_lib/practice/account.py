@@ -5,10 +5,13 @@ A function may return tensors of torch where the library's returns arrays.
 
 import inspect
 import math
+import sys
 import textwrap
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,10 +21,20 @@ from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.records import SITE
 
 WIDTH = 78  # columns of an account; a page shows 85
+PLAIN = {"✓": "[right]", "✗": "[wrong]", "○": "[open]", "√": "root of ", "…": "...", "ᵀ": ".T"}
 ROUNDED = (
     "it is right to {} digits, and 10 are asked: is something of it float32, or is a small "
     "constant (eps) another one? Compute in float64"
 )
+
+
+class Task(NamedTuple):
+    """What a check asks: the right function, the cases on which others are compared, mistakes."""
+
+    name: str
+    right: Callable
+    cases: tuple
+    mistakes: tuple
 
 
 def _difference(value, expected):
@@ -137,6 +150,18 @@ def _kind(answers):
     return f"{where}, {claim.says}{chapter}"
 
 
+def print_text(said):
+    """Print a text; on a console that lacks some of its signs, in signs that it has."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        said.encode(encoding)
+    except UnicodeEncodeError:
+        for sign, plain in PLAIN.items():
+            said = said.replace(sign, plain)
+        said = said.encode(encoding, errors="replace").decode(encoding)
+    print(said)
+
+
 def room(path):
     """Return the mistakes of a room, and the decorator of its checks.
 
@@ -160,11 +185,16 @@ def _check_of_cases(mistakes, reference, yield_cases):
     """Return a check of one function, with the name and the docstring of what yields its cases."""
     name = yield_cases.__name__.removeprefix("check_")
 
-    def check_function(function):
+    def task():
         right = _imported(reference) if isinstance(reference, str) else reference
         cases = tuple(_case(row, right) for row in yield_cases())
-        print(account(name, function, right, cases, mistakes[name]))
+        return Task(name, right, cases, mistakes[name])
 
+    def check_function(function):
+        asked = task()
+        print_text(account(name, function, asked.right, asked.cases, asked.mistakes))
+
+    check_function.task = task
     for attribute in ("__name__", "__qualname__", "__module__"):
         setattr(check_function, attribute, getattr(yield_cases, attribute))
     check_function.__doc__ = yield_cases.__doc__ or _check_docstring(name, reference)

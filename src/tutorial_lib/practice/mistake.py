@@ -155,6 +155,23 @@ def _names(code):
     return set(code.co_names).union(*map(_names, inner))
 
 
+def functions_called(function):
+    """Return the functions of ours that a function calls, and those that these call, by name."""
+    found, waiting = {}, [function]
+    while waiting:
+        scope, names = waiting[-1].__globals__, _names(waiting.pop().__code__)
+        parts = {name: scope[name] for name in names & set(scope)}
+        for module in [
+            p for p in parts.values() if isinstance(p, ModuleType) and _is_ours(p.__name__)
+        ]:
+            parts |= {name: value for name, value in vars(module).items() if name in names}
+        for value in parts.values():
+            if _can_be_edited(value) and _bare(inspect.unwrap(value)) not in found:
+                found[_bare(inspect.unwrap(value))] = inspect.unwrap(value)
+                waiting.append(inspect.unwrap(value))
+    return found
+
+
 def _is_ours(module):
     return f"{module}.".startswith(("tutorial_lib.", "solution_"))  # a solution: of an assignment
 

@@ -1,0 +1,53 @@
+"""The bug hunt: suspects with folded answers, which need no script, and a form to score tests."""
+
+import re
+from html import escape
+
+from docutils.parsers.rst import Directive
+
+from book._ext.content.exhibits import raw
+from tutorial_lib import hunt
+
+CODE = re.compile("`(.+?)`")
+IN_PRINT = 3  # suspects of each level that the page prints
+
+
+class Suspects(Directive):
+    """The directive `suspects`: a few of each level, the answer of each folded."""
+
+    def run(self):
+        """Return the lines of each, and its mistake in a fold."""
+        found = [s for level in hunt.LEVELS for s in hunt.suspects(level)[:IN_PRINT]]
+        return [raw("".join(map(_printed, found)))]
+
+
+def _printed(suspect):
+    lines, numbers = suspect.numbered_lines()
+    answer = f"{'Lines' if len(numbers) > 1 else 'Line'} {', '.join(map(str, sorted(numbers)))}: "
+    answer += f"{suspect.mistake.says}. {suspect.mistake.mend}"
+    purpose = CODE.sub(r"<code>\1</code>", escape(suspect.purpose()))
+    return (
+        f"<p>{purpose} {hunt.LEVELS[suspect.level].capitalize()}.</p>"
+        f'<div class="highlight"><pre tabindex="0">{escape(lines)}</pre></div>'
+        f"<details><summary>What is wrong</summary><p>{escape(answer)}</p></details>"
+    )
+
+
+class Offered(Directive):
+    """The directive `hunted-functions`: the form in which a test is scored."""
+
+    def run(self):
+        """Return the form, with the names of all functions that a test can be written for."""
+        options = "".join(f"<option>{name}</option>" for name in hunt.tasks())
+        return [raw(FORM.format(options=options))]
+
+
+FORM = """\
+<form class="tl tl-python" hidden>
+<label>A function <select name="name">{options}</select></label>
+<label>Your test <textarea name="code" rows="6" spellcheck="false">def test(f):
+    </textarea></label>
+<button value="tutorial_lib.hunt:score_text">Score it</button>
+<p role="status"></p>
+<output></output>
+</form>"""

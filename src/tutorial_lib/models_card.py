@@ -1,0 +1,468 @@
+"""Read a model's own configuration: python -m tutorial_lib.models_card config.json.
+
+The reader turns a published `config.json` into an entry with the fields of `facts("models")`, which
+the functions of `counting` count. Where a configuration has a field that has to do with attention
+and that the reader does not know, it refuses and names the field.
+"""
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+
+from tutorial_lib.attention import causal_mask
+from tutorial_lib.counting import (
+    cache_entries,
+    layer_kind_counts,
+    layer_kinds,
+    model_cache_bytes,
+)
+from tutorial_lib.variants.patterns import window_mask
+
+NAMES = {  # field of an entry -> its names in published configurations
+    "layers": ("num_hidden_layers", "n_layer", "n_layers"),
+    "d_model": ("hidden_size", "n_embd", "d_model"),
+    "heads": ("num_attention_heads", "n_head", "n_heads", "attention_heads"),
+    "kv_heads": ("num_key_value_heads", "num_kv_heads"),
+    "d_k": ("head_dim", "kv_channels"),
+    "d_v": ("v_head_dim",),
+    "window": ("sliding_window", "attention_chunk_size", "sliding_window_size"),
+    "shared": ("num_kv_shared_layers",),
+    "context": ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len"),
+}
+KINDS = {  # entry of layer_types -> kind of layer, as counting.LAYERS names it
+    "full_attention": "full",
+    "attention": "full",
+    "indexed_attention": "full",
+    "sliding_attention": "window",
+    "chunked_attention": "window",
+    "linear_attention": "state",
+    "mamba": "state",
+}
+STATES = (  # field of a state -> its names in the two families that transformers has
+    {
+        "heads": "linear_num_value_heads",
+        "d_k": "linear_key_head_dim",
+        "d_v": "linear_value_head_dim",
+        "convolution": "linear_conv_kernel_dim",
+    },
+    {
+        "heads": "mamba_n_heads",
+        "d_k": "mamba_d_state",
+        "d_v": "mamba_d_head",
+        "convolution": "mamba_d_conv",
+    },
+)
+DEFAULTS = {  # model type -> fields that published files leave to transformers' class
+    "qwen2": {"use_sliding_window": False},
+    "qwen2_moe": {"use_sliding_window": False},
+    "qwen3": {"use_sliding_window": False, "head_dim": 128},
+    "qwen3_moe": {"use_sliding_window": False},
+    "cohere2": {"sliding_window_pattern": 4},
+    "gemma2": {"sliding_window_pattern": 2},
+    "gemma3_text": {
+        "sliding_window_pattern": 6,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+    },
+    "vaultgemma": {"sliding_window_pattern": 2},
+    "llama4_text": {"sliding_window_pattern": 4},
+    "gemma": {"head_dim": 256},
+}
+EVERY_LAYER = ("mistral", "mixtral", "phi3", "phimoe", "starcoder2", "moshi")  # has the window
+BOTH_WAYS = ("is_encoder_decoder", "type_vocab_size")
+TOLD = (1024, 8192, 32_768, 131_072)  # tokens
+OTHERWISE = {  # model type -> what its class does that no field says
+    "bert-generation": "it reads both ways unless it is told to be a decoder",
+    "mimo_v2_flash": "its layers with a window have twice as many KV heads",
+}
+TOUCHES_ATTENTION = re.compile(
+    "attn|attention|head|kv|key|value|window|cache|chunk|state|ssm|mamba|conv|lora|layer_types"
+    "|block_type|index|sink|compress|linear_|recurrent|hybrid|local|global|multi_query|sparse|per_layer_c"
+)
+READ = {name for names in NAMES.values() for name in names}
+READ |= {name for names in STATES for name in names.values()}
+PERIODS = ("sliding_window_pattern", "full_attention_interval", "global_attn_every_n_layers")
+READ |= {"global_head_dim", "num_global_key_value_heads", "per_layer_config", "attn_layer_indices"}
+READ |= {"layer_types", "use_sliding_window", "max_window_layers", *PERIODS}
+READ |= {"index_topk", "index_n_heads", "index_head_dim"}
+READ |= {"kv_lora_rank", "q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "qk_head_dim"}
+READ |= {"linear_num_key_heads", "mamba_n_groups", "multi_query", "new_decoder_architecture"}
+CHANGES_NO_CACHE = re.compile(  # names that touch attention, but neither its mask nor its cache
+    "(attention|attn)_(bias|dropout|pdrop|multiplier|scale|softmax|logit|out|in|implementation"
+    "|temperature|probs|value_scale|output)|output_(attentions|hidden_states)|use_cache"
+    "|use_qkv_bias|qkv_bias|clip_qkv|scale_att|reorder_and|query_pre|lm_head|key_multiplier"
+    "|_local_experts|mlp|moe|chunk_size_feed|_sliding_window_pattern|decoder_sparse|first_k"
+    "|(mamba|linear)_(expand|chunk|proj|conv_bias|norm|rms|a_|dt_|hidden|allow)|ssm_.*multiplier"
+    "|num_ln|parallel_attn|layer_idx|rope|rotary|index_first|initial|cross_attention_hidden|cache_"
+    "|keys_to_ignore|token_index|experts?_sink|use_mamba|head_bias|attention_norm"
+)
+
+
+class ConfigError(ValueError):
+    """A configuration that this reader does not understand; names the field."""
+
+
+def read_config(config):
+    """Return an entry with the fields of `facts("models")` from a published configuration.
+
+    Parameters
+    ----------
+    config : dict, a `config.json`; of one that nests them, the fields of `text_config` are read
+
+    Returns
+    -------
+    entry : dict that `cache_entries` counts; `assumed` lists the fields that the file leaves out
+
+    Raises
+    ------
+    ConfigError : no decoder, a field that is missing, or one that touches attention and is unknown
+    """
+    if not isinstance(config, dict):
+        raise ConfigError(f"The configuration is a {type(config).__name__}; expected an object.")
+    config = config.get("text_config") or config
+    kind = config.get("model_type", "the model")
+    given = {**DEFAULTS.get(kind, {}), **{k: v for k, v in config.items() if v is not None}}
+    _require_known_fields(given, kind)
+    entry = {"name": kind, "assumed": sorted(set(DEFAULTS.get(kind, {})) - set(config))}
+    for field in ("layers", "d_model", "heads"):
+        entry[field] = _require_field(given, field, kind)
+    _read_heads(given, entry)
+    entry["pattern"] = _read_kinds(given, entry)
+    entry |= _read_layers(given, entry)
+    try:
+        cache_entries(entry)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"The fields of {kind} do not fit together: {error}") from None
+    return entry
+
+
+def _require_known_fields(given, kind):
+    if kind in OTHERWISE:
+        raise ConfigError(f"{kind} cannot be counted from its fields: {OTHERWISE[kind]}.")
+    for name in BOTH_WAYS:
+        if given.get(name):
+            raise ConfigError(
+                f"{kind} has {name}={given[name]!r}; this reader knows decoders only."
+            )
+    for name, value in given.items():
+        harmless = value is False or value == [] or CHANGES_NO_CACHE.search(name)
+        if TOUCHES_ATTENTION.search(name) and name not in READ and not harmless:
+            raise ConfigError(
+                f"{kind} has {name}={value!r}, which this reader does not know. It may change what "
+                f"the model caches, so nothing is counted. If you know that it does not, take it "
+                f"out."
+            )
+
+
+def _read_field(given, field):
+    return next((given[name] for name in NAMES[field] if name in given), None)
+
+
+def _require_field(given, field, kind):
+    value = _read_field(given, field)
+    if type(value) is not int or value < 1:
+        raise ConfigError(
+            f"{kind} has {NAMES[field][0]}={value!r}; expected a whole number of 1 or more, under "
+            f"one of the names {', '.join(NAMES[field])}. Add it."
+        )
+    return value
+
+
+def _require_name(given, name, kind):
+    if type(given.get(name)) is not int:
+        raise ConfigError(
+            f"{kind} has {name}={given.get(name)!r}; expected a whole number. Add it."
+        )
+    return given[name]
+
+
+def _read_heads(given, entry):
+    """Set the numbers and widths of the heads, and say which of them the file leaves out."""
+    if given.get("multi_query") and not given.get("new_decoder_architecture"):
+        entry["kv_heads"] = 1
+    else:
+        entry["kv_heads"] = _read_field(given, "kv_heads") or entry["heads"]
+        if _read_field(given, "kv_heads") is None:
+            entry["assumed"].append("num_key_value_heads")
+    if "q_lora_rank" in given and "kv_lora_rank" in given:
+        entry["q_rank"] = given["q_lora_rank"]
+    if "kv_lora_rank" in given:
+        parts = ("qk_nope_head_dim", "qk_rope_head_dim")
+        entry["d_k"] = sum(_require_name(given, name, entry["name"]) for name in parts)
+    else:
+        entry["d_k"] = _read_field(given, "d_k") or entry["d_model"] // entry["heads"]
+        if _read_field(given, "d_k") is None:
+            entry["assumed"].append("head_dim")
+    entry["d_v"] = _read_field(given, "d_v") or entry["d_k"]
+    entry["heads_times_d_k"] = entry["heads"] * entry["d_k"]
+
+
+def _read_kinds(given, entry):
+    """Return the kind of each layer."""
+    full = "latent" if "kv_lora_rank" in given else "full"
+    full = "chosen" if "index_topk" in given and full == "latent" else full
+    if "layer_types" in given:
+        unknown = sorted(set(given["layer_types"]) - set(KINDS))
+        if unknown:
+            raise ConfigError(
+                f"{entry['name']} has layer_types with {', '.join(unknown)}; this reader knows "
+                f"{', '.join(KINDS)}."
+            )
+        kinds = [full if KINDS[k] == "full" else KINDS[k] for k in given["layer_types"]]
+        if len(kinds) != entry["layers"]:
+            raise ConfigError(
+                f"{entry['name']} has {entry['layers']} layers and layer_types for {len(kinds)}."
+            )
+        return kinds
+    if "attn_layer_indices" in given:
+        attends = given["attn_layer_indices"]
+        return [full if index in attends else "state" for index in range(entry["layers"])]
+    windowed = _windowed_layers(given, entry)
+    return ["window" if index in windowed else full for index in range(entry["layers"])]
+
+
+def _windowed_layers(given, entry):
+    """Return the indices of the layers with a window, where no list of layers says it."""
+    layers = range(entry["layers"])
+    if not _read_field(given, "window") or not given.get("use_sliding_window", True):
+        return ()
+    if "use_sliding_window" in given:
+        return layers[given.get("max_window_layers", 0) :]
+    if "sliding_window_pattern" in given:
+        period = given["sliding_window_pattern"]
+        period = len(period) if isinstance(period, str) else period
+        return [index for index in layers if (index + 1) % period]
+    if entry["name"] in EVERY_LAYER:
+        return layers
+    raise ConfigError(
+        f"{entry['name']} has sliding_window={given['sliding_window']!r} and does not say which "
+        f"layers have it. Add layer_types, a list with sliding_attention or full_attention for "
+        f"each layer."
+    )
+
+
+def _read_layers(given, entry):
+    """Return what the kinds of layers need beside heads: a window, a latent, a state."""
+    kinds, found = set(entry["pattern"]), {}
+    if "window" in kinds:
+        found["window"] = _require_field(given, "window", entry["name"])
+    if kinds & {"latent", "chosen"}:
+        found["latent"] = {"rank": given["kv_lora_rank"], "rope_dim": given["qk_rope_head_dim"]}
+    if "chosen" in kinds:
+        names = {"keys": "index_topk", "heads": "index_n_heads", "d_k": "index_head_dim"}
+        found["chosen"] = {
+            field: _require_name(given, name, entry["name"]) for field, name in names.items()
+        }
+    if "state" in kinds:
+        found["state"] = _read_state(given, entry)
+    if full := _read_full_heads(given, entry):
+        found["full"] = full
+    for field in ("shared", "context"):
+        if value := _read_field(given, field):
+            found[field] = value
+    return found
+
+
+def _read_full_heads(given, entry):
+    """Return the heads of full layers where they differ from the others'."""
+    d_k, kv_heads = given.get("global_head_dim"), given.get("num_global_key_value_heads")
+    if layers := given.get("per_layer_config"):
+        full = {index for index, kind in enumerate(entry["pattern"]) if kind == "full"}
+        first = next(iter(layers.values()))
+        same = all(fields == first for fields in layers.values())
+        if (
+            set(map(int, layers)) != full
+            or not same
+            or set(first) - {"head_dim", "num_key_value_heads"}
+        ):
+            raise ConfigError(
+                f"{entry['name']} has per_layer_config={layers!r}; this reader knows one with "
+                f"head_dim or num_key_value_heads, the same for all full layers."
+            )
+        d_k, kv_heads = first.get("head_dim"), first.get("num_key_value_heads")
+    if d_k is None and kv_heads is None:
+        return None
+    d_k = d_k or entry["d_k"]
+    return {"kv_heads": kv_heads or entry["kv_heads"], "d_k": d_k, "d_v": d_k}
+
+
+def _read_state(given, entry):
+    for names in STATES:
+        if all(name in given for name in names.values()):
+            state = {field: given[name] for field, name in names.items()}
+            key_heads = given.get("linear_num_key_heads") or given.get("mamba_n_groups", 1)
+            values = state["heads"] * state["d_v"]
+            return state | {"channels": 2 * key_heads * state["d_k"] + values}
+    raise ConfigError(
+        f"{entry['name']} has layers with a state, of which fields are missing; expected "
+        f"{', '.join(STATES[0].values())}, or {', '.join(STATES[1].values())}."
+    )
+
+
+def transformers_cache_bytes(entry, tokens, *, itemsize=2):
+    """Count the bytes that the cache of transformers 5.23 holds after so many tokens.
+
+    They are those of `model_cache_bytes` but for three habits: of a window it keeps one row less,
+    since the newest is computed with the query; of a convolution one column more; and states are
+    in 32 bits.
+
+    Parameters
+    ----------
+    entry : dict, as `read_config` returns it
+    tokens : 1 or more
+    itemsize : bytes of an entry; those of a state are 4
+
+    Returns
+    -------
+    bytes : of one sequence
+    """
+    kept = {**entry, "window": entry.get("window", 2) - 1}
+    count = layer_kinds(entry).count("state")
+    if not count:
+        return model_cache_bytes(kept, tokens, itemsize=itemsize)
+    state = entry["state"]
+    kept["state"] = {**state, "convolution": state["convolution"] + 1}
+    wider = (4 - itemsize) * count * state["heads"] * state["d_k"] * state["d_v"]
+    return model_cache_bytes(kept, tokens, itemsize=itemsize) + wider
+
+
+def count_attention_parameters(entry):
+    """Count the entries of W_Q, W_K, W_V and W_O in all layers with attention.
+
+    Biases, norms, gates and layers with a state are left out. A latent counts its down- and
+    up-projections, `q_rank` that of the queries where the configuration has one.
+    """
+    heads, d_model = entry["heads"], entry["d_model"]
+    total = 0
+    for kind, count in layer_kind_counts(entry).items():
+        sizes = entry | (entry.get("full", {}) if kind == "full" else {})
+        d_k, d_v, kv_heads = sizes["d_k"], sizes["d_v"], sizes["kv_heads"]
+        if kind in ("latent", "chosen"):
+            rank, rope_dim = entry["latent"]["rank"], entry["latent"]["rope_dim"]
+            keys = d_model * (rank + rope_dim) + rank * heads * (d_k - rope_dim + d_v)
+        else:
+            keys = d_model * kv_heads * (d_k + d_v)
+        q_rank = entry.get("q_rank")
+        queries = q_rank * (d_model + heads * d_k) if q_rank else d_model * heads * d_k
+        total += count * (queries + keys + heads * d_v * d_model) * (kind != "state")
+    return total
+
+
+def describe_model(entry):
+    """Return a card of an entry as text: layers, heads, masks, and what was assumed."""
+    lines = [
+        f"{entry['name']}: {entry['layers']} layers, d_model {entry['d_model']:,}, "
+        f"{entry['heads']} heads of {entry['d_k']}, {_cached_heads(entry)}"
+    ]
+    for kind, count in layer_kind_counts(entry).items():
+        lines += ["", f"{count} × {_kind_in_words(entry, kind)}", *_draw_mask(kind)]
+    parameters = count_attention_parameters(entry)
+    lines += ["", f"W_Q, W_K, W_V, W_O of all layers: {parameters:,} parameters, without biases"]
+    if "shared" in entry:
+        lines.append(f"The last {entry['shared']} layers use the keys and values of earlier ones.")
+    if entry["assumed"]:
+        lines.append(f"Not in the file, so taken as usual: {', '.join(entry['assumed'])}")
+    return "\n".join(lines)
+
+
+def _cached_heads(entry):
+    if latent := entry.get("latent"):
+        return f"a latent of {latent['rank']} + {latent['rope_dim']} numbers per token"
+    return f"{entry['kv_heads']} KV head{'s' * (entry['kv_heads'] > 1)}"
+
+
+def _kind_in_words(entry, kind):
+    return {
+        "full": "full attention",
+        "window": f"a window of {entry.get('window', 0):,}, the token itself counted",
+        "latent": "full attention, with a cached latent",
+        "chosen": f"the {entry.get('chosen', {}).get('keys', 0):,} best keys, with a cached latent",
+        "state": "a state, no mask",
+    }[kind]
+
+
+def _draw_mask(kind, T=8):
+    """Return the mask of a kind of layer as lines of text; a window is drawn as 3."""
+    if kind in ("state", "chosen"):
+        return []
+    mask = window_mask(T, T, 3) if kind == "window" else causal_mask(T)
+    return ["    " + " ".join("■" if seen else "·" for seen in row) for row in mask]
+
+
+def cache_table(entries, tokens):
+    """Return the bytes of the caches as text, a row for each length and a column for each model."""
+    precisions = {"16 bits": 2, "8 bits": 1}
+    heads = [f"{e['name']}, {name}" for e in entries for name in precisions]
+    rows = [
+        [f"{n:,}"] + [f"{model_cache_bytes(e, n, itemsize=b):,}" for e in entries for b in (2, 1)]
+        for n in tokens
+    ]
+    table = [["tokens", *heads], *rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in table
+    )
+
+
+def plot_cache(entries):
+    """Return the figure of the bytes of the caches against the tokens, at 16 bits per number."""
+    from tutorial_lib.figures import line_chart
+
+    tokens = np.array([2**power for power in range(8, 21)])
+    curves = {
+        f"{index} {entry['name']}": [model_cache_bytes(entry, n) / 1e9 for n in tokens.tolist()]
+        for index, entry in enumerate(entries, 1)
+    }
+    return line_chart(
+        tokens,
+        {name: np.array(values) for name, values in curves.items()},
+        labels=("tokens", "GB of cache"),
+        caption="Bytes of the cache of one sequence, at 16 bits per number. A line that turns flat "
+        "has only windows or states left to fill.",
+        log=("x", "y"),
+    )
+
+
+def read_text(text):
+    """Return the entry of a configuration that is given as the text of its file."""
+    try:
+        return read_config(json.loads(text))
+    except json.JSONDecodeError as error:
+        raise ConfigError(
+            f"This is no JSON: {error}. Copy the whole file, from its first brace to the last."
+        ) from None
+
+
+def print_cards(entries, tokens=TOLD):
+    """Print the cards of some entries, and the bytes of their caches side by side."""
+    print(*map(describe_model, entries), sep="\n\n")
+    print("\nBytes of the cache of one sequence", cache_table(entries, tokens), sep="\n")
+
+
+def show_cards(first, second=""):
+    """Print the cards of one or two configurations, and return the figure of their caches."""
+    entries = [read_text(text) for text in (first, second) if text.strip()]
+    print_cards(entries)
+    return plot_cache(entries)
+
+
+def main(words=None):
+    """Print the card of a configuration, and the bytes of its cache beside others."""
+    parser = argparse.ArgumentParser(prog="python -m tutorial_lib.models_card", description=__doc__)
+    parser.add_argument("config", type=Path, nargs="+", help="one config.json or more")
+    parser.add_argument("--tokens", type=int, nargs="+", default=TOLD, help="lengths of a text")
+    given = parser.parse_args(words)
+    try:
+        entries = [read_text(file.read_text("utf-8")) for file in given.config]
+        print_cards(entries, given.tokens)
+    except (OSError, ValueError) as error:
+        parser.exit(1, f"{error}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -18,6 +18,7 @@ from book._ext.content import (
     addresses,
     arrays,
     cards,
+    conventions,
     courses,
     deeper,
     definitions,
@@ -42,6 +43,7 @@ from book._ext.theme import (
 
 DIRECTIVES = {
     "course": courses.Course,
+    "conventions": conventions.Conventions,
     "counts": exhibits.Counts,
     "exhibit": exhibits.Exhibit,
     "live-map": exhibits.LiveMap,

@@ -4,8 +4,6 @@ from sphinx.util.docutils import SphinxDirective
 
 from tutorial_lib.records import facts
 
-HEADER = "| interface | answer | proof |"
-
 
 def interface_lines(fact_lists) -> list[str]:
     """Return the lines of the table of interfaces: what is asked, its version, and where."""
@@ -23,16 +21,14 @@ def question_lines(fact_lists, question) -> list[str]:
     for cell in fact_lists["cells"]:
         asked, interface = cell["name"].split(": ")
         if asked == question:
-            note = f". {cell['note']}" if cell["note"] else ""
-            rows.append(
-                f"| {titles[interface]} | **{cell['answer']}**{note} | {proof(cell)} |",
-            )
-    return [HEADER, "|---|---|---|", *rows]
+            sentences = [f"**{cell['answer']}**.", cell["note"], proof(cell)]
+            rows.append(f"| {titles[interface]} | {' '.join(filter(None, sentences))} |")
+    return ["| interface | answer |", "|---|---|", *rows]
 
 
 def proof(cell) -> str:
     """Return how a cell is proved: by a call that a test runs, or by a line of source."""
-    return "call" if cell["source_kind"] == "call" else f"[source]({cell['source']})"
+    return "*Call.*" if cell["source_kind"] == "call" else f"[Source.]({cell['source']})"
 
 
 def bug_lines(fact_lists) -> list[str]:

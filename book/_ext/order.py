@@ -18,6 +18,7 @@ from book._ext.content import (
     addresses,
     arrays,
     cards,
+    conventions,
     courses,
     deeper,
     definitions,
@@ -43,6 +44,7 @@ from book._ext.theme import (
 
 DIRECTIVES = {
     "course": courses.Course,
+    "conventions": conventions.Conventions,
     "exhibit": exhibits.Exhibit,
     "hunted-functions": hunts.Offered,
     "live-map": exhibits.LiveMap,

@@ -78,8 +78,8 @@ ISSUE = re.compile(
     r"\b(?:issue|pull request) (?P<number>\d+)"
     r"(?=\]\(https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/(?P=number)\))"
 )
-# The pages whose blocks of text a test of their own compares: test_symptoms.py, test_page.py.
-WITH_BLOCKS = ("symptoms", "probe")
+# Pages whose blocks of text another test compares: test_symptoms.py, test_page.py, test_jax.py.
+WITH_BLOCKS = ("symptoms", "probe", "jax")
 PLACE = re.compile(
     r"\b(?:section|table|figure|theorem|chapter|round|exercise|prediction|step|token|place)s?"
     r" (?!\d{3})\d[\d.]*(?:(?:,| and| to| or) \d[\d.]*)*",  # step 141 is measured

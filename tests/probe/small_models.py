@@ -1,7 +1,8 @@
 """What the probe says of small models of transformers: python -m tests.probe.small_models.
 
 Each model type that can be made small is made with its own defaults but for the sizes, and asked
-without a claim. The table goes to book/probed_models.csv, which the page shows.
+without a claim. The table goes to book/probed_models.csv, which the page shows. With a seed and a
+precision, as in `python -m tests.probe.small_models 3 single`, the lines are only printed.
 """
 
 import csv
@@ -52,11 +53,11 @@ def small_model(model_type, seed=0):
     return AutoModel.from_config(config, attn_implementation="eager").eval()
 
 
-def first_layer_report(model_type, seed=0):
+def first_layer_report(model_type, seed=0, *, double=True):
     """Return the report of the first layer of a small model of a type."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return probe.transformers(small_model(model_type, seed))
+        return probe.transformers(small_model(model_type, seed), seed=seed, double=double)
 
 
 def row(model_type, report):
@@ -65,7 +66,7 @@ def row(model_type, report):
     for finding in report.findings:
         signs.setdefault(finding.question.split(",")[0].split(" on ")[0], []).append(finding.sign)
     padding, cache = (_verdict(signs.get(word, ())) for word in ("padding", "cache"))
-    broken = "; ".join(f.name or f"{f.question}: {f.sentence}" for f in report.wrong)
+    broken = "; ".join(report.names or (f"{f.question}: {f.sentence}" for f in report.wrong))
     mask = str(report.pattern or "no regular form")
     return (model_type, mask, report.facts.get("position") or "–", padding, cache, broken)
 
@@ -76,13 +77,13 @@ def _verdict(signs):
     return "✗" if "✗" in signs else "✓" if "✓" in signs else "·"
 
 
-def lines(seed=0):
+def lines(seed=0, *, double=True):
     """Yield the lines of all model types that can be made small and asked."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     for model_type in sorted(CONFIG_MAPPING):
         try:
-            line = row(model_type, first_layer_report(model_type, seed))
+            line = row(model_type, first_layer_report(model_type, seed, double=double))
         except Exception as error:
             print(f"{model_type}: {type(error).__name__}", file=sys.stderr)
             continue
@@ -91,12 +92,16 @@ def lines(seed=0):
 
 
 def main():
-    """Ask all models, and write the table."""
+    """Ask all models, and write the table; with a seed and a precision, only print the lines."""
     import transformers
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        rows = list(lines())
+    warnings.simplefilter("ignore")
+    if len(sys.argv) == 3:  # such as: 3 single
+        seed, precision = sys.argv[1:]
+        for _ in lines(int(seed), double=precision == "double"):
+            pass
+        return
+    rows = list(lines())
     first = f"type in transformers {transformers.__version__} on {date.today()}"
     with FILE.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([(first, *HEAD), *rows])

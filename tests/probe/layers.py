@@ -134,7 +134,7 @@ class Pieces:
         mask = np.tri(t, S, S - t, dtype=bool)
         if self.mistake == "window_another_in_pieces":
             mask &= ~np.tri(t, S, S - t - 5, dtype=bool)
-        if self.mistake == "cached_keys_lost" and start:
+        if self.mistake == "fewer_seen_in_pieces" and start:
             mask[:, 0] = False
         if self.mistake == "mask_first_corner":
             mask = np.tri(t, S, dtype=bool)

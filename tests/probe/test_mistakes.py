@@ -69,7 +69,6 @@ MISTAKES = {
             "positions_offset_in_pieces",
             "cached_keys_rotated_twice",
             "cached_keys_unrotated",
-            "cached_keys_lost",
             "cache_of_other_sequence",
         )
     },
@@ -254,7 +253,6 @@ MISTAKES |= {
     "heads_joined_across_batch": (joined_across_the_batch, CAUSAL | {"causal": False}),
     "maximum_starts_too_high": (with_a_low_start, {"heads": (4, 2)}),
     "softmax_over_one": (layers.of_formula(lambda s, d, sees: 1.0 * sees + 0 * s), HEADS),
-    "scale_of_heads": (attention(scale=lambda d: 0.5), HEADS),
     "positions_rounded": (rounded, PADDED | {"position": "relative"}),
     "only_itself_seen": (layer(lambda T: np.eye(T, dtype=bool)), CAUSAL),
     "mask_both_ways": (layer(both_ways), CAUSAL),
@@ -383,6 +381,7 @@ MISTAKES |= {name: (function, HEADS | {"row_sum": 1}) for name, function in EXPL
 MISTAKES |= {
     "mask_of_first_sequence": (masked("first"), ARGUMENT),
     "mask_of_batch_on_heads": (masked("heads"), ARGUMENT),
+    "later_tokens_unmasked": (layer(lambda T: ~np.tri(T, k=-4, dtype=bool)), WINDOW),
     "mask_causal": (layer(), CAUSAL | {"causal": False}),
     "window_by_mistake": (layer(Pattern(window=4).mask), CAUSAL | {"causal": False}),
     "window_another": (layer(band(7)), WINDOW),
@@ -460,6 +459,10 @@ PLACED = {
     "heads_mixed": (lambda Q, K, V: attention()(Q + Q[:, ::-1] / 2, K, V), HEADS),
     "key_heads_mixed": (lambda Q, K, V: attention()(Q, K + K[:, ::-1] / 2, V), HEADS),
     "wrong_for_longer_texts": (layers.in_tiles(64, rescaled=False), HEADS),
+    "queries_change_with_their_number": (
+        lambda Q, K, V: attention(mask=full, scale=lambda d: d**-0.5 * 14 / Q.shape[2])(Q, K, V),
+        {"heads": (4, 2)},
+    ),
     "not_finite_at_large_scores": (changing(lambda X, keep: np.exp(X**2) * 0), CAUSAL),
     "length_changes_outputs": (changing(lambda X, keep: 0.1 * X.shape[1]), CAUSAL),
     "calls_depend_on_calls": (counted(), CAUSAL),
@@ -480,6 +483,7 @@ PLACED = {
             "weights_differ_in_pieces",
             "later_tokens_seen_in_pieces",
             "cached_rows_altered",
+            "fewer_seen_in_pieces",
         )
     },
 }

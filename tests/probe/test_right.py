@@ -116,6 +116,21 @@ def test_an_attention_of_torch_is_right():
     assert first.facts["corner"] == "first"
 
 
+@pytest.mark.long
+def test_flex_attention_is_right():
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    def attend(Q, K, V):
+        (T, S), ahead = (Q.shape[2], K.shape[2]), K.shape[2] - Q.shape[2]
+        near = lambda b, h, i, j: (j <= i + ahead) & (i + ahead - j < 4)  # noqa: E731
+        mask = create_block_mask(near, None, None, T, S, device="cpu")
+        return flex_attention(Q, K, V, block_mask=mask, enable_gqa=True)
+
+    claims = {"causal": True, "window": 4, "scale": "1/sqrt(d_k)", "corner": "last"}
+    report = probe.torch(attend, heads=(6, 2), **claims)
+    assert report.ok, report
+
+
 def test_modules_of_torch_are_right():
     from torch import nn
 

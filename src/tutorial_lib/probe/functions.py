@@ -10,7 +10,7 @@ from tutorial_lib.probe import weights
 from tutorial_lib.probe.dependence import simplest_pattern
 from tutorial_lib.probe.masks import LEAST, length_for
 from tutorial_lib.probe.numerics import agree, disagreement, gradient_findings
-from tutorial_lib.probe.reference import Explanation, gradient_mistakes
+from tutorial_lib.probe.reference import LONG, Explanation, gradient_mistakes
 from tutorial_lib.probe.report import (
     DESCRIBED,
     RIGHT,
@@ -24,7 +24,7 @@ from tutorial_lib.probe.report import (
 from tutorial_lib.probe.subject import ProbeError, largest, tokens
 
 B = 2
-LONGEST = 150  # tokens
+LONGEST = 70  # tokens
 QUESTIONS = {  # that mistakes of names with these first words belong to
     "scale": "scale",
     "window": "mask",
@@ -137,10 +137,12 @@ def probe_function(function, claims):
         return Report(tuple(findings))
     core = _answers(_core(function, claims, facts, read_weights))
     explanation = Explanation(function, claims)
-    names, hints = explanation.names()
+    broken = any(found.sign == WRONG for found in core)
+    names, hints = explanation.names(most=2 if broken and function.length <= LONG else 1)
     findings += with_cause(core, names, hints)
     if all(found.sign != WRONG for found in findings):
         findings += answered("lengths", lambda: _ask_lengths(function, claims, explanation))
+        findings += answered("memory", lambda: _ask_memory(function, depends))
     asked = _answers(_questions(function, claims, facts))
     basic = all(found.sign != WRONG or found.question in QUESTIONS.values() for found in core)
     sound = basic and all(name.split("_")[0] in QUESTIONS for name in names)
@@ -301,7 +303,7 @@ def _ask_lengths(function, claims, explanation):
     Q, K = function.inputs(LONGEST, LONGEST, LONGEST + 10)
     V = tokens(1, K.shape, seed=3)[0]
     whole, question = function.outputs(Q, K, V), "lengths"
-    for T in (1, 5, 16, 33, 64, function.length) if claims.get("causal") else ():
+    for T in (1, 5, 16, 33) if claims.get("causal") else ():
         part = function.outputs(*(array[:, :, :T] for array in (Q, K, V)))
         if largest(part, whole[:, :, :T]) > 10 * function.precision:
             sentence = f"{T} tokens alone have other outputs than at the head of {LONGEST}"
@@ -311,6 +313,20 @@ def _ask_lengths(function, claims, explanation):
         sentence = f"right for {function.length} tokens, and not for {LONGEST}"
         return [Finding(WRONG, question, sentence, "wrong_for_longer_texts")]
     return [Finding(RIGHT, question, f"as right for {LONGEST} tokens")] if right else []
+
+
+def _ask_memory(function, depends):
+    """Ask, where every query sees every key, for other numbers of queries than of keys."""
+    if not depends.all():
+        return []
+    (Q, K), few = function.inputs(), 5
+    V = tokens(1, K.shape, seed=3)[0]
+    for k, v in ((K, V), (K[:, :, : few + 2], V[:, :, : few + 2])):
+        part, more = function.outputs(Q[:, :, :few], k, v), function.outputs(Q, k, v)
+        if largest(part, more[:, :, :few]) > function.precision:
+            sentence = f"{few} queries have other outputs than among {Q.shape[2]}"
+            return [Finding(WRONG, "memory", sentence, "queries_change_with_their_number")]
+    return [Finding(RIGHT, "memory", "keys may be more or fewer than queries")]
 
 
 def _ask_masks_of_a_batch(function):

@@ -16,6 +16,7 @@ from tutorial_lib.probe.report import (
     answered,
     one_name,
     one_output,
+    without_names,
 )
 from tutorial_lib.probe.subject import changed, largest, tokens
 
@@ -229,6 +230,8 @@ def ask_padding(subject, claims, table, facts):
     if len({found.name for found in padded} - {None}) > 1:
         padded = sorted(padded, key=lambda found: found.name in PLACES)
     masked = answered("mask with padding", lambda: _mask_with_padding(subject, table))
+    if any(found.name == "padding_polarity" for found in padded):
+        masked = without_names(masked)
     both = masked + padded if all(f.name in {None, *PLACES} for f in padded) else padded + masked
     both += _two_lengths(subject, sides[-1])
     if both[-1].name != "padding_refused_in_batch":
@@ -292,7 +295,7 @@ def _pad(X, side, amount, seed=5):
 def _padded(subject, side, facts):
     """Ask one side of padding."""
     X = tokens(1, (1, T, subject.d_model))[0]
-    padded, keep, real = _pad(X, side, SHIFT)
+    padded, keep, real = padding = _pad(X, side, SHIFT)
 
     def outputs(padded, **given):
         with np.errstate(all="ignore"):
@@ -311,10 +314,19 @@ def _padded(subject, side, facts):
         return Finding(WRONG, question, "a real token has no finite output", "padding_not_finite")
     other = outputs(_pad(X, side, SHIFT, seed=6)[0], keep=keep)
     if not changed(there, other, subject.noise).any():
-        return _counted(subject, side, X, (padded, keep, real), facts)
-    name = _unused(subject, padded, keep) if equal(outputs(padded), there) else None
-    sentence = "other padding changes outputs of real tokens"
-    return Finding(WRONG, question, sentence, name or f"padding_seen_on_the_{side}")
+        return _counted(subject, side, X, padding, facts)
+    named = _unused if equal(outputs(padded), there) else _only_padding_seen
+    name = named(subject, padded, keep) or f"padding_seen_on_the_{side}"
+    return Finding(WRONG, question, "other padding changes outputs of real tokens", name)
+
+
+def _only_padding_seen(subject, _padded, keep):
+    """Name a padding mask that lets real tokens see padding and no other real token, or not."""
+    real, more = keep[0], {"keep": keep.repeat(keep.shape[1] + 1, axis=0)}
+    table = table_of(subject, len(real), outputs=lambda X: subject.outputs(X, **more))
+    seen = off_diagonal(table)[real]
+    reversed_ = seen[:, ~real].any() and not seen[:, real].any()
+    return "padding_polarity" if reversed_ else None
 
 
 def _other_masks(keep, side):

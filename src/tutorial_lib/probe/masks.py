@@ -115,7 +115,7 @@ def _candidates(claims):
             name = names.get(other, "window_another")
             yield name, Pattern(**claimed | {"window": other}).mask
     if claims.get("causal"):
-        yield from _of_causal(expected, given=len(claimed) > 1)
+        yield from _of_causal(expected)
     if claims.get("causal") is False:
         yield "mask_causal", Pattern(**claimed | {"causal": True}).mask
         for reach in range(2, LEAST) if window is None else ():
@@ -128,8 +128,8 @@ def _candidates(claims):
         yield "heads_joined_without_transpose", partial(joined_by_reshape, expected, H=heads)
 
 
-def _of_causal(expected, *, given):
-    """Yield what may be wrong with a causal mask; `given` says whether it is claimed whole."""
+def _of_causal(expected):
+    """Yield what may be wrong with a causal mask."""
 
     def one(T):
         return np.eye(T, dtype=bool)
@@ -146,9 +146,8 @@ def _of_causal(expected, *, given):
         yield "first_tokens_unmasked", lambda T, n=first: expected.mask(T) | _block_of(T, T, n)
         yield "mask_by_blocks", lambda T, n=first: expected.mask(T) | _block_of(T, n, T)
     for reach in range(2, LEAST):
-        both = Pattern(False, reach).mask
-        if not given or reach == expected.window:
-            yield "mask_both_ways", both
+        yield "mask_both_ways", Pattern(False, reach).mask
+        yield "later_tokens_unmasked", lambda T, w=reach: ~np.tri(T, k=-w, dtype=bool)
         yield "mask_both_ways", Pattern(False, block=reach).mask
 
 

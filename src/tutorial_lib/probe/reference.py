@@ -130,7 +130,7 @@ SCALES = {  # (claimed, found)
     ("1/sqrt(d_k)", "1/d_k"): "scale_without_root",
     ("1/sqrt(d_k)", "sqrt(d_k)"): "scale_multiplied",
     ("1/sqrt(d_k)", "1/sqrt(H d_k)"): "scale_of_d_model",
-    ("1/sqrt(d_k)", "1/sqrt(H)"): "scale_of_heads",
+    ("1/sqrt(d_k)", "1/sqrt(H)"): "scale_of_fixed_width",
     ("1/sqrt(d_k)", "1/sqrt(T)"): "scale_of_length",
 }
 
@@ -266,7 +266,6 @@ class Explanation:
             V = tokens(1, K.shape, seed=23 + more)[0]
             self.cases.append((Q, K, V, function.outputs(Q, K, V)))
         self.allowed = 10 * function.precision
-        self.most = 2 if function.length <= LONG else 1
 
     @staticmethod
     def _options(function, claims, *, values):
@@ -283,13 +282,13 @@ class Explanation:
             "bias": [(None, bias) for bias in (_biases(function) if values else (_no_bias,))],
         }
 
-    def names(self):
+    def names(self, most=1):
         """Return the names on which all fitting functions of the fewest mistakes agree.
 
         If they do not agree, these are hints, the second of two tuples; both are empty where a
         right function fits, or none.
         """
-        for number in range(self.most + 1):
+        for number in range(most + 1):
             fits = {parts.names for parts in self._changed(number) if self._fits(parts)}
             if fits:
                 names = tuple(sorted(frozenset().union(*fits)))

@@ -489,6 +489,31 @@ PLACED = {
 }
 
 
+def undefined(layer):
+    """Return a layer or function in which a row without a key is undefined."""
+
+    def call(*arrays):
+        Y = layer(*arrays)
+        return np.where(np.abs(Y).max(axis=-1, keepdims=True) == 0, np.nan, Y)
+
+    return call
+
+
+def upside_down(T):
+    return ~band()(T)
+
+
+def strictly(T):
+    return np.tri(T, k=-1, dtype=bool)
+
+
+@pytest.mark.parametrize("mask", [upside_down, strictly])
+def test_a_mask_that_leaves_a_row_undefined_is_named(mask):
+    name = {upside_down: "mask_reversed", strictly: "mask_without_itself"}[mask]
+    assert probe(undefined(layer(mask)), **CAUSAL).names == (name,)
+    assert probe(undefined(attention(mask=mask)), **HEADS).names == (name,)
+
+
 @pytest.mark.parametrize("name", PLACED)
 def test_the_place_of_a_mistake_is_named(name):
     function, options = PLACED[name]

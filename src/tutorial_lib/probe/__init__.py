@@ -15,6 +15,10 @@ sink or slope serves which head; keys whose weight is below e^-30; mistakes beyo
 or on another device.
 """
 
+from dataclasses import replace
+
+import numpy as np
+
 from tutorial_lib.probe import adapters, cached, hidden, modules
 from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
 from tutorial_lib.probe.dependence import simplest_pattern, table_of
@@ -28,6 +32,7 @@ from tutorial_lib.probe.masks import (
     second_table,
     unmasked,
 )
+from tutorial_lib.probe.names import PLACES
 from tutorial_lib.probe.report import RIGHT, WRONG, Report, answered, without_names
 from tutorial_lib.probe.subject import Cache, ProbeError
 
@@ -111,6 +116,8 @@ class Probe:
         facts, length = {}, length_for(claims)
         findings = hidden.ask_calls(subject)
         if findings[-1].sign != RIGHT:  # nothing else can be compared
+            if findings[-1].name == "not_finite":
+                findings[-1:] = self._not_finite(subject, claims, findings[-1])
             return Report(tuple(findings))
         batch = hidden.ask_batch(subject)
         apart = {"one_by_one": batch[0].sign != RIGHT}
@@ -128,6 +135,17 @@ class Probe:
             asked = [*mask, *without_names(asked[len(mask) :])]
         findings += asked
         return Report(tuple(findings), depends, expected, simplest_pattern(depends), facts)
+
+    @staticmethod
+    def _not_finite(subject, claims, found):
+        """Name the mask that leaves rows without a key, if the rest shows one."""
+        with np.errstate(all="ignore"):
+            table = table_of(subject, length_for(claims))
+            second = second_table(subject, len(table), one_by_one=False)
+            mask, _ = ask_mask(table, second, claims, lambda: None, lambda: None)
+            asked = [*mask, *ask_itself(subject, claims)]
+        named = [one for one in asked if one.name and one.name not in PLACES]
+        return [replace(found, name=None), *named[:1]] if named else [found]
 
 
 def _questions(subject, depends, claims, facts, apart):

@@ -130,7 +130,7 @@ def probe_function(function, claims):
     read_weights = function.weights(*function.inputs())
     depends, facts = weights.depends_of(read_weights), {}
     findings = _ask_calls(function)
-    if findings[-1].name == "values_not_used":  # then no weights can be read
+    if findings[-1].name in ("values_not_used", "not_finite"):  # then no weights can be read
         names, hints = Explanation(function, claims, values=False).names()
         findings[-1:] = with_cause(findings[-1:], names, hints)
     if findings[-1].sign == WRONG:
@@ -215,6 +215,9 @@ def _ask_calls(function):
     if not all(map(np.array_equal, given, before)):
         sentence = "the call writes into its input"
         findings.append(Finding(WRONG, "input", sentence, "input_overwritten"))
+    if not np.isfinite(first).all():
+        sentence = f"{np.isnan(first).any(axis=-1).mean():.0%} of the outputs are not finite"
+        return [*findings, Finding(WRONG, "calls", sentence, "not_finite")]
     Q, K, V = before
     calls = one_output(
         lambda: function.outputs(Q, K, V),
@@ -303,7 +306,7 @@ def _ask_lengths(function, claims, explanation):
     Q, K = function.inputs(LONGEST, LONGEST, LONGEST + 10)
     V = tokens(1, K.shape, seed=3)[0]
     whole, question = function.outputs(Q, K, V), "lengths"
-    for T in (1, 5, 16, 33) if claims.get("causal") else ():
+    for T in (1, 5, 16, 32, 33, 64) if claims.get("causal") else ():
         part = function.outputs(*(array[:, :, :T] for array in (Q, K, V)))
         if largest(part, whole[:, :, :T]) > 10 * function.precision:
             sentence = f"{T} tokens alone have other outputs than at the head of {LONGEST}"

@@ -90,7 +90,7 @@ def mask_names(tables, claims):
             masks = [off_diagonal(mask) for mask in masks]
         return all(map(np.array_equal, masks, tables))
 
-    found = tuple(dict.fromkeys(name for name, mask in _candidates(claims) if fits(mask)))
+    found = tuple(dict.fromkeys(name for name, mask in candidates(claims) if fits(mask)))
     if len(found) == 1:
         return found[0], ()
     table = tables[0]
@@ -100,7 +100,7 @@ def mask_names(tables, claims):
     return place.get((more, fewer), "mask_another"), found
 
 
-def _candidates(claims):
+def candidates(claims):
     """Yield names of mistakes with the mask that each would show, a function of T."""
     claimed = claims.masks
     expected = Pattern(**{"causal": False, **claimed})

@@ -12,7 +12,7 @@ from itertools import combinations, product
 import numpy as np
 
 from tutorial_lib.probe.dependence import Pattern
-from tutorial_lib.probe.masks import mask_names
+from tutorial_lib.probe.masks import candidates, mask_names
 from tutorial_lib.probe.subject import largest, tokens
 
 LONG = 40  # tokens; beyond them only one mistake is sought
@@ -194,7 +194,7 @@ def masks(function, claims, *, values):
     T, right = function.length, (claims.pattern() or Pattern(causal=True)).mask
     found = [(None, right), ("no_mask", Pattern().mask)]
     if not values:
-        return found
+        return [*found, *candidates(claims)]
     if claims.pattern() is None:  # what is seen of the past is not claimed
         found.append((None, lambda T: measured(T) & right(T) | np.eye(T, dtype=bool)))
     if not measured(T).all() and not np.array_equal(measured(T), found[-1][1](T)):
@@ -310,10 +310,12 @@ class Explanation:
                 yield Parts(*chosen)
 
     def _fits(self, parts):
-        """Say whether a function of these parts returns what was returned."""
-        return all(
-            largest(parts.outputs(Q, K, V), found) <= self.allowed for Q, K, V, found in self.cases
-        )
+        """Say whether a function of these parts returns what was returned, where that is finite."""
+        for Q, K, V, found in self.cases:
+            out, finite = parts.outputs(Q, K, V), np.isfinite(found)
+            if not finite.any() or largest(out[finite], found[finite]) > self.allowed:
+                return False
+        return True
 
 
 def _weights(claims):

@@ -54,7 +54,16 @@ def with_sink(Q, K, V):
     return attention_with_sink(scores, np.zeros(Q.shape[1]), mask=mask) @ V
 
 
+def with_soft_cap(scores, sees):
+    """Cap the scores before the mask."""
+    return layers.hiding(30 * np.tanh(scores / 30), sees)
+
+
 FUNCTIONS = {
+    "a soft cap": (
+        layers.of_scores(with_soft_cap),
+        {"heads": (4, 2), "causal": True, "scale": "1/sqrt(d_k)"},
+    ),
     "shared KV heads": (
         attention(),
         {"heads": (6, 2), "causal": True, "scale": "1/sqrt(d_k)", "corner": "last", "bias": "none"},

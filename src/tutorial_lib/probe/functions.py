@@ -190,6 +190,10 @@ def with_cause(findings, names, hints):
 
     If none does, the most basic one that is broken keeps its name.
     """
+    if names == ("soft_cap",):  # which is no mistake
+        sentence = "that of the claim, behind a soft cap"
+        capped = Finding(DESCRIBED, "scale", sentence)
+        return [capped if found.question == "scale" else found for found in findings]
     if not names and not hints:
         wrong = [found for found in findings if found.sign == WRONG]
         return [found if found in wrong[:1] else without_names([found])[0] for found in findings]
@@ -294,8 +298,8 @@ def _ask_width_of_values(function):
     """Ask for values of another width than the keys."""
     (Q, K), (G, S) = function.inputs(), (function.heads[1], function.length)
     V = tokens(1, (B, G, S, K.shape[-1]), seed=3)[0]
-    narrow = V[..., :24]
-    if largest(function.outputs(Q, K, narrow), function.outputs(Q, K, V)[..., :24]) <= 1e-6:
+    narrow, whole = V[..., :24], function.outputs(Q, K, V)
+    if largest(function.outputs(Q, K, narrow), whole[..., :24]) <= 10 * function.precision:
         return [Finding(RIGHT, "width of values", "values may be narrower than keys")]
     sentence = "values of another width have other weights"
     return [Finding(WRONG, "width of values", sentence, "width_of_values_in_scores")]

@@ -15,6 +15,7 @@ from tutorial_lib.probe.dependence import Pattern
 from tutorial_lib.probe.masks import candidates, mask_names
 from tutorial_lib.probe.subject import largest, tokens
 
+CAPS = (5, 10, 15, 20, 30, 50)  # of scores
 LONG = 40  # tokens; beyond them only one mistake is sought
 
 
@@ -89,13 +90,14 @@ VARIANTS = [
     )
     for tile in (2, 4, 8, 16)
 ]
-VARIANTS += [
-    (
-        "mask_before_soft_cap",
-        lambda s, seen, scale, c=cap: softmax(c * np.tanh(hidden(s, seen) / c)),
-    )
-    for cap in (5, 10, 15, 20, 30, 50)
-]
+for _cap in CAPS:
+    VARIANTS += [
+        ("soft_cap", lambda s, seen, scale, c=_cap: softmax(hidden(c * np.tanh(s / c), seen))),
+        (
+            "mask_before_soft_cap",
+            lambda s, seen, scale, c=_cap: softmax(c * np.tanh(hidden(s, seen) / c)),
+        ),
+    ]
 # What is handed over as Q, K and V (each of all heads) in place of them.
 ARRAYS = {
     None: lambda Q, K, V: (Q, K, V),
@@ -319,12 +321,11 @@ class Explanation:
 
 
 def _weights(claims):
-    """Return what may be done with scores; a sink is a mistake only if rows should sum to 1."""
-    sink = claims.get("row_sum") != 1
-    return [
-        (None if sink and name == "softmax_with_one_more" else name, of)
-        for name, of in (*WEIGHTS.items(), *VARIANTS)
-    ]
+    """Return what may be done with scores; of rows that need not sum to 1 more is right."""
+    right = {"softmax_with_one_more"} if claims.get("row_sum") != 1 else set()
+    if "row_sum" in claims and claims["row_sum"] is None:
+        right |= {"sigmoid_for_softmax", "softmax_not_normalised", "softmax_missing"}
+    return [(None if name in right else name, of) for name, of in (*WEIGHTS.items(), *VARIANTS)]
 
 
 def _head_orders(function):

@@ -104,7 +104,7 @@ def in_tiles(size, *, rescaled=True, filled=False):
     return of
 
 
-class Pieces:
+class Chunks:
     """A cache of a layer with rotary positions, right or with one mistake."""
 
     def __init__(self, mistake=None):
@@ -117,7 +117,7 @@ class Pieces:
         B, t, _ = X.shape
         start = 0 if not state else state[0].shape[2]
         Q, K, V = projected(X)
-        jump = {"positions_restart": -start, "positions_offset_in_pieces": bool(start)}
+        jump = {"positions_restart": -start, "positions_offset_in_chunks": bool(start)}
         places = np.arange(t)[None] + start + jump.get(self.mistake, 0)
         stored = np.concatenate([*state[:1], K], axis=2)
         Q, K = rotated(Q, places), rotated(K, places)
@@ -129,24 +129,24 @@ class Pieces:
             K, V = (np.concatenate(pair, axis=2) for pair in zip(state, (K, V), strict=True))
         S = K.shape[2]
         stored = stored if self.mistake == "cached_keys_unrotated" else K
-        if self.mistake == "rounded_in_pieces":
+        if self.mistake == "rounded_in_chunks":
             stored = stored.astype(np.float16).astype(float)
         mask = np.tri(t, S, S - t, dtype=bool)
-        if self.mistake == "window_another_in_pieces":
+        if self.mistake == "window_another_in_chunks":
             mask &= ~np.tri(t, S, S - t - 5, dtype=bool)
-        if self.mistake == "fewer_seen_in_pieces" and start:
+        if self.mistake == "fewer_seen_in_chunks" and start:
             mask[:, 0] = False
         if self.mistake == "mask_first_corner":
             mask = np.tri(t, S, dtype=bool)
-        if self.mistake == "mask_dropped_in_pieces":
+        if self.mistake == "mask_dropped_in_chunks":
             mask[:] = True
         seen, values = K, V
-        if start and self.mistake in ("itself_not_seen_in_pieces", "later_tokens_seen_in_pieces"):
+        if start and self.mistake in ("itself_not_seen_in_chunks", "later_tokens_seen_in_chunks"):
             mask = np.tri(t, S, S - t + (1 if self.mistake[0] == "l" else -1), dtype=bool)
         if start and self.mistake == "cached_key_twice":
             seen, values = (np.concatenate([x[:, :, :1], x], axis=2) for x in (K, V))
             mask = np.pad(mask, ((0, 0), (1, 0)), constant_values=True)
-        if start and self.mistake == "weights_differ_in_pieces":
+        if start and self.mistake == "weights_differ_in_chunks":
             Q = 2 * Q
         if self.mistake == "unwritten_rows_seen":
             room = ((0, 0), (0, 0), (0, 20 - S), (0, 0))
@@ -162,9 +162,9 @@ class Pieces:
         return tuple(array[:, :, :length] for array in state)
 
 
-def pieces(mistake=None):
+def chunks(mistake=None):
     """Return a Cache."""
-    kept = Pieces(mistake)
+    kept = Chunks(mistake)
     return Cache(kept.step, kept.empty, kept.rewind)
 
 

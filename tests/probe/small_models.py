@@ -12,10 +12,14 @@ import warnings
 from datetime import date
 from pathlib import Path
 
+import numpy as np
+
 from tutorial_lib.probe import probe
 
 FILE = Path(__file__).resolve().parents[2] / "book" / "probed_models.csv"
-HEAD = ("what an output depends on", "positions", "padding", "cache", "broken")
+HEAD = ("mask", "what an output depends on", "positions", "padding", "cache", "broken")
+DRAWN = 12  # tokens
+DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a Braille sign, by row
 MOST_PARAMETERS = 2_000_000
 SIZES = {
     32: "hidden_size d_model n_embd embed_dim dim emb_dim embedding_size mamba_d_ssm",
@@ -60,6 +64,16 @@ def first_layer_report(model_type, seed=0, *, double=True):
         return probe.transformers(small_model(model_type, seed), seed=seed, double=double)
 
 
+def drawing(depends):
+    """Draw the first tokens of a mask, a dot for each key that is seen, as Markdown."""
+    seen = (depends | np.eye(len(depends), dtype=bool))[:DRAWN, :DRAWN]
+    lines = []
+    for top in range(0, DRAWN, 4):
+        signs = [seen[top : top + 4, left : left + 2] * DOTS for left in range(0, DRAWN, 2)]
+        lines.append("".join(chr(0x2800 + int(sign.sum())) for sign in signs))
+    return f"[{'<br>'.join(lines)}]{{.book-mask}}"
+
+
 def row(model_type, report):
     """Return the line of a model type in the table."""
     signs = {}
@@ -67,8 +81,9 @@ def row(model_type, report):
         signs.setdefault(finding.question.split(",")[0].split(" on ")[0], []).append(finding.sign)
     padding, cache = (_verdict(signs.get(word, ())) for word in ("padding", "cache"))
     broken = "; ".join(report.names or (f"{f.question}: {f.sentence}" for f in report.wrong))
-    mask = str(report.pattern or "no regular form")
-    return (model_type, mask, report.facts.get("position") or "–", padding, cache, broken)
+    mask, position = str(report.pattern or "no regular form"), report.facts.get("position")
+    drawn = drawing(report.depends)
+    return (model_type, drawn, mask, position or "–", padding, cache, broken)
 
 
 def _verdict(signs):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.probe import layers
-from tests.probe.layers import D_MODEL, attention, band, full, layer, pieces
+from tests.probe.layers import D_MODEL, attention, band, chunks, full, layer
 from tutorial_lib.probe import Cache, probe
 from tutorial_lib.probe.dependence import Pattern
 from tutorial_lib.probe.names import PLACES
@@ -33,8 +33,8 @@ def numbered(X, keep=None, positions=None):
     return layer()(X + rows[places], keep)
 
 
-def in_pieces(mistake):
-    return layer(rotary=True), CAUSAL | {"positions": "positions", "cache": pieces(mistake)}
+def in_chunks(mistake):
+    return layer(rotary=True), CAUSAL | {"positions": "positions", "cache": chunks(mistake)}
 
 
 MISTAKES = {
@@ -58,15 +58,15 @@ MISTAKES = {
     "random_in_evaluation": (layers.random_layer(), CAUSAL),
     "state_between_calls": (layers.remembering(), CAUSAL),
     **{
-        name: in_pieces(name)
+        name: in_chunks(name)
         for name in (
             "positions_restart",
             "cache_not_read",
             "mask_first_corner",
-            "mask_dropped_in_pieces",
+            "mask_dropped_in_chunks",
             "unwritten_rows_seen",
             "rewind_ignored",
-            "positions_offset_in_pieces",
+            "positions_offset_in_chunks",
             "cached_keys_rotated_twice",
             "cached_keys_unrotated",
             "cache_of_other_sequence",
@@ -127,9 +127,9 @@ WITH_TORCH |= {"strides_ignored", "mask_lost_in_single", "mask_lost_in_half"}
 WITH_TORCH |= {"parameter_unused_in_part"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
 MISTAKES["positions_ignored"] = (HINTS["positions_ignored"][0], PADDED | {"position": "relative"})
-MISTAKES["window_dropped_in_pieces"] = (
+MISTAKES["window_dropped_in_chunks"] = (
     layer(band(4), rotary=True),
-    CAUSAL | {"positions": "positions", "cache": pieces()},
+    CAUSAL | {"positions": "positions", "cache": chunks()},
 )
 MISTAKES["softmax_over_batch"] = (attention(axis=0), HEADS)
 MISTAKES["key_heads_of_another_group"] = (
@@ -192,7 +192,7 @@ def with_a_low_start(Q, K, V):
     return powers / np.where(total == 0, 1, total) @ np.repeat(V, 2, axis=1)
 
 
-def windowed_pieces():
+def windowed_chunks():
     """Return a cache of four keys that counts positions by the keys it keeps."""
 
     def step(X, state):
@@ -226,7 +226,7 @@ def shared_out(keys, values):
     return lambda Q, K, V: attention()(Q, K[:, keys], V[:, values])
 
 
-def padded_pieces(seen):
+def padded_chunks(seen):
     """Return a layer with padding, and its cache, which hides it or not."""
     attend = layer(rotary=False)
 
@@ -265,14 +265,14 @@ MISTAKES |= {
     "input_overwritten": (overwriting, CAUSAL),
     "padding_off_by_one": (one_longer, {"d_model": D_MODEL, "keep": "keep", "sides": ("right",)}),
     "padding_keeps_weight": (counted_padding, {"d_model": D_MODEL, "keep": "keep"}),
-    "padding_seen_in_pieces": (lambda p: (p[0], CAUSAL | p[1]))(padded_pieces(True)),
+    "padding_seen_in_chunks": (lambda p: (p[0], CAUSAL | p[1]))(padded_chunks(True)),
     "window_dropped_with_padding": (
         lambda X, keep=None: layer(band(4) if keep is None else band())(X, keep),
         WINDOW | {"keep": "keep", "sides": ("right",)},
     ),
-    "window_another_in_pieces": (
+    "window_another_in_chunks": (
         layer(band(4), rotary=True),
-        CAUSAL | {"positions": "positions", "cache": pieces("window_another_in_pieces")},
+        CAUSAL | {"positions": "positions", "cache": chunks("window_another_in_chunks")},
     ),
     "values_not_used": (lambda Q, K, V: attention()(Q, K, np.sin(K)), HEADS),
     "heads_in_another_order": (lambda Q, K, V: attention()(Q, K, V)[:, [1, 0, 3, 2]], HEADS),
@@ -391,12 +391,12 @@ MISTAKES |= {
         CAUSAL | {"positions": "positions", "position": "relative"},
     ),
     **{
-        name: in_pieces(name)
-        for name in ("rounded_in_pieces", "itself_not_seen_in_pieces", "cached_key_twice")
+        name: in_chunks(name)
+        for name in ("rounded_in_chunks", "itself_not_seen_in_chunks", "cached_key_twice")
     },
 }
-RING = CAUSAL | {"window": 4, "cache": windowed_pieces()}
-HINTS["positions_offset_in_pieces"] = (rotary, RING)
+RING = CAUSAL | {"window": 4, "cache": windowed_chunks()}
+HINTS["positions_offset_in_chunks"] = (rotary, RING)
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -431,7 +431,7 @@ def refusing_a_batch(X, keep=None):
 
 
 def refusing(X, state):
-    """Refuse any piece."""
+    """Refuse any chunk."""
     raise ValueError("no cache of this length")
 
 
@@ -478,12 +478,12 @@ PLACED = {
     "padding_refused": (lambda X: layer()(X), CAUSAL | {"keep": "keep"}),
     "cache_refused": (layer(), CAUSAL | {"cache": Cache(refusing, tuple)}),
     **{
-        name: in_pieces(name)
+        name: in_chunks(name)
         for name in (
-            "weights_differ_in_pieces",
-            "later_tokens_seen_in_pieces",
+            "weights_differ_in_chunks",
+            "later_tokens_seen_in_chunks",
             "cached_rows_altered",
-            "fewer_seen_in_pieces",
+            "fewer_seen_in_chunks",
         )
     },
 }

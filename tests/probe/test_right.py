@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.probe import layers
-from tests.probe.layers import D_MODEL, PARAMS, attention, band, full, layer, pieces
+from tests.probe.layers import D_MODEL, PARAMS, attention, band, chunks, full, layer
 from tutorial_lib import causal_mask, multi_head_attention
 from tutorial_lib.probe import Cache, ProbeError, probe
 from tutorial_lib.probe.dependence import Pattern
@@ -30,7 +30,7 @@ HIDDEN = {
     "bidirectional": (layer(full), OPTIONS | {"causal": False, "position": "none"}),
     "rotary": (
         layer(rotary=True),
-        OPTIONS | {"causal": True, "position": "relative", "cache": pieces()},
+        OPTIONS | {"causal": True, "position": "relative", "cache": chunks()},
     ),
     "a window": (layer(band(4), rotary=True), {"d_model": D_MODEL, "causal": True, "window": 4}),
     "a window of 40": (layer(band(40)), {"d_model": D_MODEL, "causal": True, "window": 40}),

@@ -9,7 +9,7 @@
     assert probe.transformers(model, causal=True)
 
 It looks at what outputs depend on, and compares ways that must agree: a batch and its sequences, a
-text alone and padded, a whole text and its pieces. It cannot see values: another consistent layout
+text alone and padded, a whole text and its chunks. It cannot see values: another consistent layout
 than a checkpoint's, wrong frequencies of a rotation, a soft cap, queries and keys exchanged; which
 sink or slope serves which head; keys whose weight is below e^-30; mistakes beyond the tested length
 or on another device.

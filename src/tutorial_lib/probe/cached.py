@@ -1,4 +1,4 @@
-"""What a layer with a cache is asked: fed in pieces it gives what it gives for the whole text."""
+"""What a layer with a cache is asked: fed in chunks it gives what it gives for the whole text."""
 
 from dataclasses import replace
 from functools import partial
@@ -27,20 +27,20 @@ def ask_cache(subject, table, facts):
         return []
     if np.triu(table, 1).any():
         return [Finding(DESCRIBED, "cache", "cannot be asked: later tokens are seen")]
-    pieces = Pieces(subject, table, facts)
+    chunks = Chunks(subject, table, facts)
     asked = {
-        f"cache, {way}": partial(pieces.ask, f"cache, {way}", lengths)
-        for way, lengths in pieces.ways.items()
+        f"cache, {way}": partial(chunks.ask, f"cache, {way}", lengths)
+        for way, lengths in chunks.ways.items()
     }
     findings = _asked(asked)
     if any(found.name and found.name not in PLACES for found in findings):
         findings = [replace(f, name=None) if f.name in PLACES else f for f in findings]
     sound = all(found.sign == RIGHT for found in findings)
-    asked = {"second text": pieces.second_text} if findings[0].sign == RIGHT else {}
+    asked = {"second text": chunks.second_text} if findings[0].sign == RIGHT else {}
     if subject.cache.rewind is not None:
-        asked["cache, rewound"] = pieces.rewound
+        asked["cache, rewound"] = chunks.rewound
     if subject.cache.padded is not None:
-        asked["cache, padded"] = pieces.padded
+        asked["cache, padded"] = chunks.padded
     more = _asked(asked)
     return [*findings, *(more if sound else without_names(more))]
 
@@ -52,8 +52,8 @@ def _asked(asked):
     return findings
 
 
-class Pieces:
-    """A layer that is fed in pieces, and what its outputs are compared with.
+class Chunks:
+    """A layer that is fed in chunks, and what its outputs are compared with.
 
     Parameters
     ----------
@@ -71,14 +71,14 @@ class Pieces:
         self.Y = subject.outputs(self.X)
         uneven = (3, 1, 5, 2, 1)
         self.ways = {
-            "one piece": (T,),
+            "one chunk": (T,),
             "token by token": (1,) * T,
-            "uneven pieces": uneven if T == LEAST else (*uneven, T - LEAST),
-            "a long piece first": (T - 5, 1, 3, 1),
+            "uneven chunks": uneven if T == LEAST else (*uneven, T - LEAST),
+            "a long chunk first": (T - 5, 1, 3, 1),
         }
 
     def run(self, lengths, X=None):
-        """Feed the text, or another one, in pieces."""
+        """Feed the text, or another one, in chunks."""
         return self.subject.cache.run(self.X if X is None else X, lengths)
 
     def differ(self, Y, others):
@@ -93,13 +93,13 @@ class Pieces:
         first = next(i for i in range(self.T) if self.differ(outputs[:, i], self.Y[:, i]))
         sentence = f"output {first} is the first that differs from that of the whole text"
         name = self.name(outputs, lengths, first)
-        hints = ("positions_offset_in_pieces",) if name == "weights_differ_in_pieces" else ()
+        hints = ("positions_offset_in_chunks",) if name == "weights_differ_in_chunks" else ()
         return Finding(WRONG, question, sentence, name, hints)
 
     def name(self, outputs, lengths, first):
         """Return the mistake on which two witnesses agree, or its place."""
         if not np.isfinite(outputs).all():
-            return "not_finite_in_pieces"
+            return "not_finite_in_chunks"
         if self._of_other_sequence(outputs, lengths):
             return "cache_of_other_sequence"
         seen, whole = self._table(lengths), off_diagonal(self._whole_table())
@@ -113,10 +113,10 @@ class Pieces:
         more, fewer = (seen & ~whole).any(), (whole & ~seen).any()
         if fewer and not more:
             return self._fewer_seen(outputs, seen, whole, lengths)
-        return "others_seen_in_pieces" if fewer else "more_seen_in_pieces"
+        return "others_seen_in_chunks" if fewer else "more_seen_in_chunks"
 
     def _table(self, lengths):
-        """Return who depends on whom when fed in pieces, (T, T), without a diagonal."""
+        """Return who depends on whom when fed in chunks, (T, T), without a diagonal."""
         T = self.T
         _, others = tokens(2, (T, self.subject.d_model), seed=3)
         X = self.X[:1]
@@ -134,24 +134,24 @@ class Pieces:
         _, others = tokens(2, (self.T, self.subject.d_model), seed=3)
         return dependence(self.subject.outputs, self.X[0], others, tolerance=self.subject.noise)
 
-    def _piece(self, lengths):
-        """Return the number of the piece of each token, and the first token of that piece."""
-        piece = np.repeat(np.arange(len(lengths)), lengths)
-        return piece, np.cumsum((0, *lengths))[piece]
+    def _chunk(self, lengths):
+        """Return the number of the chunk of each token, and the first token of that chunk."""
+        chunk = np.repeat(np.arange(len(lengths)), lengths)
+        return chunk, np.cumsum((0, *lengths))[chunk]
 
     def _later_seen(self, seen, whole, lengths):
-        """Name what lets tokens see later ones of their piece."""
-        piece, _ = self._piece(lengths)
-        same = piece[:, None] == piece
+        """Name what lets tokens see later ones of their chunk."""
+        chunk, _ = self._chunk(lengths)
+        same = chunk[:, None] == chunk
         both_ways = off_diagonal(whole | (same & (whole.T | whole)))
-        rows = [piece == number for number, length in enumerate(lengths) if length > 2]
+        rows = [chunk == number for number, length in enumerate(lengths) if length > 2]
         right, open_ = (
             [np.array_equal(seen[row], table[row]) for row in rows] for table in (whole, both_ways)
         )
         each = all(one or other for one, other in zip(right, open_, strict=True))
         if each and not self.differ(self.run((1,) * self.T), self.Y):
-            return "mask_dropped_in_pieces"
-        return "later_tokens_seen_in_pieces"
+            return "mask_dropped_in_chunks"
+        return "later_tokens_seen_in_chunks"
 
     def _of_window(self, seen, whole):
         """Name another window than that of the whole text, or return None."""
@@ -159,32 +159,32 @@ class Pieces:
         if np.array_equal(seen, before):
             every = (off_diagonal(self._table(way)) for way in self.ways.values())
             return (
-                "window_dropped_in_pieces"
+                "window_dropped_in_chunks"
                 if all(map(np.array_equal, every, [before] * 4))
                 else None
             )
         found, window = simplest_pattern(seen), simplest_pattern(whole)
         if found and window and window.window and found == replace(window, window=found.window):
-            return "window_another_in_pieces"
+            return "window_another_in_chunks"
         return None
 
     def _fewer_seen(self, outputs, seen, whole, lengths):
         """Name what hides earlier tokens."""
-        piece, start = self._piece(lengths)
-        if len(lengths) > 1 and np.array_equal(seen, whole & (piece[:, None] == piece)):
+        chunk, start = self._chunk(lengths)
+        if len(lengths) > 1 and np.array_equal(seen, whole & (chunk[:, None] == chunk)):
             alone = [
                 self.subject.outputs(x) for x in np.split(self.X, np.unique(start)[1:], axis=1)
             ]
             apart = self.differ(outputs, np.concatenate(alone, axis=1))
-            return "fewer_seen_in_pieces" if apart else "cache_not_read"
-        local = np.arange(self.T) - start  # the row of a token in its piece
+            return "fewer_seen_in_chunks" if apart else "cache_not_read"
+        local = np.arange(self.T) - start  # the row of a token in its chunk
         corner = whole & (np.arange(self.T) <= local[:, None])
         if len(lengths) > 1 and np.array_equal(seen, off_diagonal(corner)):
             return "mask_first_corner"
-        return "fewer_seen_in_pieces"
+        return "fewer_seen_in_chunks"
 
     def _of_other_sequence(self, outputs, lengths):
-        """Say whether, in pieces, the first token of a sequence moves the other one."""
+        """Say whether, in chunks, the first token of a sequence moves the other one."""
         moved = []
         for b in (0, 1):
             there = self.X.copy()
@@ -195,7 +195,7 @@ class Pieces:
     def _of_values(self, outputs, lengths, first):
         """Name what leaves the table as it is: positions, rounding, or rows that are no keys."""
         if self._rounded(outputs, lengths):
-            return "rounded_in_pieces"
+            return "rounded_in_chunks"
         if len(lengths) > 1:
             by_hand = "positions" in self.subject.takes
             name = self._by_positions(outputs, lengths) if by_hand else None
@@ -206,11 +206,11 @@ class Pieces:
         if self._fewer_unwritten(lengths, first):
             return "unwritten_rows_seen"
         if self._itself_hidden(lengths, first):
-            return "itself_not_seen_in_pieces"
+            return "itself_not_seen_in_chunks"
         return (
             "cached_rows_altered"
             if self._equal_tokens_differ(lengths)
-            else ("weights_differ_in_pieces")
+            else ("weights_differ_in_chunks")
         )
 
     def _rounded(self, outputs, lengths):
@@ -245,7 +245,7 @@ class Pieces:
         return False
 
     def _by_positions(self, outputs, lengths):
-        """Return the mistake whose positions give the first wrong piece, as a whole; or None."""
+        """Return the mistake whose positions give the first wrong chunk, as a whole; or None."""
         X, Y, starts = self.X, self.Y, np.cumsum((0, *lengths))
         n, m = next(
             (start, length)
@@ -260,7 +260,7 @@ class Pieces:
             "positions_restart": [(old, new - n)],
             "cached_keys_rotated_twice": [(2 * old, new)],
             "cached_keys_unrotated": [(0 * old, new)],
-            "positions_offset_in_pieces": [(old, offset) for offset in offsets],
+            "positions_offset_in_chunks": [(old, offset) for offset in offsets],
         }
         for name, pairs in guesses.items():
             for pair in pairs:
@@ -272,9 +272,9 @@ class Pieces:
         return None
 
     def _restarted_by_order(self, outputs, lengths):
-        """Say whether the first tokens of two pieces can be exchanged, as if at one position."""
+        """Say whether the first tokens of two chunks can be exchanged, as if at one position."""
         there = self.X.copy()
-        start = self.T - lengths[-1] - lengths[-2]  # of the last piece but one
+        start = self.T - lengths[-1] - lengths[-2]  # of the last chunk but one
         there[:, [0, start]] = self.X[:, [start, 0]]
         whole = self.differ(self.subject.outputs(there)[:, -1], self.Y[:, -1])
         moved = self.differ(self.run(lengths, there)[:, -1], outputs[:, -1])
@@ -282,7 +282,7 @@ class Pieces:
         return alike and whole and not moved
 
     def _equal_tokens(self, lengths):
-        """Return what a text of one token, repeated, gives in pieces less what it gives whole."""
+        """Return what a text of one token, repeated, gives in chunks less what it gives whole."""
         X = np.repeat(tokens(1, (1, 1, self.subject.d_model))[0], self.T, axis=1)
         return self.run(lengths, X) - self.subject.outputs(X)
 
@@ -322,7 +322,7 @@ class Pieces:
         return Finding(WRONG, "cache, rewound", sentence, name)
 
     def padded(self):
-        """Feed a batch in pieces whose second text has padding on the left."""
+        """Feed a batch in chunks whose second text has padding on the left."""
         subject, X = self.subject, self.X[:, :LEAST]
         keep = np.ones(X.shape[:2], bool)
         keep[1, :4] = False
@@ -339,8 +339,8 @@ class Pieces:
         found = outputs(X)
         if not self.differ(found, subject.outputs(X, keep=keep)[keep]):
             return Finding(RIGHT, "cache, padded", "the outputs of the whole padded text")
-        sentence = "behind padding, outputs in pieces differ from those of the whole text"
+        sentence = "behind padding, outputs in chunks differ from those of the whole text"
         others = np.where(keep[..., None], X, tokens(1, X.shape, seed=16)[0])
         seen = largest(outputs(others), found) > max(subject.noise, subject.tolerance)
-        name = "padding_seen_in_pieces" if seen else "padding_another_in_pieces"
+        name = "padding_seen_in_chunks" if seen else "padding_another_in_chunks"
         return Finding(WRONG, "cache, padded", sentence, name)

@@ -162,7 +162,7 @@ class Module:
         """Return an output with its graph."""
         import torch
 
-        X = torch.from_numpy(tokens(1, (4, 16, self.width))[0]).to(self.dtype)
+        X = torch.from_numpy(tokens(1, (16, 16, self.width))[0]).to(self.dtype)
         Y = self.call(self.module, X.requires_grad_())
         return Y[0] if isinstance(Y, tuple | list) else Y
 

@@ -20,7 +20,7 @@ class Undecidable(Exception):
 
 @dataclass(frozen=True)
 class Cache:
-    """How a layer is fed in pieces.
+    """How a layer is fed in chunks.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Cache:
     padded: Callable | None = None
 
     def run(self, X, lengths):
-        """Feed X (B, T, d_model) in pieces of these lengths; the outputs, joined."""
+        """Feed X (B, T, d_model) in chunks of these lengths; the outputs, joined."""
         state, outputs, start = self.empty(), [], 0
         for length in lengths:
             Y, state = self.step(X[:, start : start + length].copy(), state)
@@ -56,7 +56,7 @@ class Subject:
         an array (B, T, d); in `keep`, True is a real token and False is padding
     d_model : the width of X
     takes : which of "keep" and "positions" `run` uses
-    cache : how it is fed in pieces, or None
+    cache : how it is fed in chunks, or None
     single, half, training : the same in lower precision, and in training mode, or None
     gradient : a function of X, dY and keep=None, which returns dX, or None
     unused : a function that returns three lists of names of parameters, of which the whole, or

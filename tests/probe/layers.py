@@ -67,7 +67,44 @@ def split_by_reshape(X):
     return (np.swapaxes(Y, 1, 2).reshape(B, H, T, -1) for Y in projected(X))
 
 
-class Pieces:
+def of_scores(weights, arrays=lambda Q, K, V: (Q, K, V)):
+    """Return a function of Q, K, V whose weights are a function of scores and of what is seen."""
+
+    def attend(Q, K, V):
+        Q, K, V = arrays(Q, *(np.repeat(x, Q.shape[1] // x.shape[1], axis=1) for x in (K, V)))
+        T, S = Q.shape[2], K.shape[2]
+        scores = Q @ np.swapaxes(K, -1, -2) * Q.shape[-1] ** -0.5
+        return weights(scores, np.tri(T, S, S - T, dtype=bool)) @ V
+
+    return attend
+
+
+def in_tiles(size, *, rescaled=True, filled=False):
+    """Return attention that goes over the keys in tiles, with or without a mistake."""
+
+    def attend(scores, V):
+        sums = np.zeros((*scores.shape[:3], V.shape[-1] + 1))  # the last column: of the powers
+        top = np.full((*scores.shape[:3], 1), -1e30)
+        V = np.concatenate([V, np.ones((*V.shape[:3], 1))], axis=-1)
+        for start in range(0, V.shape[2], size):
+            tile, values = scores[..., start : start + size], V[:, :, start : start + size]
+            new = np.maximum(top, tile.max(-1, keepdims=True))
+            shrunk = sums * np.exp(top - new)
+            sums = shrunk if rescaled else np.concatenate([sums[..., :-1], shrunk[..., -1:]], -1)
+            sums, top = sums + np.exp(tile - new) @ values, new
+        zeros = np.exp(-top) * (-V.shape[2] % size) if filled else 0.0
+        return sums[..., :-1] / (sums[..., -1:] + zeros)
+
+    def of(Q, K, V):
+        K, V = (np.repeat(x, Q.shape[1] // x.shape[1], axis=1) for x in (K, V))
+        T, S = Q.shape[2], K.shape[2]
+        scores = Q @ np.swapaxes(K, -1, -2) * Q.shape[-1] ** -0.5
+        return attend(np.where(np.tri(T, S, S - T, dtype=bool), scores, -np.inf), V)
+
+    return of
+
+
+class Chunks:
     """A cache of a layer with rotary positions, right or with one mistake."""
 
     def __init__(self, mistake=None):
@@ -80,7 +117,7 @@ class Pieces:
         B, t, _ = X.shape
         start = 0 if not state else state[0].shape[2]
         Q, K, V = projected(X)
-        jump = {"positions_restart": -start, "positions_offset_in_pieces": bool(start)}
+        jump = {"positions_restart": -start, "positions_offset_in_chunks": bool(start)}
         places = np.arange(t)[None] + start + jump.get(self.mistake, 0)
         stored = np.concatenate([*state[:1], K], axis=2)
         Q, K = rotated(Q, places), rotated(K, places)
@@ -92,22 +129,31 @@ class Pieces:
             K, V = (np.concatenate(pair, axis=2) for pair in zip(state, (K, V), strict=True))
         S = K.shape[2]
         stored = stored if self.mistake == "cached_keys_unrotated" else K
+        if self.mistake == "rounded_in_chunks":
+            stored = stored.astype(np.float16).astype(float)
         mask = np.tri(t, S, S - t, dtype=bool)
-        if self.mistake == "window_another_in_pieces":
+        if self.mistake == "window_another_in_chunks":
             mask &= ~np.tri(t, S, S - t - 5, dtype=bool)
-        if self.mistake == "cached_keys_lost" and start:
+        if self.mistake == "fewer_seen_in_chunks" and start:
             mask[:, 0] = False
         if self.mistake == "mask_first_corner":
             mask = np.tri(t, S, dtype=bool)
-        if self.mistake == "mask_dropped_in_pieces":
+        if self.mistake == "mask_dropped_in_chunks":
             mask[:] = True
         seen, values = K, V
+        if start and self.mistake in ("itself_not_seen_in_chunks", "later_tokens_seen_in_chunks"):
+            mask = np.tri(t, S, S - t + (1 if self.mistake[0] == "l" else -1), dtype=bool)
+        if start and self.mistake == "cached_key_twice":
+            seen, values = (np.concatenate([x[:, :, :1], x], axis=2) for x in (K, V))
+            mask = np.pad(mask, ((0, 0), (1, 0)), constant_values=True)
+        if start and self.mistake == "weights_differ_in_chunks":
+            Q = 2 * Q
         if self.mistake == "unwritten_rows_seen":
             room = ((0, 0), (0, 0), (0, 20 - S), (0, 0))
             seen, values = np.pad(K, room), np.pad(V, room)
             mask = np.pad(mask, ((0, 0), (0, 20 - S)), constant_values=True)
         weights = softmax(np.where(mask, Q @ np.swapaxes(seen, -1, -2) / 2, -np.inf))
-        self.left = (stored, V)
+        self.left = (stored, V * (0.5 if self.mistake == "cached_rows_altered" else 1))
         return np.swapaxes(weights @ values, 1, 2).reshape(B, t, -1) @ PARAMS.W_O, self.left
 
     def rewind(self, state, length):
@@ -116,9 +162,9 @@ class Pieces:
         return tuple(array[:, :, :length] for array in state)
 
 
-def pieces(mistake=None):
+def chunks(mistake=None):
     """Return a Cache."""
-    kept = Pieces(mistake)
+    kept = Chunks(mistake)
     return Cache(kept.step, kept.empty, kept.rewind)
 
 

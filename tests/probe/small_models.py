@@ -1,7 +1,8 @@
 """What the probe says of small models of transformers: python -m tests.probe.small_models.
 
 Each model type that can be made small is made with its own defaults but for the sizes, and asked
-without a claim. The table goes to book/probed_models.csv, which the page shows.
+without a claim. The table goes to book/probed_models.csv, which the page shows. With a seed and a
+precision, as in `python -m tests.probe.small_models 3 single`, the lines are only printed.
 """
 
 import csv
@@ -11,10 +12,14 @@ import warnings
 from datetime import date
 from pathlib import Path
 
+import numpy as np
+
 from tutorial_lib.probe import probe
 
 FILE = Path(__file__).resolve().parents[2] / "book" / "probed_models.csv"
-HEAD = ("what an output depends on", "positions", "padding", "cache", "broken")
+HEAD = ("mask", "what an output depends on", "positions", "padding", "cache", "broken")
+DRAWN = 12  # tokens
+DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a Braille sign, by row
 MOST_PARAMETERS = 2_000_000
 SIZES = {
     32: "hidden_size d_model n_embd embed_dim dim emb_dim embedding_size mamba_d_ssm",
@@ -53,11 +58,21 @@ def small_model(model_type, seed=0, **sizes):
     return AutoModel.from_config(config, attn_implementation="eager").eval()
 
 
-def first_layer_report(model_type, seed=0):
+def first_layer_report(model_type, seed=0, *, double=True):
     """Return the report of the first layer of a small model of a type."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return probe.transformers(small_model(model_type, seed))
+        return probe.transformers(small_model(model_type, seed), seed=seed, double=double)
+
+
+def drawing(depends):
+    """Draw the first tokens of a mask, a dot for each key that is seen, as Markdown."""
+    seen = (depends | np.eye(len(depends), dtype=bool))[:DRAWN, :DRAWN]
+    lines = []
+    for top in range(0, DRAWN, 4):
+        signs = [seen[top : top + 4, left : left + 2] * DOTS for left in range(0, DRAWN, 2)]
+        lines.append("".join(chr(0x2800 + int(sign.sum())) for sign in signs))
+    return f"[{'<br>'.join(lines)}]{{.book-mask}}"
 
 
 def row(model_type, report):
@@ -66,9 +81,10 @@ def row(model_type, report):
     for finding in report.findings:
         signs.setdefault(finding.question.split(",")[0].split(" on ")[0], []).append(finding.sign)
     padding, cache = (_verdict(signs.get(word, ())) for word in ("padding", "cache"))
-    broken = "; ".join(f.name or f"{f.question}: {f.sentence}" for f in report.wrong)
-    mask = str(report.pattern or "no regular form")
-    return (model_type, mask, report.facts.get("position") or "–", padding, cache, broken)
+    broken = "; ".join(report.names or (f"{f.question}: {f.sentence}" for f in report.wrong))
+    mask, position = str(report.pattern or "no regular form"), report.facts.get("position")
+    drawn = drawing(report.depends)
+    return (model_type, drawn, mask, position or "–", padding, cache, broken)
 
 
 def _verdict(signs):
@@ -77,13 +93,13 @@ def _verdict(signs):
     return "✗" if "✗" in signs else "✓" if "✓" in signs else "·"
 
 
-def lines(seed=0):
+def lines(seed=0, *, double=True):
     """Yield the lines of all model types that can be made small and asked."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     for model_type in sorted(CONFIG_MAPPING):
         try:
-            line = row(model_type, first_layer_report(model_type, seed))
+            line = row(model_type, first_layer_report(model_type, seed, double=double))
         except Exception as error:
             print(f"{model_type}: {type(error).__name__}", file=sys.stderr)
             continue
@@ -92,12 +108,16 @@ def lines(seed=0):
 
 
 def main():
-    """Ask all models, and write the table."""
+    """Ask all models, and write the table; with a seed and a precision, only print the lines."""
     import transformers
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        rows = list(lines())
+    warnings.simplefilter("ignore")
+    if len(sys.argv) == 3:  # such as: 3 single
+        seed, precision = sys.argv[1:]
+        for _ in lines(int(seed), double=precision == "double"):
+            pass
+        return
+    rows = list(lines())
     first = f"type in transformers {transformers.__version__} on {date.today()}"
     with FILE.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([(first, *HEAD), *rows])

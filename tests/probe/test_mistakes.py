@@ -1,11 +1,15 @@
 """Each mistake that the probe can name is found and named; layers without one are right."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from tests.probe import layers
-from tests.probe.layers import D_MODEL, attention, band, full, layer, pieces
+from tests.probe.layers import D_MODEL, attention, band, chunks, full, layer
 from tutorial_lib.probe import Cache, probe
+from tutorial_lib.probe.dependence import Pattern
+from tutorial_lib.probe.names import PLACES
 
 CAUSAL = {"d_model": D_MODEL, "causal": True}
 PADDED = CAUSAL | {"keep": "keep", "positions": "positions"}
@@ -22,19 +26,20 @@ def ignoring(word, rotary=False):
     return call
 
 
-def numbered(X, keep=None):
+def numbered(X, keep=None, positions=None):
     """A layer that adds a row of its own at each position."""
     rows = np.random.default_rng(2).normal(size=(99, D_MODEL))
-    return layer()(X + rows[: X.shape[1]], keep)
+    places = np.arange(X.shape[1])[None] if positions is None else positions
+    return layer()(X + rows[places], keep)
 
 
-def in_pieces(mistake):
-    return layer(rotary=True), CAUSAL | {"positions": "positions", "cache": pieces(mistake)}
+def in_chunks(mistake):
+    return layer(rotary=True), CAUSAL | {"positions": "positions", "cache": chunks(mistake)}
 
 
 MISTAKES = {
     "no_mask": (layer(full), CAUSAL),
-    "mask_transposed": (layer(lambda T: np.tri(T, dtype=bool).T), CAUSAL),
+    "mask_reversed": (layer(lambda T: np.tri(T, dtype=bool).T), CAUSAL),
     "mask_one_ahead": (layer(band(ahead=1)), CAUSAL),
     "mask_not_low_enough": (layer(hidden=-1e3), CAUSAL),
     "window_one_wide": (layer(band(5)), CAUSAL | {"window": 4}),
@@ -53,18 +58,17 @@ MISTAKES = {
     "random_in_evaluation": (layers.random_layer(), CAUSAL),
     "state_between_calls": (layers.remembering(), CAUSAL),
     **{
-        name: in_pieces(name)
+        name: in_chunks(name)
         for name in (
             "positions_restart",
             "cache_not_read",
             "mask_first_corner",
-            "mask_dropped_in_pieces",
+            "mask_dropped_in_chunks",
             "unwritten_rows_seen",
             "rewind_ignored",
-            "positions_offset_in_pieces",
+            "positions_offset_in_chunks",
             "cached_keys_rotated_twice",
             "cached_keys_unrotated",
-            "cached_keys_lost",
             "cache_of_other_sequence",
         )
     },
@@ -118,12 +122,14 @@ MISTAKES |= {
 WITH_TORCH = {"mask_dropped_in_training", "gradient_cut", "gradient_without_mask"}
 WITH_TORCH |= {"gradient_of_shared_heads", "gradient_without_scale", "gradient_without_row_sum"}
 WITH_TORCH |= {"scores_overflow_in_half", "mask_value_overflows_in_half", "scores_lost_in_single"}
-WITH_TORCH |= {"parameter_unused"}
+WITH_TORCH |= {"parameter_unused", "gradient_scaled_twice", "gradient_transposed"}
+WITH_TORCH |= {"strides_ignored", "mask_lost_in_single", "mask_lost_in_half"}
+WITH_TORCH |= {"parameter_unused_in_part"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
 MISTAKES["positions_ignored"] = (HINTS["positions_ignored"][0], PADDED | {"position": "relative"})
-MISTAKES["window_dropped_in_pieces"] = (
+MISTAKES["window_dropped_in_chunks"] = (
     layer(band(4), rotary=True),
-    CAUSAL | {"positions": "positions", "cache": pieces()},
+    CAUSAL | {"positions": "positions", "cache": chunks()},
 )
 MISTAKES["softmax_over_batch"] = (attention(axis=0), HEADS)
 MISTAKES["key_heads_of_another_group"] = (
@@ -186,7 +192,7 @@ def with_a_low_start(Q, K, V):
     return powers / np.where(total == 0, 1, total) @ np.repeat(V, 2, axis=1)
 
 
-def windowed_pieces():
+def windowed_chunks():
     """Return a cache of four keys that counts positions by the keys it keeps."""
 
     def step(X, state):
@@ -220,7 +226,7 @@ def shared_out(keys, values):
     return lambda Q, K, V: attention()(Q, K[:, keys], V[:, values])
 
 
-def padded_pieces(seen):
+def padded_chunks(seen):
     """Return a layer with padding, and its cache, which hides it or not."""
     attend = layer(rotary=False)
 
@@ -247,8 +253,6 @@ MISTAKES |= {
     "heads_joined_across_batch": (joined_across_the_batch, CAUSAL | {"causal": False}),
     "maximum_starts_too_high": (with_a_low_start, {"heads": (4, 2)}),
     "softmax_over_one": (layers.of_formula(lambda s, d, sees: 1.0 * sees + 0 * s), HEADS),
-    "scale_of_heads": (attention(scale=lambda d: 0.5), HEADS),
-    "not_finite": (lambda X: layer()(X) + np.where(X[..., :1] > 0, np.inf, 0), CAUSAL),
     "positions_rounded": (rounded, PADDED | {"position": "relative"}),
     "only_itself_seen": (layer(lambda T: np.eye(T, dtype=bool)), CAUSAL),
     "mask_both_ways": (layer(both_ways), CAUSAL),
@@ -261,16 +265,16 @@ MISTAKES |= {
     "input_overwritten": (overwriting, CAUSAL),
     "padding_off_by_one": (one_longer, {"d_model": D_MODEL, "keep": "keep", "sides": ("right",)}),
     "padding_keeps_weight": (counted_padding, {"d_model": D_MODEL, "keep": "keep"}),
-    "padding_seen_in_pieces": (lambda p: (p[0], CAUSAL | p[1]))(padded_pieces(True)),
+    "padding_seen_in_chunks": (lambda p: (p[0], CAUSAL | p[1]))(padded_chunks(True)),
     "window_dropped_with_padding": (
         lambda X, keep=None: layer(band(4) if keep is None else band())(X, keep),
         WINDOW | {"keep": "keep", "sides": ("right",)},
     ),
-    "window_another_in_pieces": (
+    "window_another_in_chunks": (
         layer(band(4), rotary=True),
-        CAUSAL | {"positions": "positions", "cache": pieces("window_another_in_pieces")},
+        CAUSAL | {"positions": "positions", "cache": chunks("window_another_in_chunks")},
     ),
-    "values_not_used": (lambda Q, K, V: attention()(Q, K, K), HEADS),
+    "values_not_used": (lambda Q, K, V: attention()(Q, K, np.sin(K)), HEADS),
     "heads_in_another_order": (lambda Q, K, V: attention()(Q, K, V)[:, [1, 0, 3, 2]], HEADS),
     "first_key_head_for_all": (shared_out([0, 0], [0, 0]), HEADS),
     "keys_and_values_in_other_orders": (shared_out([0, 0, 1, 1], [0, 1, 0, 1]), HEADS),
@@ -290,8 +294,109 @@ MISTAKES |= {
 }
 
 
-RING = CAUSAL | {"window": 4, "cache": windowed_pieces()}
-HINTS["positions_offset_in_pieces"] = (rotary, RING)
+def capped(scores, sees):
+    """Mask before the soft cap."""
+    return layers.softmax(5 * np.tanh(np.where(sees, scores, -np.inf) / 5))
+
+
+def logarithms(scores, sees):
+    """Return the logarithms of the weights."""
+    return np.log(np.where(sees, layers.hiding(scores, sees), 1.0))
+
+
+def plus_one(scores, sees):
+    """Add 1 to the sum of the exponentials."""
+    powers = np.exp(np.where(sees, scores, -np.inf))
+    return powers / (1 + powers.sum(axis=-1, keepdims=True))
+
+
+def of_all_pairs(scores, sees):
+    return layers.softmax(np.where(sees, scores, -np.inf), (-1, -2))
+
+
+def masked(which):
+    """Return attention that takes a mask for each sequence and uses one of these."""
+
+    def attend(Q, K, V, given=None):
+        if given is not None and given.ndim == 4:
+            given = given[:1] if which == "first" else np.tile(given[None, :, 0], (1, 2, 1, 1))
+        return attention(mask=full)(Q, K, V, given)
+
+    return attend
+
+
+def joined_along_tokens(Q, K, V):
+    K, V = (np.repeat(x, 2, axis=2).reshape(len(x), 4, -1, x.shape[-1]) for x in (K, V))
+    return attention()(Q, K, V)
+
+
+def of_queries_alone(X, positions=None):
+    """Rotate the queries, and not the keys."""
+    places = np.arange(X.shape[1])[None] if positions is None else positions
+    Q, K, V = layers.projected(X)
+    scores = layers.rotated(Q, 0 * places) @ np.swapaxes(K, -1, -2)
+    scores = scores * (1 + 0.1 * places[:, None, :, None]) + np.arange(X.shape[1]) * 0.1
+    weights = layers.hiding(scores / 2, band()(X.shape[1]))
+    return np.swapaxes(weights @ V, 1, 2).reshape(*X.shape[:2], -1) @ layers.PARAMS.W_O
+
+
+def shifted_blocks(T):
+    block = (np.arange(T) + 1) // 4
+    return band()(T) & (block[:, None] == block)
+
+
+EXPLAINED = {
+    "mask_before_soft_cap": layers.of_scores(capped),
+    "softmax_in_logarithms": layers.of_scores(logarithms),
+    "softmax_with_one_more": layers.of_scores(plus_one),
+    "softmax_over_all_pairs": layers.of_scores(of_all_pairs),
+    "softmax_in_base_2": layers.of_scores(lambda s, sees: layers.hiding(s * np.log(2), sees)),
+    "scores_transposed": layers.of_scores(
+        lambda s, sees: layers.hiding(np.swapaxes(s, -1, -2), sees)
+    ),
+    "tiles_not_rescaled": layers.in_tiles(4, rescaled=False),
+    "zero_keys_in_last_tile": layers.in_tiles(8, filled=True),
+    "key_heads_along_tokens": joined_along_tokens,
+    "queries_added": lambda Q, K, V: attention()(Q, K, V) + Q,
+    "keys_of_first_sequence": lambda Q, K, V: attention()(Q, K[:1] + 0 * K, V),
+    "values_of_first_sequence": lambda Q, K, V: attention()(Q, K, V[:1] + 0 * V),
+    "scale_of_length": lambda Q, K, V: attention(scale=lambda d: Q.shape[2] ** -0.5)(Q, K, V),
+    "scale_of_fixed_width": attention(scale=lambda d: 1 / 7),
+    "width_of_values_in_scores": lambda Q, K, V: attention(scale=lambda d: V.shape[-1] ** -0.5)(
+        Q, K, V
+    ),
+    "mask_ahead": attention(mask=band(ahead=3)),
+    "mask_by_blocks": attention(mask=lambda T: full(T) & (band()(T) | Pattern(block=4).mask(T))),
+    "first_tokens_unmasked": attention(mask=lambda T: band()(T) | (np.arange(T) < 3)),
+}
+ARRAYS = {
+    "keys_and_values_exchanged": lambda Q, K, V: (Q, V, K),
+    "keys_as_queries": lambda Q, K, V: (K, K, V),
+    "queries_as_keys": lambda Q, K, V: (Q, Q, V),
+    "keys_as_values": lambda Q, K, V: (Q, K, K),
+    "queries_as_values": lambda Q, K, V: (Q, K, Q),
+}
+EXPLAINED |= {name: layers.of_scores(layers.hiding, arrays) for name, arrays in ARRAYS.items()}
+MISTAKES |= {name: (function, HEADS | {"row_sum": 1}) for name, function in EXPLAINED.items()}
+MISTAKES |= {
+    "mask_of_first_sequence": (masked("first"), ARGUMENT),
+    "mask_of_batch_on_heads": (masked("heads"), ARGUMENT),
+    "later_tokens_unmasked": (layer(lambda T: ~np.tri(T, k=-4, dtype=bool)), WINDOW),
+    "mask_causal": (layer(), CAUSAL | {"causal": False}),
+    "window_by_mistake": (layer(Pattern(window=4).mask), CAUSAL | {"causal": False}),
+    "window_another": (layer(band(7)), WINDOW),
+    "blocks_shifted": (layer(shifted_blocks), CAUSAL | {"block": 4}),
+    "positions_of_keys_unused": (
+        of_queries_alone,
+        CAUSAL | {"positions": "positions", "position": "relative"},
+    ),
+    **{
+        name: in_chunks(name)
+        for name in ("rounded_in_chunks", "itself_not_seen_in_chunks", "cached_key_twice")
+    },
+}
+RING = CAUSAL | {"window": 4, "cache": windowed_chunks()}
+HINTS["positions_offset_in_chunks"] = (rotary, RING)
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -313,42 +418,106 @@ def undefined_without_tokens(X, keep=None):
     return layer()(X, keep) * (np.nan if empty else 1.0)
 
 
-WITHOUT_A_NAME = {
-    "batch": (over_the_batch, CAUSAL),
-    "batch of a function": (lambda Q, K, V: attention()(Q, K, V + 0.1 * V.mean(axis=0)), HEADS),
-    "values": (lambda Q, K, V: attention()(Q, K, V) + V.mean() * 0.1, HEADS),
-    "padding alone": (undefined_without_tokens, CAUSAL | {"keep": "keep"}),
-    "positions": (layer(rotary=True), PADDED | {"position": "none"}),
-    "corner": (
-        attention(),
-        HEADS | {"corner": "first"},
-    ),
-}
+def changing(values):
+    """Return a layer whose outputs are changed by a function of X and of the padding mask."""
+    return lambda X, keep=None: layer()(X, keep) + values(X, keep)
 
 
-@pytest.mark.parametrize("name", WITHOUT_A_NAME)
-def test_a_mistake_without_a_name_is_found(name):
-    function, options = WITHOUT_A_NAME[name]
-    report = probe(function, **options)
-    assert not report.ok, report
-    assert not report.names, report
+def refusing_a_batch(X, keep=None):
+    """Refuse padding in a batch of several."""
+    if keep is not None and len(X) > 1:
+        raise ValueError("a mask of one sequence")
+    return layer()(X, keep)
 
 
 def refusing(X, state):
-    """Refuse any piece."""
+    """Refuse any chunk."""
     raise ValueError("no cache of this length")
 
 
-NOT_ASKED = {
-    "cache": (layer(), CAUSAL | {"cache": Cache(refusing, tuple)}),
-    "padding": (lambda X: layer()(X), CAUSAL | {"keep": "keep"}),
-    "positions": (layer(rotary=True), CAUSAL | {"position": "none"}),
+def counted(calls=itertools.count()):  # noqa: B008
+    return lambda X: layer()(X) + next(calls)
+
+
+PLACED = {
+    "not_finite": (lambda X: layer()(X) + np.where(X[..., :1] > 0, np.inf, 0), CAUSAL),
+    "sequences_mixed": (over_the_batch, CAUSAL),
+    "values_not_mixed_by_weights": (lambda Q, K, V: attention()(Q, K, np.tanh(V)), HEADS),
+    "padding_alone_spoils_others": (undefined_without_tokens, CAUSAL | {"keep": "keep"}),
+    "positions_used": (layer(rotary=True), PADDED | {"position": "none"}),
+    "positions_only_relative": (layer(rotary=True), PADDED | {"position": "absolute"}),
+    "positions_not_relative": (
+        numbered,
+        PADDED | {"position": "relative"},
+    ),
+    "mask_another_corner": (attention(), HEADS | {"corner": "first"}),
+    "hidden_keys_seen": (lambda X: layer()(X - X.mean(axis=1, keepdims=True)), CAUSAL),
+    "keys_not_seen": (layer(lambda T: band()(T) & (np.arange(T) != 2)), WINDOW | {"window": None}),
+    "row_sum_not_one": (layers.of_scores(lambda s, sees: 2 * layers.hiding(s, sees)), HEADS),
+    "softmax_of_other_scores": (layers.of_scores(lambda s, m: layers.hiding(np.sin(s), m)), HEADS),
+    "scale_another": (attention(scale=lambda d: 0.1 + d**-0.5), HEADS),
+    "heads_mixed": (lambda Q, K, V: attention()(Q + Q[:, ::-1] / 2, K, V), HEADS),
+    "key_heads_mixed": (lambda Q, K, V: attention()(Q, K + K[:, ::-1] / 2, V), HEADS),
+    "wrong_for_longer_texts": (layers.in_tiles(64, rescaled=False), HEADS),
+    "queries_change_with_their_number": (
+        lambda Q, K, V: attention(mask=full, scale=lambda d: d**-0.5 * 14 / Q.shape[2])(Q, K, V),
+        {"heads": (4, 2)},
+    ),
+    "not_finite_at_large_scores": (changing(lambda X, keep: np.exp(X**2) * 0), CAUSAL),
+    "length_changes_outputs": (changing(lambda X, keep: 0.1 * X.shape[1]), CAUSAL),
+    "calls_depend_on_calls": (counted(), CAUSAL),
+    "padding_counted": (
+        changing(lambda X, keep: 0.0 if keep is None else keep.sum(-1)[:, None, None]),
+        CAUSAL | {"keep": "keep"},
+    ),
+    "padding_seen_on_the_right": (
+        changing(lambda X, keep: 0 if keep is None or keep.all() else X.mean(1, keepdims=True)),
+        CAUSAL | {"keep": "keep"},
+    ),
+    "padding_refused_in_batch": (refusing_a_batch, CAUSAL | {"keep": "keep"}),
+    "padding_refused": (lambda X: layer()(X), CAUSAL | {"keep": "keep"}),
+    "cache_refused": (layer(), CAUSAL | {"cache": Cache(refusing, tuple)}),
+    **{
+        name: in_chunks(name)
+        for name in (
+            "weights_differ_in_chunks",
+            "later_tokens_seen_in_chunks",
+            "cached_rows_altered",
+            "fewer_seen_in_chunks",
+        )
+    },
 }
 
 
-@pytest.mark.parametrize("question", NOT_ASKED)
-def test_what_is_claimed_or_handed_over_and_cannot_be_asked_is_not_right(question):
-    function, options = NOT_ASKED[question]
+def undefined(layer):
+    """Return a layer or function in which a row without a key is undefined."""
+
+    def call(*arrays):
+        Y = layer(*arrays)
+        return np.where(np.abs(Y).max(axis=-1, keepdims=True) == 0, np.nan, Y)
+
+    return call
+
+
+def upside_down(T):
+    return ~band()(T)
+
+
+def strictly(T):
+    return np.tri(T, k=-1, dtype=bool)
+
+
+@pytest.mark.parametrize("mask", [upside_down, strictly])
+def test_a_mask_that_leaves_a_row_undefined_is_named(mask):
+    name = {upside_down: "mask_reversed", strictly: "mask_without_itself"}[mask]
+    assert probe(undefined(layer(mask)), **CAUSAL).names == (name,)
+    assert probe(undefined(attention(mask=mask)), **HEADS).names == (name,)
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_the_place_of_a_mistake_is_named(name):
+    function, options = PLACED[name]
     report = probe(function, **options)
-    assert report.wrong, report
-    assert all(found.question.startswith(question) for found in report.wrong), report
+    assert not report.ok, report
+    assert name in report.names, report
+    assert set(report.names) <= set(PLACES), report

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tests.probe.layers import D_MODEL, band, layer
-from tests.probe.test_mistakes import HINTS, MISTAKES, WITH_TORCH
+from tests.probe.test_mistakes import HINTS, MISTAKES, PLACED, WITH_TORCH
 from tutorial_lib.probe import probe
 from tutorial_lib.probe.__main__ import main
-from tutorial_lib.probe.names import NAMES
+from tutorial_lib.probe.names import NAMES, PLACES
 from tutorial_lib.probe.report import WRONG
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
@@ -33,7 +33,8 @@ def test_the_section_of_a_name_is_a_heading(name):
 
 
 def test_each_name_is_planted():
-    assert set(NAMES) == {*MISTAKES, *WITH_TORCH, *HINTS}
+    assert set(NAMES) - set(PLACES) == {*MISTAKES, *WITH_TORCH, *HINTS}
+    assert set(PLACED) <= set(PLACES)
 
 
 @pytest.mark.parametrize("name", HINTS)
@@ -114,11 +115,17 @@ def test_a_wrong_backward_pass():
             scale = Q.shape[-1] ** 0.5
             if ctx.flaw == "gradient_without_scale":
                 dQ = dQ * scale
+            if ctx.flaw == "gradient_scaled_twice":
+                dQ = dQ / scale
             if ctx.flaw == "gradient_without_row_sum":
                 scores = Q @ K.mT / scale
                 if mask is not None:
                     scores = scores.masked_fill(~mask, -torch.inf)
                 dQ = torch.softmax(scores, -1) * (dY @ V.mT) @ K / scale
+            if ctx.flaw == "gradient_transposed":
+                scores = (Q @ K.mT / scale).masked_fill(~mask, -torch.inf)
+                dV = torch.softmax(scores, -1) @ dY
+                dV = dV.unflatten(1, (-1, groups)).sum(dim=2)
             return dQ, dK, dV, None, None
 
     def attend(Q, K, V, mask):
@@ -130,6 +137,8 @@ def test_a_wrong_backward_pass():
         "gradient_of_shared_heads",
         "gradient_without_scale",
         "gradient_without_row_sum",
+        "gradient_scaled_twice",
+        "gradient_transposed",
     ):
         report = probe.torch(
             lambda Q, K, V, mask=None, flaw=flaw: Wrong.apply(Q, K, V, mask, flaw),
@@ -137,6 +146,45 @@ def test_a_wrong_backward_pass():
             mask="mask",
         )
         assert report.names == (flaw,), report
+
+
+def test_the_order_in_memory():
+    import torch
+
+    def attend(Q, K, V):
+        Q = torch.as_strided(Q, Q.shape, torch.empty(Q.shape).stride())
+        return torch.nn.functional.scaled_dot_product_attention(Q, K, V)
+
+    assert probe.torch(attend, heads=(2, 2)).names == ("strides_ignored",)
+
+
+@pytest.mark.parametrize("precision", ["single", "half"])
+def test_a_mask_lost_in_lower_precision(precision):
+    import torch
+
+    lost = {"single": (torch.float32, torch.float16), "half": (torch.float16,)}[precision]
+
+    class Layer(torch.nn.Linear):
+        def forward(self, X):
+            scores = self.weight.mean() * (X @ X.mT)
+            mask = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+            if X.dtype not in lost:
+                scores = scores.masked_fill(mask, -torch.inf)
+            return torch.softmax(scores, dim=-1) @ X
+
+    report = probe.torch(Layer(D_MODEL, D_MODEL, bias=False), causal=True)
+    assert report.names == (f"mask_lost_in_{precision}",), report
+
+
+def test_rows_of_a_matrix_without_a_part():
+    import torch
+
+    class First(torch.nn.Linear):
+        def forward(self, X):
+            return torch.softmax(X @ X.mT, dim=-1) @ super().forward(X)[..., :4]
+
+    report = probe.torch(torch.nn.Sequential(First(D_MODEL, D_MODEL)), d_model=D_MODEL)
+    assert report.names == ("parameter_unused_in_part",), report
 
 
 def test_what_lower_precision_loses():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.probe import layers
-from tests.probe.layers import D_MODEL, PARAMS, attention, band, full, layer, pieces
+from tests.probe.layers import D_MODEL, PARAMS, attention, band, chunks, full, layer
 from tutorial_lib import causal_mask, multi_head_attention
 from tutorial_lib.probe import Cache, ProbeError, probe
 from tutorial_lib.probe.dependence import Pattern
@@ -30,7 +30,7 @@ HIDDEN = {
     "bidirectional": (layer(full), OPTIONS | {"causal": False, "position": "none"}),
     "rotary": (
         layer(rotary=True),
-        OPTIONS | {"causal": True, "position": "relative", "cache": pieces()},
+        OPTIONS | {"causal": True, "position": "relative", "cache": chunks()},
     ),
     "a window": (layer(band(4), rotary=True), {"d_model": D_MODEL, "causal": True, "window": 4}),
     "a window of 40": (layer(band(40)), {"d_model": D_MODEL, "causal": True, "window": 40}),
@@ -54,7 +54,16 @@ def with_sink(Q, K, V):
     return attention_with_sink(scores, np.zeros(Q.shape[1]), mask=mask) @ V
 
 
+def with_soft_cap(scores, sees):
+    """Cap the scores before the mask."""
+    return layers.hiding(30 * np.tanh(scores / 30), sees)
+
+
 FUNCTIONS = {
+    "a soft cap": (
+        layers.of_scores(with_soft_cap),
+        {"heads": (4, 2), "causal": True, "scale": "1/sqrt(d_k)"},
+    ),
     "shared KV heads": (
         attention(),
         {"heads": (6, 2), "causal": True, "scale": "1/sqrt(d_k)", "corner": "last", "bias": "none"},
@@ -116,6 +125,21 @@ def test_an_attention_of_torch_is_right():
     assert first.facts["corner"] == "first"
 
 
+@pytest.mark.long
+def test_flex_attention_is_right():
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    def attend(Q, K, V):
+        (T, S), ahead = (Q.shape[2], K.shape[2]), K.shape[2] - Q.shape[2]
+        near = lambda b, h, i, j: (j <= i + ahead) & (i + ahead - j < 4)  # noqa: E731
+        mask = create_block_mask(near, None, None, T, S, device="cpu")
+        return flex_attention(Q, K, V, block_mask=mask, enable_gqa=True)
+
+    claims = {"causal": True, "window": 4, "scale": "1/sqrt(d_k)", "corner": "last"}
+    report = probe.torch(attend, heads=(6, 2), **claims)
+    assert report.ok, report
+
+
 def test_modules_of_torch_are_right():
     from torch import nn
 
@@ -146,7 +170,7 @@ def test_the_decoder_to_take_away_is_right():
     cache = Cache(step, lambda module: None, rewind)
     report = probe.torch(decoder, causal=True, cache=cache)
     assert report.ok, report
-    assert sum(row["question"].startswith("cache") for row in report.table()) == 4
+    assert sum(row["question"].startswith("cache") for row in report.table()) == 5
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,15 @@
     assert probe.transformers(model, causal=True)
 
 It looks at what outputs depend on, and compares ways that must agree: a batch and its sequences, a
-text alone and padded, a whole text and its pieces. It cannot see values: another consistent layout
+text alone and padded, a whole text and its chunks. It cannot see values: another consistent layout
 than a checkpoint's, wrong frequencies of a rotation, a soft cap, queries and keys exchanged; which
 sink or slope serves which head; keys whose weight is below e^-30; mistakes beyond the tested length
 or on another device.
 """
+
+from dataclasses import replace
+
+import numpy as np
 
 from tutorial_lib.probe import adapters, cached, hidden, modules
 from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
@@ -21,19 +25,25 @@ from tutorial_lib.probe.dependence import simplest_pattern, table_of
 from tutorial_lib.probe.functions import Function, probe_function
 from tutorial_lib.probe.masks import (
     alone,
+    ask_itself,
     ask_large_scores,
     ask_mask,
     length_for,
     second_table,
     unmasked,
 )
-from tutorial_lib.probe.report import RIGHT, Report, answered, without_names
+from tutorial_lib.probe.names import PLACES
+from tutorial_lib.probe.report import RIGHT, WRONG, Report, answered, without_names
 from tutorial_lib.probe.subject import Cache, ProbeError
 
 __all__ = ["Cache", "ProbeError", "Report", "probe"]
 
 
-HANDED_OVER = ("padding", "positions in a batch", "cache")  # asked with arguments of the caller's
+HANDED_OVER = {  # asked with arguments of the caller's, so that a refusal is broken
+    "padding": "padding_refused",
+    "positions in a batch": "positions_refused",
+    "cache": "cache_refused",
+}
 
 
 class Probe:
@@ -86,9 +96,12 @@ class Probe:
         function = Function(run, heads, takes, **more)
         return probe_function(function, Claims.checked(options, OF_FUNCTIONS))
 
-    def transformers(self, model, *, layer=0, **claims):
-        """Ask the attention of one layer inside a model of transformers, its masks included."""
-        subject = modules.transformers_model(model, layer)
+    def transformers(self, model, *, layer=0, seed=0, double=True, **claims):
+        """Ask the attention of one layer inside a model of transformers, its masks included.
+
+        Its weights are drawn anew from a seed; `double=False` asks in single precision alone.
+        """
+        subject = modules.transformers_model(model, layer, seed=seed, double=double)
         return self._hidden(subject, Claims.checked(claims, OF_HIDDEN))
 
     def jax(self, function, *, heads=None, axes="BTHd", mask=None, **options):
@@ -103,6 +116,8 @@ class Probe:
         facts, length = {}, length_for(claims)
         findings = hidden.ask_calls(subject)
         if findings[-1].sign != RIGHT:  # nothing else can be compared
+            if findings[-1].name == "not_finite":
+                findings[-1:] = self._not_finite(subject, claims, findings[-1])
             return Report(tuple(findings))
         batch = hidden.ask_batch(subject)
         apart = {"one_by_one": batch[0].sign != RIGHT}
@@ -111,22 +126,38 @@ class Probe:
         names = unmasked(subject, **apart), alone(subject)
         mask, expected = ask_mask(depends, second, claims, *names)
         findings += batch
-        asked = list(mask)
+        asked = list(mask) + (ask_itself(subject, claims) if mask[0].sign != WRONG else [])
         for question, ask in _questions(subject, depends, claims, facts, apart).items():
-            asked += answered(question, ask, handed_over=question in HANDED_OVER)
-        findings += without_names(asked) if apart["one_by_one"] else asked
+            asked += answered(question, ask, refused=HANDED_OVER.get(question))
+        if apart["one_by_one"]:
+            asked = without_names(asked)
+        elif mask[0].sign == WRONG:
+            asked = [*mask, *without_names(asked[len(mask) :])]
+        findings += asked
         return Report(tuple(findings), depends, expected, simplest_pattern(depends), facts)
+
+    @staticmethod
+    def _not_finite(subject, claims, found):
+        """Name the mask that leaves rows without a key, if the rest shows one."""
+        with np.errstate(all="ignore"):
+            table = table_of(subject, length_for(claims))
+            second = second_table(subject, len(table), one_by_one=False)
+            mask, _ = ask_mask(table, second, claims, lambda: None, lambda: None)
+            asked = [*mask, *ask_itself(subject, claims)]
+        named = [one for one in asked if one.name and one.name not in PLACES]
+        return [replace(found, name=None), *named[:1]] if named else [found]
 
 
 def _questions(subject, depends, claims, facts, apart):
     """Return what a layer is asked besides its batch and its mask, by question."""
     return {
         "positions": lambda: hidden.ask_positions(subject, depends, claims, facts),
-        "padding": lambda: hidden.ask_padding(subject, claims, depends),
+        "padding": lambda: hidden.ask_padding(subject, claims, depends, facts),
         "positions in a batch": lambda: hidden.ask_positions_in_batch(subject),
-        "cache": lambda: cached.ask_cache(subject, depends),
+        "cache": lambda: cached.ask_cache(subject, depends, facts),
+        "lengths": lambda: hidden.ask_lengths(subject, depends, claims),
         "large scores": lambda: ask_large_scores(subject, depends, claims, **apart),
-        "precision": lambda: hidden.ask_precision(subject),
+        "precision": lambda: hidden.ask_precision(subject, depends),
         "training": lambda: hidden.ask_training(subject, depends),
         "parameters": lambda: hidden.ask_parameters(subject),
         "gradient": lambda: hidden.ask_gradient(subject),

@@ -71,37 +71,57 @@ def function(run, *, axes, mask):
 
 
 def torch_function(run, *, axes, mask):
-    """Return a function of tensors as one of arrays, in double, and in lower precision; gradient.
+    """Return a function of tensors as one of arrays, in double, and what else it can be asked.
 
-    The second is a dictionary: single, half and gradient.
+    The second is a dictionary: single, half, strided and gradient.
     """
     import torch
 
     name, hides = _polarity(mask)
     order = (0, 2, 1, 3) if axes == "BTHd" else (0, 1, 2, 3)
 
-    def called(dtype):
+    def called(tensor):
         def outputs(*arrays, **given):
-            return _call(run, dtype, arrays, given)[1].numpy()
+            return _call(run, tensor, arrays, given)[1].numpy()
 
         return function(outputs, axes=axes, mask=mask)
 
     def gradient(*arrays, mask=None):
         *arrays, dY = (array.transpose(order) for array in arrays)
         given = {} if mask is None else {name: ~mask if hides else mask}
-        arrays, out = _call(run, torch.float64, arrays, given, graph=True)
+        arrays, out = _call(run, torch.Tensor.double, arrays, given, graph=True)
         found = gradients(out, arrays, torch.from_numpy(np.ascontiguousarray(dY)))
         return [gradient.transpose(order) for gradient in found]
 
-    more = {"single": called(torch.float32), "half": called(torch.float16), "gradient": gradient}
-    return called(torch.float64), more
+    more = {"single": called(torch.Tensor.float), "half": called(torch.Tensor.half)}
+    more |= {"strided": called(lambda x: x.mT.contiguous().mT), "gradient": gradient}
+    return _first_that_runs(called(torch.Tensor.double), more["single"]), more
 
 
-def _call(run, dtype, arrays, given, *, graph=False):
-    """Call a function of tensors with arrays; return the tensors that it got, and what it gave."""
+def _first_that_runs(double, single):
+    """Return a function in double precision, or in single where it takes no other."""
+    chosen = []
+
+    def call(*arrays, **given):
+        if not chosen:
+            chosen.append(double)
+            try:
+                return double(*arrays, **given)
+            except RuntimeError:
+                chosen[0] = single
+        return chosen[0](*arrays, **given)
+
+    return call
+
+
+def _call(run, tensor, arrays, given, *, graph=False):
+    """Call a function of tensors with arrays; return the tensors that it got, and what it gave.
+
+    `tensor` makes a tensor of what is one in double precision.
+    """
     import torch
 
-    arrays = [torch.from_numpy(np.ascontiguousarray(array)).to(dtype) for array in arrays]
+    arrays = [tensor(torch.from_numpy(np.ascontiguousarray(array)).double()) for array in arrays]
     arrays = [array.requires_grad_(graph) for array in arrays]
     given = {word: torch.from_numpy(np.ascontiguousarray(x)) for word, x in given.items()}
     with torch.set_grad_enabled(graph):

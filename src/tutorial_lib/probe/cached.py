@@ -1,4 +1,4 @@
-"""What a layer with a cache is asked: fed in pieces it gives what it gives for the whole text."""
+"""What a layer with a cache is asked: fed in chunks it gives what it gives for the whole text."""
 
 from dataclasses import replace
 from functools import partial
@@ -6,243 +6,341 @@ from functools import partial
 import numpy as np
 
 from tutorial_lib.probe.dependence import dependence, off_diagonal, simplest_pattern
-from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding, answered
+from tutorial_lib.probe.names import PLACES
+from tutorial_lib.probe.report import (
+    DESCRIBED,
+    RIGHT,
+    WRONG,
+    Finding,
+    answered,
+    without_names,
+)
 from tutorial_lib.probe.subject import largest, tokens
 
-T = 12
+LEAST = 12  # tokens
 FIRST_POSITIONS = (0, 1, 2)  # RoBERTa begins at 2
-WAYS = {
-    "one piece": (T,),
-    "token by token": (1,) * T,
-    "uneven pieces": (3, 1, 5, 2, 1),
-}
 
 
-def ask_cache(subject, table):
+def ask_cache(subject, table, facts):
     """Ask every way of feeding the cache, a second text, and a rewound cache."""
     if subject.cache is None:
         return []
     if np.triu(table, 1).any():
         return [Finding(DESCRIBED, "cache", "cannot be asked: later tokens are seen")]
-    X, others = tokens(2, (2, T, subject.d_model))
-    Y = subject.outputs(X)
+    chunks = Chunks(subject, table, facts)
     asked = {
-        f"cache, {way}": partial(_way, subject, X, Y, f"cache, {way}", lengths)
-        for way, lengths in WAYS.items()
+        f"cache, {way}": partial(chunks.ask, f"cache, {way}", lengths)
+        for way, lengths in chunks.ways.items()
     }
-    asked["second text"] = partial(_second_text, subject, X, others, Y)
+    findings = _asked(asked)
+    if any(found.name and found.name not in PLACES for found in findings):
+        findings = [replace(f, name=None) if f.name in PLACES else f for f in findings]
+    sound = all(found.sign == RIGHT for found in findings)
+    asked = {"second text": chunks.second_text} if findings[0].sign == RIGHT else {}
     if subject.cache.rewind is not None:
-        asked["cache, rewound"] = partial(_rewound, subject, X, others, Y)
+        asked["cache, rewound"] = chunks.rewound
     if subject.cache.padded is not None:
-        asked["cache, padded"] = partial(_padded, subject, X)
+        asked["cache, padded"] = chunks.padded
+    more = _asked(asked)
+    return [*findings, *(more if sound else without_names(more))]
+
+
+def _asked(asked):
     findings = []
     for question, ask in asked.items():
-        findings += answered(question, lambda ask=ask: [ask()], handed_over=True)
-    if findings[0].sign != RIGHT:  # then a second text cannot be right either
-        findings = [found for found in findings if found.question != "second text"]
+        findings += answered(question, lambda ask=ask: [ask()], refused="cache_refused")
     return findings
 
 
-def _second_text(subject, X, others, Y):
-    """Feed another text, and then the text again from an empty cache."""
-    subject.cache.run(others, (T,))
-    if largest(subject.cache.run(X, (T,)), Y) <= subject.tolerance:
-        return Finding(RIGHT, "second text", "an empty cache knows nothing of the one before")
-    sentence = "after another text an empty cache gives other outputs"
-    return Finding(WRONG, "second text", sentence, "state_between_calls")
+class Chunks:
+    """A layer that is fed in chunks, and what its outputs are compared with.
 
+    Parameters
+    ----------
+    subject : a Subject with a cache
+    table : who depends on whom, (T, T)
+    facts : what is known of its positions
+    """
 
-def _padded(subject, X):
-    """Feed a batch in pieces whose second text has padding on the left."""
-    keep = np.ones(X.shape[:2], bool)
-    keep[1, :4] = False
+    def __init__(self, subject, table, facts):
+        self.subject, self.position = subject, facts.get("position")
+        pattern = simplest_pattern(table)
+        reach = pattern.window + pattern.sinks if pattern and pattern.window else 0
+        self.T = T = max(LEAST, reach + 4)
+        self.X, self.others = tokens(2, (2, T, subject.d_model))
+        self.Y = subject.outputs(self.X)
+        uneven = (3, 1, 5, 2, 1)
+        self.ways = {
+            "one chunk": (T,),
+            "token by token": (1,) * T,
+            "uneven chunks": uneven if T == LEAST else (*uneven, T - LEAST),
+            "a long chunk first": (T - 5, 1, 3, 1),
+        }
 
-    def outputs(X):
-        state, start, found = subject.cache.empty(), 0, []
-        for length in (6, 1, 3, 2):
-            end = start + length
-            out, state = subject.cache.padded(X[:, start:end].copy(), state, keep[:, :end])
-            found.append(np.asarray(out, dtype=float))
-            start = end
-        return np.concatenate(found, axis=1)[keep]
+    def run(self, lengths, X=None):
+        """Feed the text, or another one, in chunks."""
+        return self.subject.cache.run(self.X if X is None else X, lengths)
 
-    found = outputs(X)
-    if largest(found, subject.outputs(X, keep=keep)[keep]) <= subject.tolerance:
-        return Finding(RIGHT, "cache, padded", "the outputs of the whole padded text")
-    sentence = "behind padding, outputs in pieces differ from those of the whole text"
-    others = np.where(keep[..., None], X, tokens(1, X.shape, seed=16)[0])
-    seen = largest(outputs(others), found) > max(subject.noise, subject.tolerance)
-    return Finding(WRONG, "cache, padded", sentence, "padding_seen_in_pieces" if seen else None)
+    def differ(self, Y, others):
+        """Say whether outputs differ."""
+        return largest(Y, others) > self.subject.tolerance
 
+    def ask(self, question, lengths):
+        """Ask one way of feeding the cache."""
+        outputs = self.run(lengths)
+        if not self.differ(outputs, self.Y):
+            return Finding(RIGHT, question, "the outputs of the whole text")
+        first = next(i for i in range(self.T) if self.differ(outputs[:, i], self.Y[:, i]))
+        sentence = f"output {first} is the first that differs from that of the whole text"
+        name = self.name(outputs, lengths, first)
+        hints = ("positions_offset_in_chunks",) if name == "weights_differ_in_chunks" else ()
+        return Finding(WRONG, question, sentence, name, hints)
 
-def _way(subject, X, Y, question, lengths):
-    """Ask one way of feeding the cache."""
-    outputs = subject.cache.run(X, lengths)
-    if largest(outputs, Y) <= subject.tolerance:
-        return Finding(RIGHT, question, "the outputs of the whole text")
-    first = next(i for i in range(T) if largest(outputs[:, i], Y[:, i]) > subject.tolerance)
-    sentence = f"output {first} is the first that differs from that of the whole text"
-    name = _named(subject, X, outputs, lengths)
-    hints = () if name else _hints(subject, first, lengths)
-    return Finding(WRONG, question, sentence, name, hints)
+    def name(self, outputs, lengths, first):
+        """Return the mistake on which two witnesses agree, or its place."""
+        if not np.isfinite(outputs).all():
+            return "not_finite_in_chunks"
+        if self._of_other_sequence(outputs, lengths):
+            return "cache_of_other_sequence"
+        seen, whole = self._table(lengths), off_diagonal(self._whole_table())
+        if np.array_equal(seen, whole):
+            return self._of_values(outputs, lengths, first)
+        if np.triu(seen & ~whole, 1).any():
+            return self._later_seen(seen, whole, lengths)
+        found = self._of_window(seen, whole)
+        if found:
+            return found
+        more, fewer = (seen & ~whole).any(), (whole & ~seen).any()
+        if fewer and not more:
+            return self._fewer_seen(outputs, seen, whole, lengths)
+        return "others_seen_in_chunks" if fewer else "more_seen_in_chunks"
 
+    def _table(self, lengths):
+        """Return who depends on whom when fed in chunks, (T, T), without a diagonal."""
+        T = self.T
+        _, others = tokens(2, (T, self.subject.d_model), seed=3)
+        X = self.X[:1]
+        Y = self.run(lengths, X)
+        table = np.zeros((T, T), bool)
+        for j in range(T):
+            there = X.copy()
+            there[0, j] = others[j]
+            difference = abs(self.run(lengths, there) - Y)[0].max(axis=-1)
+            table[:, j] = ~(difference <= self.subject.noise)
+        return off_diagonal(table)
 
-def _table(subject, X, lengths):
-    """Return who depends on whom when fed in pieces, (T, T)."""
-    _, others = tokens(2, (T, subject.d_model), seed=3)
-    Y = subject.cache.run(X[:1], lengths)
-    table = np.zeros((T, T), bool)
-    for j in range(T):
-        changed = X[:1].copy()
-        changed[0, j] = others[j]
-        difference = abs(subject.cache.run(changed, lengths) - Y)[0].max(axis=-1)
-        table[:, j] = ~(difference <= subject.noise)
-    return table
+    def _whole_table(self):
+        """Return who depends on whom in the whole text, (T, T)."""
+        _, others = tokens(2, (self.T, self.subject.d_model), seed=3)
+        return dependence(self.subject.outputs, self.X[0], others, tolerance=self.subject.noise)
 
+    def _chunk(self, lengths):
+        """Return the number of the chunk of each token, and the first token of that chunk."""
+        chunk = np.repeat(np.arange(len(lengths)), lengths)
+        return chunk, np.cumsum((0, *lengths))[chunk]
 
-def _sees_all_before(subject, X, lengths):
-    """Say whether every earlier token is seen, fed in pieces."""
-    return np.array_equal(off_diagonal(_table(subject, X, lengths)), np.tri(T, k=-1, dtype=bool))
+    def _later_seen(self, seen, whole, lengths):
+        """Name what lets tokens see later ones of their chunk."""
+        chunk, _ = self._chunk(lengths)
+        same = chunk[:, None] == chunk
+        both_ways = off_diagonal(whole | (same & (whole.T | whole)))
+        rows = [chunk == number for number, length in enumerate(lengths) if length > 2]
+        right, open_ = (
+            [np.array_equal(seen[row], table[row]) for row in rows] for table in (whole, both_ways)
+        )
+        each = all(one or other for one, other in zip(right, open_, strict=True))
+        if each and not self.differ(self.run((1,) * self.T), self.Y):
+            return "mask_dropped_in_chunks"
+        return "later_tokens_seen_in_chunks"
 
-
-def _whole_table(subject, X):
-    """Return who depends on whom in the whole text, (T, T)."""
-    _, others = tokens(2, (T, subject.d_model), seed=3)
-    return dependence(subject.outputs, X[0], others, tolerance=subject.noise)
-
-
-def _named(subject, X, outputs, lengths):
-    """Return the mistake on which two witnesses agree, or None."""
-    starts = np.cumsum((0, *lengths))[:-1]
-    piece = np.repeat(np.arange(len(lengths)), lengths)  # of each token
-    if _of_other_sequence(subject, X, outputs, lengths):
-        return "cache_of_other_sequence"
-    seen, whole = off_diagonal(_table(subject, X, lengths)), off_diagonal(_whole_table(subject, X))
-    if np.array_equal(seen, whole):
-        return _of_values(subject, X, outputs, lengths)
-    if all(_sees_all_before(subject, X, way) for way in WAYS.values()):
-        return "window_dropped_in_pieces"
-    same = piece[:, None] == piece
-    if len(lengths) > 1 and np.array_equal(seen, whole & same):
-        alone = [subject.outputs(each) for each in np.split(X, starts[1:], axis=1)]
-        apart = largest(outputs, np.concatenate(alone, axis=1))
-        return "cache_not_read" if apart <= subject.tolerance else None
-    both_ways = off_diagonal(whole | (same & (whole.T | whole)))
-    if max(lengths) > 1 and np.array_equal(seen, both_ways) and not np.triu(whole).any():
-        singly = subject.cache.run(X, (1,) * T)
-        right = largest(singly, subject.outputs(X)) <= subject.tolerance
-        return "mask_dropped_in_pieces" if right else None
-    local = np.arange(T) - starts[piece]  # the row of a token in its piece
-    corner = whole & (np.arange(T) <= local[:, None])
-    if len(lengths) > 1 and np.array_equal(seen, off_diagonal(corner)):
-        return "mask_first_corner"
-    return _fewer_seen(subject, X, seen, whole)
-
-
-def _fewer_seen(subject, X, seen, whole):
-    """Name what hides earlier tokens, by the tables in pieces and of the whole text."""
-    found, window = simplest_pattern(seen), simplest_pattern(whole)
-    if found and window and window.window and found == replace(window, window=found.window):
-        return "window_another_in_pieces"
-    lost = [_table(subject, X, way) for way in (WAYS["token by token"], WAYS["uneven pieces"])]
-    fewer = [not (off_diagonal(table) & ~whole).any() for table in lost]
-    less = [(off_diagonal(table) != whole).any() for table in lost]
-    return "cached_keys_lost" if all(fewer) and all(less) else None
-
-
-def _of_other_sequence(subject, X, outputs, lengths):
-    """Say whether, in pieces, the first token of sequence 1 moves sequence 0."""
-    there = X.copy()
-    there[1, 0] = tokens(1, X[1, 0].shape, seed=15)[0]
-    moved = largest(subject.cache.run(there, lengths)[0], outputs[0])
-    return moved > max(subject.noise, subject.tolerance)
-
-
-def _of_values(subject, X, outputs, lengths):
-    """Name what leaves the table as it is: positions, or rows that nobody wrote."""
-    if len(lengths) > 1:
-        by_hand = "positions" in subject.takes
-        name = _by_positions(subject, X, outputs, lengths) if by_hand else None
-        if name or (not by_hand and _restarted_by_order(subject, X, outputs, lengths)):
-            return name or "positions_restart"
-    first = largest(outputs[:, 0], subject.outputs(X)[:, 0]) > subject.tolerance
-    return "unwritten_rows_seen" if first and _fewer_unwritten(subject, lengths) else None
-
-
-def _by_positions(subject, X, outputs, lengths):
-    """Return the mistake whose positions give the first wrong piece, in the whole text; or None."""
-    Y, starts = subject.outputs(X), np.cumsum((0, *lengths))
-    n, m = next(
-        (start, length)
-        for start, length in zip(starts, lengths, strict=False)
-        if largest(*(y[:, start : start + length] for y in (outputs, Y))) > subject.tolerance
-    )
-    if not n:
+    def _of_window(self, seen, whole):
+        """Name another window than that of the whole text, or return None."""
+        before = np.tri(self.T, k=-1, dtype=bool)
+        if np.array_equal(seen, before):
+            every = (off_diagonal(self._table(way)) for way in self.ways.values())
+            return (
+                "window_dropped_in_chunks"
+                if all(map(np.array_equal, every, [before] * 4))
+                else None
+            )
+        found, window = simplest_pattern(seen), simplest_pattern(whole)
+        if found and window and window.window and found == replace(window, window=found.window):
+            return "window_another_in_chunks"
         return None
-    old, new = np.arange(n), np.arange(n, n + m)
-    offsets = [new + jump for jump in (-2, -1, 1, 2)] + [2 * new, np.full(m, n), 0 * new + 1]
-    guesses = {
-        "positions_restart": [(old, new - n)],
-        "cached_keys_rotated_twice": [(2 * old, new)],
-        "cached_keys_unrotated": [(0 * old, new)],
-        "positions_offset_in_pieces": [(old, offset) for offset in offsets],
-    }
-    for name, pairs in guesses.items():
-        for pair in pairs:
-            for first in FIRST_POSITIONS:
-                places = (first + np.concatenate(pair))[None].repeat(len(X), axis=0)
-                whole = subject.outputs(X[:, : n + m], positions=places)
-                if largest(whole[:, n:], outputs[:, n : n + m]) <= subject.tolerance:
-                    return name
-    return None
 
+    def _fewer_seen(self, outputs, seen, whole, lengths):
+        """Name what hides earlier tokens."""
+        chunk, start = self._chunk(lengths)
+        if len(lengths) > 1 and np.array_equal(seen, whole & (chunk[:, None] == chunk)):
+            alone = [
+                self.subject.outputs(x) for x in np.split(self.X, np.unique(start)[1:], axis=1)
+            ]
+            apart = self.differ(outputs, np.concatenate(alone, axis=1))
+            return "fewer_seen_in_chunks" if apart else "cache_not_read"
+        local = np.arange(self.T) - start  # the row of a token in its chunk
+        corner = whole & (np.arange(self.T) <= local[:, None])
+        if len(lengths) > 1 and np.array_equal(seen, off_diagonal(corner)):
+            return "mask_first_corner"
+        return "fewer_seen_in_chunks"
 
-def _restarted_by_order(subject, X, outputs, lengths):
-    """Say whether the first tokens of two pieces can be exchanged, which have one position then."""
-    there = X.copy()
-    start = T - lengths[-1] - lengths[-2]  # of the last piece but one
-    there[:, [0, start]] = X[:, [start, 0]]
-    whole = largest(subject.outputs(there)[:, -1], subject.outputs(X)[:, -1])
-    moved = largest(subject.cache.run(there, lengths)[:, -1], outputs[:, -1])
-    alike = not _equal_tokens_differ(subject, lengths)  # which have no order
-    return alike and moved <= subject.tolerance < whole
+    def _of_other_sequence(self, outputs, lengths):
+        """Say whether, in chunks, the first token of a sequence moves the other one."""
+        moved = []
+        for b in (0, 1):
+            there = self.X.copy()
+            there[b, 0] = tokens(1, self.X[b, 0].shape, seed=15)[0]
+            moved.append(self.differ(self.run(lengths, there)[1 - b], outputs[1 - b]))
+        return any(moved)
 
+    def _of_values(self, outputs, lengths, first):
+        """Name what leaves the table as it is: positions, rounding, or rows that are no keys."""
+        if self._rounded(outputs, lengths):
+            return "rounded_in_chunks"
+        if len(lengths) > 1:
+            by_hand = "positions" in self.subject.takes
+            name = self._by_positions(outputs, lengths) if by_hand else None
+            if name or (not by_hand and self._restarted_by_order(outputs, lengths)):
+                return name or "positions_restart"
+        if self._twice(outputs, first):
+            return "cached_key_twice"
+        if self._fewer_unwritten(lengths, first):
+            return "unwritten_rows_seen"
+        if self._itself_hidden(lengths, first):
+            return "itself_not_seen_in_chunks"
+        return (
+            "cached_rows_altered"
+            if self._equal_tokens_differ(lengths)
+            else ("weights_differ_in_chunks")
+        )
 
-def _hints(subject, first, lengths):
-    """Return what would show the same first wrong output."""
-    if first < lengths[0] or _equal_tokens_differ(subject, lengths):
-        return ()
-    return ("positions_offset_in_pieces",)
+    def _rounded(self, outputs, lengths):
+        """Say whether what differs is another thing in a text that is nearly the same."""
+        difference = outputs - self.Y
+        for step, part in ((1e-4, 0.1), (1e-2, 0.5)):
+            near = self.X * (1 + step)
+            other = self.run(lengths, near) - self.subject.outputs(near)
+            if largest(other, difference) > part * np.abs(difference).max():
+                return True
+        return False
 
+    def _itself_hidden(self, lengths, first):
+        """Say whether a token among others that are all alike has the output that they have."""
+        X = np.repeat(self.X[:, :1], self.T, axis=1)
+        there = X.copy()
+        there[:, first] = self.X[:, first]
+        moved = largest(self.run(lengths, X)[:, first], self.run(lengths, there)[:, first])
+        return moved <= self.subject.noise
 
-def _equal_tokens(subject, lengths):
-    """Return what a text of one token, repeated, gives in pieces less what it gives whole."""
-    X = np.repeat(tokens(1, (1, 1, subject.d_model))[0], T, axis=1)
-    return subject.cache.run(X, lengths) - subject.outputs(X)
+    def _twice(self, outputs, first):
+        """Say whether the first wrong output is that of a text in which a token is there twice."""
+        subject, by_hand = self.subject, "positions" in self.subject.takes
+        if not by_hand and self.position != "none":
+            return False
+        for j in range(first + 1):
+            order = np.array([j, *range(first + 1)])
+            given = {"positions": order[None].repeat(2, axis=0)} if by_hand else {}
+            twice = subject.outputs(self.X[:, order], **given)[:, -1]
+            if not self.differ(twice, outputs[:, first]):
+                return True
+        return False
 
+    def _by_positions(self, outputs, lengths):
+        """Return the mistake whose positions give the first wrong chunk, as a whole; or None."""
+        X, Y, starts = self.X, self.Y, np.cumsum((0, *lengths))
+        n, m = next(
+            (start, length)
+            for start, length in zip(starts, lengths, strict=False)
+            if self.differ(*(y[:, start : start + length] for y in (outputs, Y)))
+        )
+        if not n:
+            return None
+        old, new = np.arange(n), np.arange(n, n + m)
+        offsets = [new + jump for jump in (-2, -1, 1, 2)] + [2 * new, np.full(m, n), 0 * new + 1]
+        guesses = {
+            "positions_restart": [(old, new - n)],
+            "cached_keys_rotated_twice": [(2 * old, new)],
+            "cached_keys_unrotated": [(0 * old, new)],
+            "positions_offset_in_chunks": [(old, offset) for offset in offsets],
+        }
+        for name, pairs in guesses.items():
+            for pair in pairs:
+                for origin in FIRST_POSITIONS:
+                    places = (origin + np.concatenate(pair))[None].repeat(len(X), axis=0)
+                    whole = self.subject.outputs(X[:, : n + m], positions=places)
+                    if not self.differ(whole[:, n:], outputs[:, n : n + m]):
+                        return name
+        return None
 
-def _equal_tokens_differ(subject, lengths):
-    return np.abs(_equal_tokens(subject, lengths)).max() > subject.tolerance
+    def _restarted_by_order(self, outputs, lengths):
+        """Say whether the first tokens of two chunks can be exchanged, as if at one position."""
+        there = self.X.copy()
+        start = self.T - lengths[-1] - lengths[-2]  # of the last chunk but one
+        there[:, [0, start]] = self.X[:, [start, 0]]
+        whole = self.differ(self.subject.outputs(there)[:, -1], self.Y[:, -1])
+        moved = self.differ(self.run(lengths, there)[:, -1], outputs[:, -1])
+        alike = not self._equal_tokens_differ(lengths)  # which have no order
+        return alike and whole and not moved
 
+    def _equal_tokens(self, lengths):
+        """Return what a text of one token, repeated, gives in chunks less what it gives whole."""
+        X = np.repeat(tokens(1, (1, 1, self.subject.d_model))[0], self.T, axis=1)
+        return self.run(lengths, X) - self.subject.outputs(X)
 
-def _fewer_unwritten(subject, lengths):
-    """Say whether equal tokens differ less and less, as more rows are written."""
-    sizes = np.abs(_equal_tokens(subject, lengths)).max(axis=(0, 2))
-    return sizes[-1] < 0.99 * sizes[0] and (np.diff(sizes) <= subject.tolerance).all()
+    def _equal_tokens_differ(self, lengths):
+        return np.abs(self._equal_tokens(lengths)).max() > self.subject.tolerance
 
+    def _fewer_unwritten(self, lengths, first):
+        """Say whether equal tokens differ less and less, as more rows are written."""
+        sizes = np.abs(self._equal_tokens(lengths)).max(axis=(0, 2))[first:]
+        fewer = (np.diff(sizes) <= self.subject.tolerance).all() and sizes[-1] < 0.99 * sizes[0]
+        return fewer and sizes[0] > self.subject.tolerance
 
-def _rewound(subject, X, others, Y):
-    """Feed tokens, take some back, and feed the right ones."""
-    cache = subject.cache
+    def second_text(self):
+        """Feed another text, and then the text again from an empty cache."""
+        self.run((self.T,), self.others)
+        if not self.differ(self.run((self.T,)), self.Y):
+            return Finding(RIGHT, "second text", "an empty cache knows nothing of the one before")
+        sentence = "after another text an empty cache gives other outputs"
+        return Finding(WRONG, "second text", sentence, "state_between_calls")
 
-    def outputs(wrong):
-        _, state = cache.step(X[:, :5].copy(), cache.empty())
-        _, state = cache.step(wrong[:, 5:9].copy(), state)
-        state = cache.rewind(state, 5)
-        return np.asarray(cache.step(X[:, 5:].copy(), state)[0], dtype=float)
+    def rewound(self):
+        """Feed tokens, take some back, and feed the right ones."""
+        cache, X = self.subject.cache, self.X
 
-    first, second = outputs(others), outputs(others[::-1])
-    if largest(first, Y[:, 5:]) <= subject.tolerance:
-        return Finding(RIGHT, "cache, rewound", "the tokens that were taken back leave nothing")
-    name = "rewind_ignored" if largest(first, second) > subject.noise else None
-    return Finding(WRONG, "cache, rewound", "tokens that were taken back leave a trace", name)
+        def outputs(wrong):
+            _, state = cache.step(X[:, :5].copy(), cache.empty())
+            _, state = cache.step(wrong[:, 5:9].copy(), state)
+            state = cache.rewind(state, 5)
+            return np.asarray(cache.step(X[:, 5:].copy(), state)[0], dtype=float)
+
+        first, second = outputs(self.others), outputs(self.others[::-1])
+        if not self.differ(first, self.Y[:, 5:]):
+            return Finding(RIGHT, "cache, rewound", "the tokens that were taken back leave nothing")
+        sentence = "after a rewind outputs differ from those of the whole text"
+        trace = largest(first, second) > self.subject.noise
+        name = "rewind_ignored" if trace else "rewound_outputs_differ"
+        return Finding(WRONG, "cache, rewound", sentence, name)
+
+    def padded(self):
+        """Feed a batch in chunks whose second text has padding on the left."""
+        subject, X = self.subject, self.X[:, :LEAST]
+        keep = np.ones(X.shape[:2], bool)
+        keep[1, :4] = False
+
+        def outputs(X):
+            state, start, found = subject.cache.empty(), 0, []
+            for length in (6, 1, 3, 2):
+                end = start + length
+                out, state = subject.cache.padded(X[:, start:end].copy(), state, keep[:, :end])
+                found.append(np.asarray(out, dtype=float))
+                start = end
+            return np.concatenate(found, axis=1)[keep]
+
+        found = outputs(X)
+        if not self.differ(found, subject.outputs(X, keep=keep)[keep]):
+            return Finding(RIGHT, "cache, padded", "the outputs of the whole padded text")
+        sentence = "behind padding, outputs in chunks differ from those of the whole text"
+        others = np.where(keep[..., None], X, tokens(1, X.shape, seed=16)[0])
+        seen = largest(outputs(others), found) > max(subject.noise, subject.tolerance)
+        name = "padding_seen_in_chunks" if seen else "padding_another_in_chunks"
+        return Finding(WRONG, "cache, padded", sentence, name)

@@ -10,10 +10,29 @@ from tutorial_lib.probe import weights
 from tutorial_lib.probe.dependence import simplest_pattern
 from tutorial_lib.probe.masks import LEAST, length_for
 from tutorial_lib.probe.numerics import agree, disagreement, gradient_findings
-from tutorial_lib.probe.report import RIGHT, WRONG, Finding, Report, answered, without_names
+from tutorial_lib.probe.reference import LONG, Explanation, gradient_mistakes
+from tutorial_lib.probe.report import (
+    DESCRIBED,
+    RIGHT,
+    WRONG,
+    Finding,
+    Report,
+    answered,
+    one_output,
+    without_names,
+)
 from tutorial_lib.probe.subject import ProbeError, largest, tokens
 
 B = 2
+LONGEST = 70  # tokens
+QUESTIONS = {  # that mistakes of names with these first words belong to
+    "scale": "scale",
+    "window": "mask",
+    "mask": "mask",
+    "no": "mask",
+    "key": "KV heads",
+    "heads": "heads",
+}
 
 
 @dataclass(frozen=True)
@@ -27,6 +46,7 @@ class Function:
     takes : holds "mask" if `run` uses one
     length : T, the number of tokens that show the claimed mask
     single, half : the same function in lower precision, or None
+    strided : the same function of arrays in another order in memory, or None
     gradient : a function of Q, K, V and the gradient of the output, which returns three, or None
     """
 
@@ -36,6 +56,7 @@ class Function:
     length: int = LEAST
     single: Callable | None = None
     half: Callable | None = None
+    strided: Callable | None = None
     gradient: Callable | None = None
 
     def __post_init__(self):
@@ -89,41 +110,104 @@ class Function:
         with np.errstate(all="ignore"):
             return self.outputs(Q, K, V, **context)[..., :S]
 
+    def served(self, of):
+        """Return which head of the output a head of Q, K or V (0, 1, 2) moves, (H, H or G)."""
+        given = [*self.inputs(), self.inputs(seed=3)[1]]
+        others = [*self.inputs(seed=9), self.inputs(seed=8)[1]]
+        base = self.outputs(*given)
+        moved = []
+        for head in range(given[of].shape[1]):
+            there = given[of].copy()
+            there[:, head] = others[of][:, head]
+            changed = abs(self.outputs(*given[:of], there, *given[of + 1 :]) - base)
+            moved.append(~(changed.max(axis=(0, 2, 3)) <= 1e-9))
+        return np.transpose(moved)
+
 
 def probe_function(function, claims):
     """Ask a function all questions; return a Report."""
     function = replace(function, length=length_for(claims))
-    Q, K = function.inputs()
-    read_weights = function.weights(Q, K)
+    read_weights = function.weights(*function.inputs())
     depends, facts = weights.depends_of(read_weights), {}
     findings = _ask_calls(function)
-    if findings[-1].name == "values_not_used":  # then no weights can be read
+    if findings[-1].name in ("values_not_used", "not_finite"):  # then no weights can be read
+        names, hints = Explanation(function, claims, values=False).names()
+        findings[-1:] = with_cause(findings[-1:], names, hints)
+    if findings[-1].sign == WRONG:
         return Report(tuple(findings))
-    findings += [*_ask_batch(function), *_ask_own_heads(function)]
-    findings += weights.ask_row_sums(function, read_weights, claims, facts)
-    sound = all(found.sign != WRONG for found in findings)
-    asked = weights.ask_mask(depends, claims, read_weights, function, (Q, K))
-    for question, ask in _questions(function, claims, facts).items():
-        asked += answered(question, ask)
+    core = _answers(_core(function, claims, facts, read_weights))
+    explanation = Explanation(function, claims)
+    broken = any(found.sign == WRONG for found in core)
+    names, hints = explanation.names(most=2 if broken and function.length <= LONG else 1)
+    findings += with_cause(core, names, hints)
+    if all(found.sign != WRONG for found in findings):
+        findings += answered("lengths", lambda: _ask_lengths(function, claims, explanation))
+        findings += answered("memory", lambda: _ask_memory(function, depends))
+    asked = _answers(_questions(function, claims, facts))
+    basic = all(found.sign != WRONG or found.question in QUESTIONS.values() for found in core)
+    sound = basic and all(name.split("_")[0] in QUESTIONS for name in names)
     findings += asked if sound else without_names(asked)
     pattern = claims.pattern()
     expected = None if pattern is None else pattern.mask(function.length)
     return Report(tuple(findings), depends, expected, simplest_pattern(depends), facts)
 
 
-def _questions(function, claims, facts):
-    """Return what a function is asked once its weights are read, by question."""
+def _answers(questions):
+    return [found for question, ask in questions.items() for found in answered(question, ask)]
+
+
+def _core(function, claims, facts, read_weights):
+    """Return what is asked at one length, the most basic first, by question."""
+    depends = weights.depends_of(read_weights)
     return {
+        "batch": lambda: _ask_batch(function),
+        "heads": lambda: _ask_own_heads(function),
         "KV heads": lambda: _ask_kv_heads(function, claims, facts),
         "values": lambda: _ask_values(function),
+        "row sums": lambda: weights.ask_row_sums(function, read_weights, claims, facts),
+        "mask": lambda: weights.ask_mask(function, depends, claims, read_weights),
         "scale": lambda: weights.ask_scale(function, claims, facts),
         "bias": lambda: weights.ask_bias(function, claims, facts),
+    }
+
+
+def _questions(function, claims, facts):
+    """Return what a function is asked besides, by question."""
+    return {
         "fewer queries": lambda: weights.ask_fewer_queries(function, claims, facts),
+        "width of values": lambda: _ask_width_of_values(function),
         "large scores": lambda: weights.ask_large_scores(function),
         "mask argument": lambda: weights.ask_mask_argument(function, claims, facts),
+        "masks of a batch": lambda: _ask_masks_of_a_batch(function),
+        "memory layout": lambda: _ask_strides(function),
         "precision": lambda: _ask_precision(function),
         "gradient": lambda: _ask_gradient(function),
     }
+
+
+def with_cause(findings, names, hints):
+    """Return findings with the mistakes that explain the values in place of their own names.
+
+    If none does, the most basic one that is broken keeps its name.
+    """
+    if names == ("soft_cap",):  # which is no mistake
+        sentence = "that of the claim, behind a soft cap"
+        capped = Finding(DESCRIBED, "scale", sentence)
+        return [capped if found.question == "scale" else found for found in findings]
+    if not names and not hints:
+        wrong = [found for found in findings if found.sign == WRONG]
+        return [found if found in wrong[:1] else without_names([found])[0] for found in findings]
+    left, explained = list(names), []
+    for found in findings:
+        if found.sign == WRONG:
+            fitting = [name for name in left if QUESTIONS.get(name.split("_")[0]) == found.question]
+            fitting += [name for name in left if name.split("_")[0] not in QUESTIONS]
+            name = fitting[0] if fitting else left[0] if len(left) == 1 else None
+            found = replace(found, name=name if names else found.name, hints=hints)
+            left, hints = [one for one in left if one != name], ()
+        explained.append(found)
+    sentence = "outputs are those of attention with this mistake"
+    return [*explained, *(Finding(WRONG, "formula", sentence, name) for name in left)]
 
 
 def _ask_calls(function):
@@ -135,33 +219,37 @@ def _ask_calls(function):
     if not all(map(np.array_equal, given, before)):
         sentence = "the call writes into its input"
         findings.append(Finding(WRONG, "input", sentence, "input_overwritten"))
-    function.outputs(*(array[::-1] for array in before))
-    if largest(first, function.outputs(*before)) <= function.precision:
-        Q, K, V = before
-        moved = [largest(first, function.outputs(Q, *KV)) for KV in ((K, V[::-1]), (K[::-1], V))]
-        if moved[0] <= function.precision < moved[1]:
-            sentence = "other values have the same output"
-            return [*findings, Finding(WRONG, "values", sentence, "values_not_used")]
-        return [*findings, Finding(RIGHT, "calls", "one input, one output")]
-    hints = ("random_in_evaluation", "state_between_calls")
-    sentence = "one input has another output at another call"
-    return [*findings, Finding(WRONG, "calls", sentence, None, hints)]
+    if not np.isfinite(first).all():
+        sentence = f"{np.isnan(first).any(axis=-1).mean():.0%} of the outputs are not finite"
+        return [*findings, Finding(WRONG, "calls", sentence, "not_finite")]
+    Q, K, V = before
+    calls = one_output(
+        lambda: function.outputs(Q, K, V),
+        first,
+        lambda: function.outputs(*(array[::-1] for array in before)),
+        function.precision,
+    )
+    moved = [largest(first, function.outputs(Q, *KV)) for KV in ((K, V[::-1]), (K[::-1], V))]
+    if calls.sign == RIGHT and moved[0] <= function.precision < moved[1]:
+        sentence = "other values have the same output"
+        return [*findings, Finding(WRONG, "values", sentence, "values_not_used")]
+    return [*findings, calls]
 
 
 def _ask_batch(function):
     """Ask whether the sequences of a batch are apart."""
-    first = [array[:1] for array in (*function.inputs(), function.inputs(seed=2)[1])]
-    others = [array[1:] for array in (*function.inputs(seed=5), function.inputs(seed=6)[1])]
-    both = map(np.concatenate, zip(first, others, strict=True))
-    if largest(function.outputs(*both)[:1], function.outputs(*first)) <= function.precision:
+    given = (*function.inputs(), function.inputs(seed=2)[1])
+    alone = [function.outputs(*(array[[b]] for array in given)) for b in range(B)]
+    if largest(function.outputs(*given), np.concatenate(alone)) <= function.precision:
         return [Finding(RIGHT, "batch", "each sequence for itself")]
-    return [Finding(WRONG, "batch", "a sequence in a batch has other outputs than alone")]
+    sentence = "a sequence in a batch has other outputs than alone"
+    return [Finding(WRONG, "batch", sentence, "sequences_mixed")]
 
 
 def _ask_kv_heads(function, claims, facts):
     """Ask which key head, and which value head, serves which query head."""
     H, G = function.heads
-    served = [_served(function, of) for of in (1, 2)]
+    served = [function.served(of) for of in (1, 2)]
     repeated, tiled = np.arange(H) // (H // G), np.arange(H) % G
     found = None
     for word, order in (("repeated", repeated), ("tiled", tiled)):
@@ -169,7 +257,9 @@ def _ask_kv_heads(function, claims, facts):
             found = found or word
     if found is None:
         sentence = "a head of K or V serves other query heads than its own group"
-        return [Finding(WRONG, "KV heads", sentence, _kv_name(served, (repeated, tiled)))]
+        one_each = np.array_equal(*served) and (served[0].sum(axis=1) == 1).all()
+        name = "key_heads_of_another_group" if one_each else "key_heads_mixed"
+        return [Finding(WRONG, "KV heads", sentence, name)]
     if G in (1, H):
         return [Finding(RIGHT, "KV heads", "one for all" if G == 1 else "one per query head")]
     facts["key_heads"] = found
@@ -179,38 +269,16 @@ def _ask_kv_heads(function, claims, facts):
     return [Finding(WRONG, "KV heads", f"{found}, not {claimed}", f"key_heads_{found}")]
 
 
-def _kv_name(served, orders):
-    """Return the mistake in who serves whom, for keys and for values, or None."""
-    tables = [order[:, None] == np.arange(served[0].shape[1]) for order in orders]
-    if {True} == {any(np.array_equal(table, found) for table in tables) for found in served}:
-        return "keys_and_values_in_other_orders"
-    if not np.array_equal(*served) or (served[0].sum(axis=1) != 1).any():
-        return None
-    return "first_key_head_for_all" if served[0][:, 0].all() else "key_heads_of_another_group"
-
-
 def _ask_own_heads(function):
     """Ask whether the query of a head moves its own output alone."""
-    served = _served(function, 0)
+    served = function.served(0)
     if np.array_equal(served, np.eye(len(served))):
         return [Finding(RIGHT, "heads", "each query moves its own head")]
     sentence = "the query of a head moves outputs of other heads, or not its own"
     permuted = (served.sum(axis=0) == 1).all() and (served.sum(axis=1) == 1).all()
-    return [Finding(WRONG, "heads", sentence, "heads_in_another_order" if permuted else None)]
-
-
-def _served(function, of):
-    """Return which head of the output a head of Q, K or V (0, 1, 2) moves, (H, H or G)."""
-    given = [*function.inputs(), function.inputs(seed=3)[1]]
-    others = [*function.inputs(seed=9), function.inputs(seed=8)[1]]
-    base = function.outputs(*given)
-    moved = []
-    for head in range(given[of].shape[1]):
-        there = given[of].copy()
-        there[:, head] = others[of][:, head]
-        changed = abs(function.outputs(*given[:of], there, *given[of + 1 :]) - base)
-        moved.append(~(changed.max(axis=(0, 2, 3)) <= 1e-9))
-    return np.transpose(moved)
+    return [
+        Finding(WRONG, "heads", sentence, "heads_in_another_order" if permuted else "heads_mixed")
+    ]
 
 
 def _ask_values(function):
@@ -222,7 +290,84 @@ def _ask_values(function):
     mixes = [weights @ V[:, heads] for heads in (np.arange(H) // (H // G), np.arange(H) % G)]
     if min(largest(mix, out) for mix in mixes) <= 10 * function.precision:
         return [Finding(RIGHT, "values", "each output is its weights times the values")]
-    return [Finding(WRONG, "values", "outputs are not the weights times the values")]
+    sentence = "outputs are not the weights times the values"
+    return [Finding(WRONG, "values", sentence, "values_not_mixed_by_weights")]
+
+
+def _ask_width_of_values(function):
+    """Ask for values of another width than the keys."""
+    (Q, K), (G, S) = function.inputs(), (function.heads[1], function.length)
+    V = tokens(1, (B, G, S, K.shape[-1]), seed=3)[0]
+    narrow, whole = V[..., :24], function.outputs(Q, K, V)
+    if largest(function.outputs(Q, K, narrow), whole[..., :24]) <= 10 * function.precision:
+        return [Finding(RIGHT, "width of values", "values may be narrower than keys")]
+    sentence = "values of another width have other weights"
+    return [Finding(WRONG, "width of values", sentence, "width_of_values_in_scores")]
+
+
+def _ask_lengths(function, claims, explanation):
+    """Ask whether other lengths are as right as the first, to which everything else was asked."""
+    Q, K = function.inputs(LONGEST, LONGEST, LONGEST + 10)
+    V = tokens(1, K.shape, seed=3)[0]
+    whole, question = function.outputs(Q, K, V), "lengths"
+    for T in (1, 5, 16, 32, 33, 64) if claims.get("causal") else ():
+        part = function.outputs(*(array[:, :, :T] for array in (Q, K, V)))
+        if largest(part, whole[:, :, :T]) > 10 * function.precision:
+            sentence = f"{T} tokens alone have other outputs than at the head of {LONGEST}"
+            return [Finding(WRONG, question, sentence, "length_changes_outputs")]
+    right = explanation.right(Q, K, V)
+    if right and min(largest(found, whole) for found in right) > 10 * function.precision:
+        sentence = f"right for {function.length} tokens, and not for {LONGEST}"
+        return [Finding(WRONG, question, sentence, "wrong_for_longer_texts")]
+    return [Finding(RIGHT, question, f"as right for {LONGEST} tokens")] if right else []
+
+
+def _ask_memory(function, depends):
+    """Ask, where every query sees every key, for other numbers of queries than of keys."""
+    if not depends.all():
+        return []
+    (Q, K), few = function.inputs(), 5
+    V = tokens(1, K.shape, seed=3)[0]
+    for k, v in ((K, V), (K[:, :, : few + 2], V[:, :, : few + 2])):
+        part, more = function.outputs(Q[:, :, :few], k, v), function.outputs(Q, k, v)
+        if largest(part, more[:, :, :few]) > function.precision:
+            sentence = f"{few} queries have other outputs than among {Q.shape[2]}"
+            return [Finding(WRONG, "memory", sentence, "queries_change_with_their_number")]
+    return [Finding(RIGHT, "memory", "keys may be more or fewer than queries")]
+
+
+def _ask_masks_of_a_batch(function):
+    """Ask with a mask for each sequence, (B, 1, T, S)."""
+    if "mask" not in function.takes:
+        return []
+    (Q, K), T = function.inputs(), function.length
+    V = tokens(1, K.shape, seed=3)[0]
+    masks = np.random.default_rng(1).random((B, 1, T, T)) < 0.5
+    masks |= np.eye(T, dtype=bool)
+    out = function.outputs(Q, K, V, mask=masks)
+    single = [function.outputs(Q, K, V, mask=mask[0]) for mask in masks]
+    used = np.array([abs(out - one).max(axis=(2, 3)) <= function.precision for one in single])
+    if used[np.arange(B), np.arange(B)].all():
+        return [Finding(RIGHT, "masks of a batch", "each sequence has its own mask")]
+    sentence, name = "a sequence has the mask of another one", None
+    if used[0].all():
+        name = "mask_of_first_sequence"
+    elif (used == used[:, :1]).all() and used.any(axis=0).all():
+        name = "mask_of_batch_on_heads"
+    if name is None:
+        return [Finding(DESCRIBED, "masks of a batch", "a mask (B, 1, T, S) is not taken as such")]
+    return [Finding(WRONG, "masks of a batch", sentence, name)]
+
+
+def _ask_strides(function):
+    """Ask with the same values in another order in memory."""
+    if function.strided is None:
+        return []
+    given = (*function.inputs(), function.inputs(seed=2)[1])
+    if largest(function.strided(*given), function.outputs(*given)) <= function.precision:
+        return [Finding(RIGHT, "memory layout", "strides change nothing")]
+    sentence = "the same values in another order in memory have other outputs"
+    return [Finding(WRONG, "memory layout", sentence, "strides_ignored")]
 
 
 def _ask_precision(function):
@@ -266,39 +411,19 @@ def _ask_gradient(function):
     """Ask whether each gradient agrees with differences, under a mask where one is taken."""
     if function.gradient is None:
         return []
-    H, G = function.heads
     masked = "mask" in function.takes
-    (found,) = gradient_findings(_wrong_gradients(function, masked))
-    if found.sign == RIGHT or found.name:
+    wrong = _wrong_gradients(function, masked)
+    (found,) = gradient_findings([(f"that of {'QKV'[k]}", array) for k, array in wrong])
+    if found.sign == RIGHT or found.name == "gradient_cut":
         return [found]
-    if masked and not _wrong_gradients(function, False):
-        return [replace(found, name="gradient_without_mask", hints=())]
-    if G < H and not _wrong_gradients(replace(function, heads=(G, G)), masked):
-        return [replace(found, name="gradient_of_shared_heads", hints=())]
-    name = _gradient_formula(function)
-    return [replace(found, name=name, hints=() if name else found.hints)]
-
-
-def _gradient_formula(function):
-    """Return the mistake whose formula gives the gradient of Q, or None."""
-    H, G = function.heads
-    Q, K = function.inputs()
-    V, order = tokens(1, K.shape, seed=3)[0], np.arange(H) // (H // G)
-    dY = tokens(1, (*Q.shape[:3], V.shape[-1]), seed=4)[0]
-    weights, found = function.weights(Q, K), function.gradient(Q, K, V, dY)[0]
-    dscores = weights * (dY @ np.swapaxes(V[:, order], -1, -2))
-    right = dscores - weights * dscores.sum(axis=-1, keepdims=True)
-    for name, wrong in {
-        "gradient_without_row_sum": dscores * Q.shape[-1] ** -0.5,
-        "gradient_without_scale": right,
-    }.items():
-        if largest(wrong @ K[:, order], found) <= 1e-6 * abs(found).max():
-            return name
-    return None
+    names = gradient_mistakes(function, dict(wrong), masked)
+    if len(names) != 1:
+        return [replace(found, hints=names)]
+    return [replace(found, name=names[0])]
 
 
 def _wrong_gradients(function, masked):
-    """Return the gradients that do not agree with differences: a word for each, and the array."""
+    """Return the gradients that do not agree with differences: 0, 1 or 2, and the array."""
     given = [*function.inputs(), function.inputs(seed=2)[1]]
     mask = {"mask": np.tri(function.length, dtype=bool)} if masked else {}
     dY = tokens(1, function.outputs(*given).shape, seed=4)[0]
@@ -311,5 +436,5 @@ def _wrong_gradients(function, masked):
             return function.outputs(*moved, **mask)
 
         if not agree(float((gradient * direction).sum()), outputs, dY):
-            wrong.append((f"that of {'QKV'[k]}", gradient))
+            wrong.append((k, gradient))
     return wrong

@@ -5,12 +5,24 @@ from dataclasses import replace
 import numpy as np
 
 from tutorial_lib.probe.dependence import HEADS, off_diagonal, table_of
+from tutorial_lib.probe.masks import unmasked
+from tutorial_lib.probe.names import PLACES
 from tutorial_lib.probe.numerics import agree, disagreement, gradient_findings
-from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
+from tutorial_lib.probe.report import (
+    DESCRIBED,
+    RIGHT,
+    WRONG,
+    Finding,
+    answered,
+    one_name,
+    one_output,
+    without_names,
+)
 from tutorial_lib.probe.subject import changed, largest, tokens
 
 T = 10
 SHIFT = 3  # tokens of padding, and the step of other positions
+LONGER = 40  # tokens
 
 
 def ask_batch(subject):
@@ -24,13 +36,13 @@ def ask_batch(subject):
     if not moved[[0, 2]].any() and largest(Y, alone) <= subject.tolerance:
         return [Finding(RIGHT, "batch", "each sequence for itself")]
     one = subject.outputs(X.reshape(1, -1, subject.d_model)).reshape(Y.shape)
-    name = "batch_as_one_sequence" if largest(one, Y) <= subject.tolerance else None
+    name = "batch_as_one_sequence" if largest(one, Y) <= subject.tolerance else "sequences_mixed"
     if not moved[[0, 2]].any():
         sentence = "a sequence in a batch has other outputs than alone"
         return [Finding(WRONG, "batch", sentence, name)]
     if not np.delete(moved, 4, axis=1).any():
         name = "batch_as_tokens"
-    elif name is None and _heads_of_others(subject):
+    elif name == "sequences_mixed" and _heads_of_others(subject):
         name = "heads_joined_across_batch"
     return [Finding(WRONG, "batch", "a token of sequence 1 moves other sequences", name)]
 
@@ -71,28 +83,10 @@ def ask_calls(subject):
     if not np.isfinite(first).all():
         sentence = f"{(~np.isfinite(first)).any(axis=-1).sum()} of {T} outputs are not finite"
         return [*findings, Finding(WRONG, "calls", sentence, "not_finite")]
-    subject.outputs(others)
-    later = [subject.outputs(X) for _ in range(3)]
-    same = [largest(Y, later[-1]) <= subject.tolerance for Y in (first, *later[:-1])]
-    if all(same):
-        return [*findings, Finding(RIGHT, "calls", "one input, one output")]
-    if same[-1]:
-        sentence = "one input has another output after a call with other tokens"
-        return [*findings, Finding(WRONG, "calls", sentence, "state_between_calls")]
-    sentence = "one input has another output at each call"
-    if _seeded(subject, X):
-        return [*findings, Finding(WRONG, "calls", sentence, "random_in_evaluation")]
-    hints = ("random_in_evaluation", "state_between_calls")
-    return [*findings, Finding(WRONG, "calls", sentence, None, hints)]
-
-
-def _seeded(subject, X):
-    """Say whether one seed makes two calls alike."""
-    outputs = []
-    for _ in range(2):
-        subject.seed()
-        outputs.append(subject.outputs(X))
-    return largest(*outputs) <= subject.tolerance
+    calls = one_output(
+        lambda: subject.outputs(X), first, lambda: subject.outputs(others), subject.tolerance
+    )
+    return [*findings, calls]
 
 
 def ask_positions(subject, table, claims, facts):
@@ -127,11 +121,28 @@ def ask_positions(subject, table, claims, facts):
 
 
 def _position_name(subject, table, claimed, found):
-    """Return the mistake in positions on which two witnesses agree, or None."""
-    if found == "none" and _exchangeable(subject, table):
-        return "positions_missing"
-    nearly = (claimed, found) == ("relative", "absolute") and _nearly_relative(subject)
-    return "positions_rounded" if nearly else None
+    """Return the mistake in positions on which two witnesses agree."""
+    if found == "none":
+        return "positions_missing" if _exchangeable(subject, table) else "positions_without_effect"
+    if claimed == "none":
+        return "positions_used"
+    if found == "relative":
+        return "positions_only_relative"
+    if _of_keys_unused(subject, table):
+        return "positions_of_keys_unused"
+    return "positions_rounded" if _nearly_relative(subject) else "positions_not_relative"
+
+
+def _of_keys_unused(subject, table):
+    """Say whether another position of one token changes no other output."""
+    if "positions" not in subject.takes:
+        return False
+    X, places = tokens(1, (1, T, subject.d_model))[0], np.arange(T)[None]
+    Y, moved = subject.outputs(X), np.zeros((T, T), bool)
+    for j in range(T):
+        there = places + (np.arange(T) == j) * 5 * SHIFT
+        moved[:, j] = changed(subject.outputs(X, positions=there), Y, subject.noise)[0]
+    return bool(not off_diagonal(moved).any() and moved.any() and off_diagonal(table).any())
 
 
 def _nearly_relative(subject):
@@ -169,6 +180,12 @@ def _position(subject, table):
     if largest(Y[0, row], Y_exchanged[0, row]) <= subject.tolerance:
         return "none", f"tokens {seen[0]} and {seen[-1]} can be exchanged for output {row}"
     shifted = _given_positions if "positions" in subject.takes else _more_tokens
+    if shifted is _more_tokens and "keep" in subject.takes:
+        padded, keep, real = _pad(X, "left", SHIFT)
+        with np.errstate(all="ignore"):
+            there = subject.outputs(padded, keep=keep)[:, real]
+        if largest(there, Y) <= subject.tolerance:
+            return "relative", "padding on the left changes nothing"
     difference, how = shifted(subject, table, X, Y)
     if difference is None:
         return "aware", how
@@ -202,35 +219,36 @@ def _sees_alike(table, i):
     return seen.any() and not seen[:SHIFT].any() and np.array_equal(seen[SHIFT:], here)
 
 
-def ask_padding(subject, claims, table):
+def ask_padding(subject, claims, table, facts):
     """Ask whether a text has the same outputs alone and padded, on each side."""
     if "keep" not in subject.takes:
         return []
     sides = [side for side in ("right", "left") if side in claims.get("sides", (side,))]
-    findings = [finding for side in sides for finding in _padded(subject, side)]
-    if findings[-1].sign == WRONG and all(found.sign == RIGHT for found in findings[:-1]):
-        findings[-1] = _amount_matters(subject, findings[-1])
-    findings += [*_two_lengths(subject, sides[-1]), *_nothing_real(subject)]
-    return [*findings, *_mask_with_padding(subject, table)]
+    padded = [_padded(subject, side, facts) for side in sides]
+    if padded[-1].name == "padding_shifts_positions" and padded[0].name in PLACES:
+        padded[-1] = replace(padded[-1], name="padding_counted")
+    if len({found.name for found in padded} - {None}) > 1:
+        padded = sorted(padded, key=lambda found: found.name in PLACES)
+    masked = answered("mask with padding", lambda: _mask_with_padding(subject, table))
+    if any(found.name == "padding_polarity" for found in padded):
+        masked = without_names(masked)
+    both = masked + padded if all(f.name in {None, *PLACES} for f in padded) else padded + masked
+    both += _two_lengths(subject, sides[-1])
+    if both[-1].name != "padding_refused_in_batch":
+        both += _nothing_real(subject)
+    return one_name(both)
 
 
-def _amount_matters(subject, found):
-    """Name padding that counts as positions: it is right on the right, and unseen on the left."""
-    X = tokens(1, (1, T, subject.d_model))[0]
-    shifted = []
-    for amount in (2, SHIFT):
-        padded, keep, real = _pad(X, "left", amount)
-        shifted.append(subject.outputs(padded, keep=keep)[:, real])
-    if found.hints and largest(*shifted) > subject.tolerance:
-        return replace(found, name="padding_shifts_positions", hints=())
-    return found
+def _all(X):
+    """Return a padding mask that hides nothing."""
+    return np.ones(X.shape[:2], bool)
 
 
 def _mask_with_padding(subject, table):
     """Ask whether a padding mask that hides nothing leaves the mask as it is."""
 
     def outputs(X):
-        return subject.outputs(X, keep=np.ones(X.shape[:2], bool))
+        return subject.outputs(X, keep=_all(X))
 
     there = off_diagonal(table_of(subject, len(table), outputs=outputs))
     other = there != off_diagonal(table)
@@ -239,9 +257,13 @@ def _mask_with_padding(subject, table):
     i, j = np.argwhere(other)[0]
     verb = "depends" if there[i, j] else "does not depend"
     sentence = f"beside a padding mask that hides nothing output {i} {verb} on token {j}"
-    leak = np.triu(there & other, 1).any() and not np.triu(table, 1).any()
-    name = "mask_dropped_with_padding" if leak else None
-    if not leak and np.array_equal(there, off_diagonal(np.tri(len(table), dtype=bool))):
+    one = np.eye(len(table), dtype=bool)
+    name = "mask_another_with_padding"
+    if (there | one).all():
+        beside = replace(subject, run=lambda X, **given: subject.run(X, keep=_all(X), **given))
+        dropped = unmasked(beside, one_by_one=False)() == "no_mask"
+        name = "mask_dropped_with_padding" if dropped else name
+    elif np.array_equal(there | one, np.tri(len(table), dtype=bool)):
         name = "window_dropped_with_padding"
     return [Finding(WRONG, "mask with padding", sentence, name)]
 
@@ -254,7 +276,8 @@ def _nothing_real(subject):
         Y = subject.outputs(X, keep=keep)
     question = "padding alone"
     if not largest(Y[0], subject.outputs(X[:1])[0]) <= subject.tolerance:
-        return [Finding(WRONG, question, "a sequence of padding changes another one")]
+        sentence = "a sequence of padding changes another one"
+        return [Finding(WRONG, question, sentence, "padding_alone_spoils_others")]
     what = "finite" if np.isfinite(Y[1]).all() else "not finite"
     return [Finding(DESCRIBED, question, f"the outputs of a sequence of padding are {what}")]
 
@@ -269,10 +292,10 @@ def _pad(X, side, amount, seed=5):
     return padded, keep, real
 
 
-def _padded(subject, side):
+def _padded(subject, side, facts):
     """Ask one side of padding."""
     X = tokens(1, (1, T, subject.d_model))[0]
-    padded, keep, real = _pad(X, side, SHIFT)
+    padded, keep, real = padding = _pad(X, side, SHIFT)
 
     def outputs(padded, **given):
         with np.errstate(all="ignore"):
@@ -281,40 +304,52 @@ def _padded(subject, side):
     def equal(Y, others):
         return largest(Y, others) <= subject.tolerance
 
-    Y, there = subject.outputs(X), outputs(padded, keep=keep)
-    question = f"padding on the {side}"
+    question, Y, there = f"padding on the {side}", subject.outputs(X), outputs(padded, keep=keep)
     if equal(there, Y):
-        return [Finding(RIGHT, question, "a text has the outputs that it has alone")]
+        return Finding(RIGHT, question, "a text has the outputs that it has alone")
     for name, other in _other_masks(keep, side):
         if equal(outputs(padded, keep=other), Y):
-            return [Finding(WRONG, question, "right with another padding mask", name)]
+            return Finding(WRONG, question, "right with another padding mask", name)
     if not np.isfinite(there).all():
-        return [Finding(WRONG, question, "an output of a real token is not finite")]
+        return Finding(WRONG, question, "a real token has no finite output", "padding_not_finite")
     other = outputs(_pad(X, side, SHIFT, seed=6)[0], keep=keep)
-    if changed(there, other, subject.noise).any():
-        name = _unused(subject, padded, keep) if equal(outputs(padded), there) else None
-        return [Finding(WRONG, question, "other padding changes outputs of real tokens", name)]
-    return [_counted(subject, side, X, (padded, keep, real))]
+    if not changed(there, other, subject.noise).any():
+        return _counted(subject, side, X, padding, facts)
+    named = _unused if equal(outputs(padded), there) else _only_padding_seen
+    name = named(subject, padded, keep) or f"padding_seen_on_the_{side}"
+    return Finding(WRONG, question, "other padding changes outputs of real tokens", name)
+
+
+def _only_padding_seen(subject, _padded, keep):
+    """Name a padding mask that lets real tokens see padding and no other real token, or not."""
+    real, more = keep[0], {"keep": keep.repeat(keep.shape[1] + 1, axis=0)}
+    table = table_of(subject, len(real), outputs=lambda X: subject.outputs(X, **more))
+    seen = off_diagonal(table)[real]
+    reversed_ = seen[:, ~real].any() and not seen[:, real].any()
+    return "padding_polarity" if reversed_ else None
 
 
 def _other_masks(keep, side):
-    """Yield the opposite of a padding mask (1, T), and masks whose border is one token further."""
+    """Yield the opposite of a padding mask (1, T), and masks that are one token further."""
     steps = (1, -1) if side == "right" else (-1, 1)
     ahead, behind = (np.roll(keep, step, axis=1) for step in steps)
     yield "padding_polarity", ~keep
-    yield "padding_off_by_one", keep | ahead
-    yield "padding_off_by_one", keep & behind
+    for other in (keep | ahead, keep & behind, ahead, behind):
+        yield "padding_off_by_one", other
 
 
 def _unused(subject, padded, keep):
-    """Name a padding mask that changes no output of a real token, but may change others."""
+    """Name a padding mask that changes no output of a real token, or return None."""
     with np.errstate(all="ignore"):
         without, masked = subject.outputs(padded), subject.outputs(padded, keep=keep)
-    changes = changed(without, masked, subject.tolerance)
-    return "padding_on_queries" if changes.any() else "padding_seen"
+    if not changed(without, masked, subject.tolerance).any():
+        return "padding_seen"
+    padding = masked[0, ~keep[0]]  # hidden queries have one output, whatever they are
+    alike = np.isnan(padding).all() or np.ptp(padding, axis=0).max() <= subject.tolerance
+    return "padding_on_queries" if alike else None
 
 
-def _counted(subject, side, X, padding):
+def _counted(subject, side, X, padding, facts):
     """Say of padding that is not seen and has an effect whether it counts as positions."""
     padded, keep, real = padding
     question = f"padding on the {side}"
@@ -325,14 +360,17 @@ def _counted(subject, side, X, padding):
             sentence = "right with the positions of the text; without them padding is counted"
             return Finding(DESCRIBED, question, sentence)
     sentence = "a padded text has other outputs than alone, though no padding is seen"
-    if side == "left":
-        return Finding(WRONG, question, sentence, None, ("padding_shifts_positions",))
     none, less, more = (
         largest(subject.outputs(padded, keep=keep)[:, real], subject.outputs(X))
         for padded, keep, real in (_pad(X, side, 0), padding, _pad(X, side, 3 * SHIFT))
     )
     weighed = none <= subject.tolerance and more > less
-    return Finding(WRONG, question, sentence, "padding_keeps_weight" if weighed else None)
+    name = "padding_counted"
+    if side == "left" and facts.get("position") != "none" and none <= subject.tolerance:
+        name = "padding_shifts_positions"
+    elif weighed and (side == "right" or facts.get("position") == "none"):
+        name = "padding_keeps_weight"
+    return Finding(WRONG, question, sentence, name)
 
 
 def _two_lengths(subject, side):
@@ -341,9 +379,13 @@ def _two_lengths(subject, side):
     keep = np.ones((2, T), bool)
     hidden = slice(T - SHIFT, None) if side == "right" else slice(0, SHIFT)
     keep[1, hidden] = False
-    together = subject.outputs(X, keep=keep)
     alone = np.concatenate([subject.outputs(X[[b]], keep=keep[[b]]) for b in range(2)])
     question = "two lengths"
+    try:
+        together = subject.outputs(X, keep=keep)
+    except Exception as error:
+        sentence = f"padding is refused in a batch, and not alone: {type(error).__name__}"
+        return [Finding(WRONG, question, sentence, "padding_refused_in_batch")]
     if largest(together[keep], alone[keep]) <= subject.tolerance:
         return [Finding(RIGHT, question, "each text has its own padding")]
     sentence = (
@@ -361,7 +403,8 @@ def _padding_name(subject, X, keep, together):
     other_tokens[1] = tokens(1, X[1].shape, seed=13)[0]
     unmoved = largest(subject.outputs(other_tokens, keep=keep)[0], together[0])
     moved = largest(subject.outputs(X, keep=np.ones_like(keep))[0], together[0])
-    return "padding_of_other_sequences" if unmoved <= subject.noise < moved else None
+    of_others = unmoved <= subject.noise < moved
+    return "padding_of_other_sequences" if of_others else "padding_mixed_in_batch"
 
 
 def ask_positions_in_batch(subject):
@@ -378,16 +421,60 @@ def ask_positions_in_batch(subject):
     first = subject.outputs(X, positions=places[[0, 0]])
     same = largest(together, first) <= subject.tolerance
     sentence = "in a batch of unlike positions outputs differ from those of each text alone"
-    return [Finding(WRONG, question, sentence, "positions_of_first_sequence" if same else None)]
+    name = "positions_of_first_sequence" if same else "positions_mixed_in_batch"
+    return [Finding(WRONG, question, sentence, name)]
 
 
-def ask_precision(subject):
-    """Ask whether single and double precision agree."""
+def ask_precision(subject, table):
+    """Ask whether single and double precision agree, and what half precision loses."""
     if subject.single is None:
         return []
     X = tokens(1, (1, T, subject.d_model))[0]
     with np.errstate(all="ignore"):
-        return disagreement(np.asarray(subject.single(X), dtype=float), subject.outputs(X))
+        found = disagreement(np.asarray(subject.single(X), dtype=float), subject.outputs(X))
+    if found[0].sign != WRONG:
+        return [*found, *answered("half precision", lambda: _ask_half(subject, table))]
+    in_single = table_of(subject, T, one_by_one=True, outputs=subject.single)
+    if (off_diagonal(in_single) & ~table[:T, :T]).any():
+        found = [replace(found[0], name="mask_lost_in_single")]
+    return found
+
+
+def _ask_half(subject, table):
+    """Ask for what is finite in double precision and not in half, and for the mask there."""
+    if subject.half is None:
+        return []
+    X, question = tokens(1, (1, T, subject.d_model))[0], "half precision"
+    lost = [_lost_in_half(subject, x) for x in (X, X / 1000)]
+    if lost[0]:
+        name = "mask_value_overflows_in_half" if lost[1] else "scores_overflow_in_half"
+        return [Finding(WRONG, question, "not finite where double precision is", name)]
+    in_half = table_of(subject, T, one_by_one=True, outputs=subject.half)
+    more = off_diagonal(in_half) & ~table[:T, :T]
+    if more.any():
+        i, j = np.argwhere(more)[0]
+        sentence = f"output {i} depends on token {j}, in double precision it does not"
+        return [Finding(WRONG, question, sentence, "mask_lost_in_half")]
+    return [Finding(RIGHT, question, "finite, and the same tokens are seen")]
+
+
+def _lost_in_half(subject, X):
+    with np.errstate(all="ignore"):
+        lost = ~np.isfinite(np.asarray(subject.half(X), dtype=float))
+        return bool((lost & np.isfinite(subject.outputs(X))).any())
+
+
+def ask_lengths(subject, table, claims):
+    """Ask whether the first tokens of a longer text are as they are alone."""
+    if not claims.get("causal") or np.triu(table, 1).any():
+        return []
+    X = tokens(1, (1, LONGER, subject.d_model), seed=18)[0]
+    whole = subject.outputs(X)
+    for length in (1, 5, 16, 33):
+        if largest(subject.outputs(X[:, :length]), whole[:, :length]) > subject.tolerance:
+            sentence = f"{length} tokens alone have other outputs than at the head of {LONGER}"
+            return [Finding(WRONG, "lengths", sentence, "length_changes_outputs")]
+    return [Finding(RIGHT, "lengths", f"the first of {LONGER} tokens are as they are alone")]
 
 
 def ask_training(subject, table):
@@ -410,11 +497,17 @@ def ask_parameters(subject):
     """Ask whether each parameter takes part in the output."""
     if subject.unused is None:
         return []
-    names = subject.unused()
-    if not names:
-        return [Finding(RIGHT, "parameters", "each takes part in the output")]
-    sentence = f"{', '.join(names)}: no part in the output"
-    return [Finding(WRONG, "parameters", sentence, "parameter_unused")]
+    whole, partly, cut = subject.unused()
+    findings = []
+    for names, sentence, name in (
+        (whole, "no part in the output", "parameter_unused"),
+        (partly, "some rows have no part in the output", "parameter_unused_in_part"),
+        (cut, "a part in the output, and no gradient", "gradient_cut"),
+    ):
+        if names:
+            sentence = f"{', '.join(names)}: {sentence}"
+            findings.append(Finding(WRONG, "parameters", sentence, name))
+    return findings or [Finding(RIGHT, "parameters", "each takes part in the output")]
 
 
 def ask_gradient(subject):

@@ -1,5 +1,7 @@
 """The mask as applied: the table of who depends on whom against what is claimed, and its names."""
 
+from functools import partial
+
 import numpy as np
 
 from tutorial_lib.probe.dependence import (
@@ -43,7 +45,9 @@ def ask_mask(table, second_table, claims, unmasked, alone):
         return [Finding(DESCRIBED, "mask", str(found))], None
     if not wrong.any():
         return [Finding(RIGHT, "mask", _as_claimed(table, pattern, claims))], expected
-    name, hints = _named(table, second_table, claims, unmasked)
+    name, hints = mask_names([off_diagonal(table), off_diagonal(second_table())], claims)
+    if name == "no_mask" or (table | np.eye(len(table), dtype=bool)).all():
+        name, hints = unmasked() or "hidden_keys_seen", ()
     return [Finding(WRONG, "mask", _where(table, wrong), name, hints)], expected
 
 
@@ -73,46 +77,88 @@ def _where(table, wrong):
     return f"output {i} {verb} on token {j}; {int(wrong.sum())} pairs are {kind}"
 
 
-def _named(table, second_table, claims, unmasked):
-    """Return the name on which two witnesses agree, or hints."""
-    fits = [name for name, mask in _candidates(claims) if _same(mask(len(table)), table)]
-    if off_diagonal(table).sum() == len(table) * (len(table) - 1) and claims.get("causal"):
-        name = unmasked()
-        return name, () if name else ("no_mask", "mask_after_softmax", "softmax_over_queries")
-    found = simplest_pattern(table)
-    if not fits and (found is None or found.causal or not claims.get("causal")):
-        return None, ()
-    second = second_table()
-    if not fits:  # a window or a block, to both sides
-        return ("mask_both_ways" if simplest_pattern(second) == found else None), ()
-    agreed = [name for name, mask in _candidates(claims) if _same(mask(len(second)), second)]
-    both = [name for name in dict.fromkeys(fits) if name in agreed]
-    return (both[0], ()) if len(both) == 1 else (None, tuple(both))
+def mask_names(tables, claims):
+    """Return the mistake whose mask all tables of who sees whom show, and what else would.
+
+    Tables without a diagonal are compared without one. If no mistake or several show these tables,
+    the name says whether keys are seen that should be hidden, or the other way round.
+    """
+
+    def fits(mask):
+        masks = [mask(len(table)) for table in tables]
+        if not np.diagonal(tables[0]).any():
+            masks = [off_diagonal(mask) for mask in masks]
+        return all(map(np.array_equal, masks, tables))
+
+    found = tuple(dict.fromkeys(name for name, mask in candidates(claims) if fits(mask)))
+    if len(found) == 1:
+        return found[0], ()
+    table = tables[0]
+    expected = _expected(table, claims, claims.pattern())
+    more, fewer = (table & ~expected).any(), off_diagonal(expected & ~table).any()
+    place = {(True, False): "hidden_keys_seen", (False, True): "keys_not_seen"}
+    return place.get((more, fewer), "mask_another"), found
 
 
-def _same(mask, table):
-    return np.array_equal(off_diagonal(mask), off_diagonal(table))
-
-
-def _candidates(claims):
+def candidates(claims):
     """Yield names of mistakes with the mask that each would show, a function of T."""
     claimed = claims.masks
     expected = Pattern(**{"causal": False, **claimed})
     window = claims.get("window")
-    if claims.get("sinks"):
-        yield "sinks_missing", Pattern(**claimed | {"sinks": 0}).mask
-    if claims.get("block"):
-        yield "blocks_missing", Pattern(**claimed | {"block": None}).mask
+    for word, name, none in (("sinks", "sinks_missing", 0), ("block", "blocks_missing", None)):
+        if claims.get(word):
+            yield name, Pattern(**claimed | {word: none}).mask
     if window is not None:
-        yield "window_one_wide", Pattern(**claimed | {"window": window + 1}).mask
-        yield "window_one_narrow", Pattern(**claimed | {"window": window - 1}).mask
+        names = {window + 1: "window_one_wide", window - 1: "window_one_narrow"}
         yield "window_missing", Pattern(**claimed | {"window": None}).mask
+        for other in {*range(1, window + 4), 2 * window, 2 * window - 1} - {window}:
+            name = names.get(other, "window_another")
+            yield name, Pattern(**claimed | {"window": other}).mask
     if claims.get("causal"):
-        yield "mask_transposed", lambda T: expected.mask(T).T
-        yield "mask_one_ahead", lambda T: expected.mask(T) | np.eye(T, k=1, dtype=bool)
+        yield from _of_causal(expected)
+    if claims.get("causal") is False:
+        yield "mask_causal", Pattern(**claimed | {"causal": True}).mask
+        for reach in range(2, LEAST) if window is None else ():
+            yield "window_by_mistake", Pattern(**claimed | {"window": reach}).mask
+    for shift in range(1, claims.get("block") or 0):
+        yield "blocks_shifted", lambda T, n=shift: _shifted(expected.mask(T + n), n)
     for heads in HEADS:
-        yield "heads_split_without_transpose", lambda T, H=heads: split_by_reshape(expected, T, H)
-        yield "heads_joined_without_transpose", lambda T, H=heads: joined_by_reshape(expected, T, H)
+        for split in (split_by_reshape, only_split_by_reshape):
+            yield "heads_split_without_transpose", partial(split, expected, H=heads)
+        yield "heads_joined_without_transpose", partial(joined_by_reshape, expected, H=heads)
+
+
+def _of_causal(expected):
+    """Yield what may be wrong with a causal mask."""
+
+    def one(T):
+        return np.eye(T, dtype=bool)
+
+    yield "no_mask", Pattern().mask
+    yield "mask_reversed", lambda T: expected.mask(T).T
+    yield "mask_reversed", lambda T: ~expected.mask(T)
+    yield "mask_without_itself", lambda T: expected.mask(T) & ~one(T)
+    yield "mask_one_ahead", lambda T: expected.mask(T) | np.eye(T, k=1, dtype=bool)
+    for ahead in (2, 3, 4):
+        yield "mask_ahead", lambda T, k=ahead: np.tri(T, k=k, dtype=bool)
+    for first in range(2, 9):
+        yield "first_tokens_unmasked", lambda T, n=first: expected.mask(T) | (np.arange(T) < n)
+        yield "first_tokens_unmasked", lambda T, n=first: expected.mask(T) | _block_of(T, T, n)
+        yield "mask_by_blocks", lambda T, n=first: expected.mask(T) | _block_of(T, n, T)
+    for reach in range(2, LEAST):
+        yield "mask_both_ways", Pattern(False, reach).mask
+        yield "later_tokens_unmasked", lambda T, w=reach: ~np.tri(T, k=-w, dtype=bool)
+        yield "mask_both_ways", Pattern(False, block=reach).mask
+
+
+def _shifted(mask, shift):
+    return mask[shift:, shift:]
+
+
+def _block_of(T, length, first):
+    """Return who is in the block of whom, of blocks of a length, among the first tokens."""
+    block = np.where(np.arange(T) < first, np.arange(T) // length, -1 - np.arange(T))
+    return block[:, None] == block
 
 
 def split_by_reshape(pattern, T, H):
@@ -123,6 +169,17 @@ def split_by_reshape(pattern, T, H):
     table = np.zeros((T, T), bool)
     i, j = np.nonzero(sees)
     table[token[i], token[j]] = True
+    return table
+
+
+def only_split_by_reshape(pattern, T, H):
+    """Return the table of a layer that splits like this, and joins its heads as it should."""
+    token = np.arange(T * H).reshape(H, T) // H  # of row t of head h
+    table = np.zeros((T, T), bool)
+    for head in token:
+        i, j = np.nonzero(pattern.mask(T) | np.eye(T, dtype=bool))
+        table[i, head[j]] = True
+        table[np.arange(T), head] = True
     return table
 
 
@@ -158,7 +215,7 @@ def unmasked(subject, *, one_by_one):
 
 
 def alone(subject):
-    """Return a function that names what lets a token see itself alone, or returns None."""
+    """Return a function that names what lets a token see itself alone."""
 
     def name():
         X, others = tokens(2, (1, LEAST, subject.d_model))
@@ -167,9 +224,23 @@ def alone(subject):
         if apart <= subject.tolerance:
             return "only_itself_seen"
         normed = np.ptp(subject.outputs(10 * X)) < 3 * np.ptp(subject.outputs(X))
-        return None if normed else "attention_over_heads"
+        return "others_not_seen" if normed else "attention_over_heads"
 
     return name
+
+
+def ask_itself(subject, claims):
+    """Ask whether a token sees itself: if not, other tokens that are all alike hide its own."""
+    X, others = (np.repeat(x[:, :1], LEAST, axis=1) for x in tokens(2, (1, 1, subject.d_model)))
+    there = X.copy()
+    there[:, -2] = others[:, -2]
+    same = largest(subject.outputs(X)[:, -2], subject.outputs(there)[:, -2])
+    if subject.effect == 0 or same > subject.noise:
+        return []
+    sentence = "among tokens that are all alike, the output of another one is theirs"
+    if not claims.masks:
+        return [Finding(DESCRIBED, "itself", sentence)]
+    return [Finding(WRONG, "itself", sentence, "mask_without_itself")]
 
 
 def _values_arrive(subject, X):
@@ -200,7 +271,7 @@ def ask_large_scores(subject, table, claims, *, one_by_one):
         with np.errstate(all="ignore"):  # where a square, or a norm, would not overflow
             smaller = np.isfinite(subject.outputs(X[None] / 10)).all()
         hints = ("maximum_not_subtracted",) if smaller else ()
-        return [Finding(WRONG, "large scores", sentence, None, hints)]
+        return [Finding(WRONG, "large scores", sentence, "not_finite_at_large_scores", hints)]
     pattern = claims.pattern() or Pattern(causal=not np.triu(table, 1).any())
     hidden = ~pattern.mask(len(table))
     for size in (1, 10):

@@ -75,6 +75,10 @@ class Module:
         """Return the outputs in single precision as a function of X."""
         return self.of(copy.deepcopy(self.module).float()).run
 
+    def half(self):
+        """Return the outputs in half precision as a function of X."""
+        return self.of(copy.deepcopy(self.module).half()).run
+
     def training(self):
         """Return the outputs in training mode without dropout as a function of X."""
         import torch
@@ -97,12 +101,48 @@ class Module:
         return gradients(Y, [X], torch.from_numpy(dY))[0]
 
     def unused(self):
-        """Return the names of parameters that take no part in the output, redrawn or not."""
+        """Return names of parameters without a gradient, in whole or in rows of a linear layer.
+
+        The first list holds those that have no effect at all, the second those with rows of none,
+        and the third those that change the output all the same.
+        """
         import torch
 
         named, Y = dict(self.module.named_parameters()), self._graph()
         given = torch.autograd.grad(Y.sum(), list(named.values()), allow_unused=True)
-        return [name for name, gradient in zip(named, given, strict=True) if gradient is None]
+        whole, partly, cut = [], [], []
+        for (name, parameter), gradient in zip(named.items(), given, strict=True):
+            rows = self._without_gradient(name, parameter, gradient)
+            if rows.any() and self._moves(parameter, rows):
+                cut.append(name)
+            elif rows.any():
+                (whole if rows.all() else partly).append(name)
+        return whole, partly, cut
+
+    def _without_gradient(self, name, parameter, gradient):
+        """Say of each row of a parameter whether no gradient comes to it."""
+        import torch
+
+        if gradient is None:
+            return torch.ones(parameter.shape[:1], dtype=torch.bool)
+        owner = self.module.get_submodule(name.rpartition(".")[0])
+        rows = gradient.reshape(len(gradient), -1).abs().amax(dim=1).eq(0)
+        linear = isinstance(owner, torch.nn.Linear) and gradient.dim() == 2
+        return rows & linear & ~rows.all()  # an expert that no token meets is not unused
+
+    def _moves(self, parameter, rows):
+        """Say whether other values in these rows of a parameter change the output."""
+        import torch
+
+        X = tokens(1, (2, 6, self.width))[0]
+        before, saved = self.run(X), parameter.detach().clone()
+        with torch.no_grad():
+            parameter[rows] += (
+                torch.linspace(-1, 1, saved[rows].numel()).reshape(saved[rows].shape).to(saved)
+            )
+            after = self.run(X)
+            parameter.copy_(saved)
+        return bool(np.abs(after - before).max() > 0)
 
     def by_rule(self):
         """Say whether no step of the backward pass was written by hand, as an autograd Function."""
@@ -122,7 +162,7 @@ class Module:
         """Return an output with its graph."""
         import torch
 
-        X = torch.from_numpy(tokens(1, (2, 6, self.width))[0]).to(self.dtype)
+        X = torch.from_numpy(tokens(1, (16, 16, self.width))[0]).to(self.dtype)
         Y = self.call(self.module, X.requires_grad_())
         return Y[0] if isinstance(Y, tuple | list) else Y
 
@@ -168,27 +208,30 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
     keep, positions, cache, d_model = names.values()
     module = copy.deepcopy(module) if own_weights else with_random_weights(module)
     width = width_of(module, d_model)
-    called = Module(module.double().eval(), call, context_of(keep, positions), width)
+    called = Module(module.eval(), call, context_of(keep, positions), width)
+    called = _in_best_precision(called, np.ones((1, 2, width)))
+    double = called.dtype == torch.float64
     subject = Subject(
         called.run,
         width,
         words_taken(keep, positions),
         cache=None if cache is None else called.cached(cache),
-        single=called.single(),
+        single=called.single() if double else None,
+        half=called.half(),
         training=called.training(),
-        gradient=called.gradient,
+        gradient=called.gradient if double else None,
         unused=called.unused,
         by_rule=called.by_rule,
-        seed=lambda: torch.manual_seed(0),
+        precision=1e-6 if double else 1e-3,
     )
     return subject, options
 
 
-def transformers_model(model, layer):
+def transformers_model(model, layer, *, seed=0, double=True):
     """Return the attention of one layer inside a model as a subject."""
     import torch
 
-    model = with_random_weights(model).eval()
+    model = with_random_weights(model, seed).eval()
     width = model.get_input_embeddings().embedding_dim
     accepts = inspect.signature(model.forward).parameters
     fixed = {"use_cache": False} if "use_cache" in accepts else {}
@@ -196,7 +239,8 @@ def transformers_model(model, layer):
     def call(model, X, **given):
         return _attended(model, layer, X, **fixed, **given)[0]
 
-    called = _in_best_precision(Module(model, call, _context, width), np.ones((1, 2, width)))
+    called = Module(model, call, _context, width)
+    called = _in_best_precision(called, np.ones((1, 2, width))) if double else _in_single(called)
     double = called.dtype == torch.float64  # norms and rotations stay single inside such a model
     return Subject(
         called.run,
@@ -206,7 +250,6 @@ def transformers_model(model, layer):
         single=called.single() if double else None,
         training=called.training(),
         precision=1e-4 if double else 1e-3,
-        seed=lambda: torch.manual_seed(0),
     )
 
 
@@ -221,8 +264,12 @@ def _in_best_precision(called, X):
     try:
         double.run(X)
     except RuntimeError:
-        return called.of(called.module.float())
+        return _in_single(called)
     return double
+
+
+def _in_single(called):
+    return called.of(called.module.float())
 
 
 def _attended(model, layer, X, **given):

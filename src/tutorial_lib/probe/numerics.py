@@ -13,7 +13,8 @@ def disagreement(single, double):
     if difference <= 1e-2:
         return [Finding(RIGHT, "precision", "single and double agree")]
     size = f"{difference:.0%}" if np.isfinite(difference) else "infinitely, in part"
-    return [Finding(WRONG, "precision", f"single and double differ by {size} of an output")]
+    sentence = f"single and double differ by {size} of an output"
+    return [Finding(WRONG, "precision", sentence, "lost_in_single")]
 
 
 def agree(slope, outputs, dY):
@@ -51,6 +52,5 @@ def gradient_findings(wrong, *, by_rule=False):
         sentence = f"{words} is 0 throughout, and differences are not"
         return [Finding(WRONG, "gradient", sentence, "gradient_cut")]
     sentence = f"{words} does not agree with differences"
-    if by_rule:
-        return [Finding(WRONG, "gradient", sentence, "gradient_cut")]
-    return [Finding(WRONG, "gradient", sentence, None, ("gradient_cut",))]
+    name = "gradient_cut" if by_rule else "gradient_of_another_function"
+    return [Finding(WRONG, "gradient", sentence, name)]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 
 from tutorial_lib.probe.dependence import draw
-from tutorial_lib.probe.names import NAMES
-from tutorial_lib.probe.subject import Undecidable
+from tutorial_lib.probe.names import NAMES, PLACES
+from tutorial_lib.probe.subject import Undecidable, largest, set_seeds
 
 RIGHT, WRONG, DESCRIBED = "✓", "✗", "·"
 
@@ -43,20 +43,54 @@ class Finding:
 def without_names(findings):
     """Return findings whose names are hints, as where something more basic is broken, too."""
     return [
-        replace(found, name=None, hints=(found.name, *found.hints)) if found.name else found
+        replace(found, name=None, hints=tuple({found.name, *found.hints} - {None, *PLACES}))
         for found in findings
     ]
 
 
-def answered(question, ask, *, handed_over=False):
-    """Ask; where the layer refuses, that is broken if it is asked with what was handed over."""
+def one_name(findings):
+    """Return findings of which the first that is broken keeps its name, and others of that name."""
+    first = next((found.name for found in findings if found.sign == WRONG and found.name), None)
+    return [found if found.name == first else without_names([found])[0] for found in findings]
+
+
+def one_output(call, first, other, tolerance):
+    """Ask whether calls are apart.
+
+    Parameters
+    ----------
+    call : a function without arguments, which returns an array
+    first : what it returned at the first call
+    other : a call with other arguments
+    """
+    other()
+    later = [call() for _ in range(3)]
+    same = [largest(Y, later[-1]) <= tolerance for Y in (first, *later[:-1])]
+    if all(same):
+        return Finding(RIGHT, "calls", "one input, one output")
+    if same[-1]:
+        sentence = "one input has another output after a call with other arrays"
+        return Finding(WRONG, "calls", sentence, "state_between_calls")
+    sentence = "one input has another output at each call"
+    drawn = []
+    for _ in range(2):
+        set_seeds()
+        drawn.append(call())
+    random = largest(*drawn) <= tolerance
+    return Finding(
+        WRONG, "calls", sentence, "random_in_evaluation" if random else "calls_depend_on_calls"
+    )
+
+
+def answered(question, ask, *, refused=None):
+    """Ask; where the layer refuses what was handed over, that is broken, and has a name."""
     try:
         return ask()
     except Undecidable as error:
         return [Finding(DESCRIBED, question, str(error))]
     except Exception as error:
         reason = f"refused, {type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        return [Finding(WRONG if handed_over else DESCRIBED, question, reason)]
+        return [Finding(WRONG if refused else DESCRIBED, question, reason, refused)]
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What is probed, in one form: arrays of NumPy in, arrays of NumPy out."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ class Undecidable(Exception):
 
 @dataclass(frozen=True)
 class Cache:
-    """How a layer is fed in pieces.
+    """How a layer is fed in chunks.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class Cache:
     padded: Callable | None = None
 
     def run(self, X, lengths):
-        """Feed X (B, T, d_model) in pieces of these lengths; the outputs, joined."""
+        """Feed X (B, T, d_model) in chunks of these lengths; the outputs, joined."""
         state, outputs, start = self.empty(), [], 0
         for length in lengths:
             Y, state = self.step(X[:, start : start + length].copy(), state)
@@ -55,13 +56,13 @@ class Subject:
         an array (B, T, d); in `keep`, True is a real token and False is padding
     d_model : the width of X
     takes : which of "keep" and "positions" `run` uses
-    cache : how it is fed in pieces, or None
-    single, training : the same in single precision, and in training mode with a fixed seed, or None
+    cache : how it is fed in chunks, or None
+    single, half, training : the same in lower precision, and in training mode, or None
     gradient : a function of X, dY and keep=None, which returns dX, or None
-    unused : a function that returns names of parameters that the output does not use, or None
+    unused : a function that returns three lists of names of parameters, of which the whole, or
+        some rows, have no effect, or an effect without a gradient; or None
     by_rule : a function that says whether no step of the backward pass was written by hand, or None
     precision : equality is this part of the effect that one token has on its own output
-    seed : sets the generator from which a random layer draws
     """
 
     run: Callable
@@ -69,12 +70,12 @@ class Subject:
     takes: frozenset = frozenset()
     cache: Cache | None = None
     single: Callable | None = None
+    half: Callable | None = None
     training: Callable | None = None
     gradient: Callable | None = None
     unused: Callable | None = None
     by_rule: Callable | None = None
     precision: float = 1e-6
-    seed: Callable = lambda: np.random.seed(0)  # noqa: NPY002
 
     def outputs(self, X, **context):
         """Run on a copy of X (B, T, d_model), and require an output for each token."""
@@ -109,7 +110,7 @@ class Subject:
             Y = self.outputs(X)
             apart = np.abs(Y - Y[:1])
         found = 20 * float(apart[np.isfinite(apart)].max(initial=0.0))
-        return float(np.clip(found, 1e-9 * self.effect, 1e-3 * self.effect))
+        return float(np.clip(found, 1e-3 * self.precision * self.effect, 1e-3 * self.effect))
 
 
 def tokens(draws, shape, *, size=1.0, seed=SEED):
@@ -131,3 +132,10 @@ def largest(Y, others):
     with np.errstate(invalid="ignore"):
         difference = np.abs(Y - others)
     return float(np.where(np.isfinite(difference), difference, np.inf).max(initial=0.0))
+
+
+def set_seeds():
+    """Set the generators from which a random layer draws, PyTorch's where it is in use."""
+    np.random.seed(0)  # noqa: NPY002
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from tutorial_lib.probe.dependence import Pattern, off_diagonal, simplest_pattern
+from tutorial_lib.probe.dependence import off_diagonal, simplest_pattern
+from tutorial_lib.probe.masks import mask_names
+from tutorial_lib.probe.reference import LAWS, SCALES
 from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
 from tutorial_lib.probe.subject import largest, tokens
 
@@ -21,79 +23,32 @@ def hidden_in_a_head(weights):
 
 def ask_row_sums(function, weights, claims, facts):
     """Ask what a row of weights sums to."""
-    rows, columns = weights.sum(axis=-1), weights.sum(axis=-2)
+    rows = weights.sum(axis=-1)
     if abs(rows - 1).max() <= function.precision:
         facts["row_sum"] = 1.0
         return [Finding(RIGHT, "row sums", "1 in every row")]
     facts["row_sum"] = (float(rows.min()), float(rows.max()))
     sentence = f"between {rows.min():.3g} and {rows.max():.3g}"
     if "row_sum" in claims and claims["row_sum"] is None:
+        if rows.max() <= 1 + function.precision and not _one_sink(function):
+            sentence = "what a row leaves to a sink is not the same in every row"
+            return [Finding(WRONG, "row sums", sentence, "sink_not_in_every_row")]
         return [Finding(DESCRIBED, "row sums", sentence)]
-    name = _formula(function)
-    if name:
-        pass
-    elif abs(columns - 1).max() <= function.precision:
-        name = "weights_transposed" if _own_column(function) else "softmax_over_queries"
-    elif _one_or_none(weights.sum(axis=1), function.precision):
-        name = "softmax_over_heads"
-    elif any(_one_or_none(weights.sum(axis=axes), function.precision) for axes in (0, (0, 2))):
-        name = "softmax_over_batch"
-    elif _cut_after_softmax(weights, function.precision):
-        name = "mask_after_softmax"
-    elif rows.max() <= 1 + function.precision and "row_sum" not in claims:
+    cut = rows.max() <= 1 + function.precision and "row_sum" not in claims
+    if cut and not _cut_after_softmax(weights, function.precision):
         sentence += ": a sink, or weights that were cut; claim row_sum=1 or None"
         return [Finding(DESCRIBED, "row sums", sentence)]
-    return [Finding(WRONG, "row sums", sentence, name)]
+    return [Finding(WRONG, "row sums", sentence, "row_sum_not_one")]
 
 
-def _softmax(scores):
-    with np.errstate(all="ignore"):
-        exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        return exponentials / exponentials.sum(axis=-1, keepdims=True)
-
-
-FORMULAS = {  # wrong weights, as functions of Q Kᵀ, of d_k, and of what is seen, (T, S)
-    "softmax_twice": lambda s, d, seen: _softmax(
-        np.where(seen, _softmax(np.where(seen, s / d**0.5, -np.inf)), -np.inf)
-    ),
-    "scale_after_softmax": lambda s, d, seen: _softmax(np.where(seen, s, -np.inf)) / d**0.5,
-    "softmax_missing": lambda s, d, seen: np.where(seen, s / d**0.5, 0),
-    "softmax_not_normalised": lambda s, d, seen: np.where(seen, np.exp(s / d**0.5), 0),
-    "softmax_over_one": lambda s, d, seen: np.where(seen, 1.0, 0),
-    "sigmoid_for_softmax": lambda s, d, seen: np.where(seen, 1 / (1 + np.exp(-s / d**0.5)), 0),
-}
-
-
-def _formula(function):
-    """Return the mistake whose formula gives the weights at two widths, or None."""
-    agreed = set(FORMULAS)
-    H, G = function.heads
-    for d_k in function.widths:
-        Q, K = function.inputs(d_k=d_k, size=0.5)
-        weights = function.weights(Q, K)
-        seen = depends_of(weights)
-        fits = set()
-        for order in (np.arange(H) // (H // G), np.arange(H) % G):
-            products = Q @ np.swapaxes(K[:, order], -1, -2)
-            for name, formula in FORMULAS.items():
-                if largest(formula(products, d_k, seen), weights) <= 10 * function.precision:
-                    fits.add(name)
-        agreed &= fits
-    return min(agreed, default=None)
-
-
-def _own_column(function):
-    """Say whether another last query changes the last column of the weights alone."""
+def _one_sink(function):
+    """Say whether queries of 0 leave the same to a sink, beside the own key, in every row."""
     Q, K = function.inputs()
-    there = Q.copy()
-    there[:, :, -1] = function.inputs(seed=7)[0][:, :, -1]
-    return largest(function.weights(Q, K)[..., :-1], function.weights(there, K)[..., :-1]) <= 1e-9
-
-
-def _one_or_none(sums, precision):
-    """Say whether each sum is 1, or 0 where a pair is hidden."""
-    one = abs(sums - 1) <= precision
-    return one.any() and (one | (abs(sums) <= precision)).all()
+    weights = function.weights(0 * Q, K)
+    own = np.diagonal(weights, axis1=-2, axis2=-1)
+    with np.errstate(all="ignore"):
+        left = (1 - weights.sum(axis=-1)) / own
+    return bool((np.ptp(left, axis=-1) <= 1e-3 * (1 + np.abs(left).max())).all())
 
 
 def _cut_after_softmax(weights, precision):
@@ -103,7 +58,7 @@ def _cut_after_softmax(weights, precision):
     return sees_all.any() and abs(rows[sees_all] - 1).max() <= precision < abs(rows - 1).max()
 
 
-def ask_mask(depends, claims, weights, function, QK):
+def ask_mask(function, depends, claims, weights):
     """Ask the mask as applied against the claimed one; here the diagonal counts, too."""
     if not claims.masks:
         return [Finding(DESCRIBED, "mask", str(simplest_pattern(depends) or "of no regular form"))]
@@ -115,80 +70,30 @@ def ask_mask(depends, claims, weights, function, QK):
     if gap.any() and np.array_equal(depends, expected):
         i, j = np.argwhere(gap)[-1]
         sentence = f"in some head query {i} does not see key {j}, in others it does"
-        return [Finding(WRONG, "mask", sentence)]
+        return [Finding(WRONG, "mask", sentence, "mask_of_one_head")]
     if np.array_equal(depends, expected):
         return [Finding(RIGHT, "mask", f"as claimed: {simplest_pattern(depends) or 'drawn above'}")]
     wrong = depends != expected
     i, j = np.argwhere(wrong)[-1]
     verb = "sees" if depends[i, j] else "does not see"
     sentence = f"query {i} {verb} key {j}; {int(wrong.sum())} pairs are other than claimed"
-    return [Finding(WRONG, "mask", sentence, _mask_name(depends, claims, weights, function, QK))]
-
-
-def _mask_name(depends, claims, weights, function, QK):
-    """Return the mistake that a wrong mask shows, twice."""
-    T = len(depends)
-    one = np.eye(T, dtype=bool)
-    full = Pattern(**{"causal": False, **claims.masks}).mask(T)
-    if depends.all() and claims.get("causal"):
-        return _unmasked(weights, function, QK)
-    if np.array_equal(depends, full & ~one) and not np.diagonal(weights, axis1=-2, axis2=-1).any():
-        return "mask_without_itself"
-    window = claims.get("window")
-    shapes = {
-        "mask_transposed": lambda T: full.T if len(full) == T else Pattern(True).mask(T).T,
-        "mask_one_ahead": lambda T: Pattern(True).mask(T) | np.eye(T, k=1, dtype=bool),
-    }
-    if window is not None:
-        for name, other in (("wide", window + 1), ("narrow", window - 1)):
-            shapes[f"window_one_{name}"] = Pattern(**claims.masks | {"window": other}).mask
-        shapes["window_missing"] = Pattern(**claims.masks | {"window": None}).mask
     second = depends_of(function.weights(*function.inputs(T + 3, T + 3, seed=4)))
-    for name, mask in shapes.items():
-        fits = np.array_equal(depends, mask(T)) and np.array_equal(second, mask(T + 3))
-        if fits and not (name == "mask_transposed" and window is not None):
-            return name
-    return None
-
-
-def _unmasked(weights, function, QK):
-    """Return the mistake that lets every query see every key, or None."""
-    T = weights.shape[-1]
-    later = np.where(np.triu(np.full((T, T), True), 1), weights, np.nan)[:, :, :-2]
-    if (np.nanmax(later, -1) - np.nanmin(later, -1) <= function.precision * 1e-2).all():
-        return "hidden_score_zero"
-    back = function.weights(*(array[:, :, ::-1] for array in QK))[:, :, ::-1, ::-1]
-    return "no_mask" if largest(weights, back) <= function.precision else None
-
-
-LAWS = {
-    "1/sqrt(d_k)": lambda d, H: d**-0.5,
-    "1/d_k": lambda d, H: 1 / d,
-    "1": lambda d, H: 1.0,
-    "sqrt(d_k)": lambda d, H: d**0.5,
-    "1/sqrt(H d_k)": lambda d, H: (H * d) ** -0.5,
-    "1/sqrt(H)": lambda d, H: H**-0.5,
-}
-MISTAKES = {  # (claimed, found)
-    ("1/sqrt(d_k)", "1"): "scale_missing",
-    ("1/sqrt(d_k)", "1/d_k"): "scale_without_root",
-    ("1/sqrt(d_k)", "sqrt(d_k)"): "scale_multiplied",
-    ("1/sqrt(d_k)", "1/sqrt(H d_k)"): "scale_of_d_model",
-    ("1/sqrt(d_k)", "1/sqrt(H)"): "scale_of_heads",
-    ("1/d_k", "1/sqrt(d_k)"): "scale_not_used",
-    ("1", "1/sqrt(d_k)"): "scale_not_used",
-}
+    name, hints = mask_names([depends, second], claims)
+    name = "hidden_keys_seen" if name == "no_mask" else name  # the softmax may be cut instead
+    return [Finding(WRONG, "mask", sentence, name, hints)]
 
 
 def ask_scale(function, claims, facts):
     """Ask which factor scores have, at two widths."""
     factors = [_factor(function, d_k) for d_k in function.widths]
     if any(factor is None for factor in factors):
-        name = _formula(function)
-        sign = WRONG if "scale" in claims or name else DESCRIBED
-        return [Finding(sign, "scale", "log-ratios of weights are no multiple of q · k", name)]
-    H = function.heads[0]
-    laws = {word: [law(d, H) for d in function.widths] for word, law in LAWS.items()}
+        sign = WRONG if "scale" in claims else DESCRIBED
+        sentence = "log-ratios of weights are no multiple of q · k"
+        return [
+            Finding(sign, "scale", sentence, "softmax_of_other_scores" if sign == WRONG else None)
+        ]
+    H, T = function.heads[0], function.length
+    laws = {word: [law(d, H, T) for d in function.widths] for word, law in LAWS.items()}
     found = next((word for word, law in laws.items() if np.allclose(factors, law, 1e-3)), None)
     facts["scale"] = found or tuple(factors)
     at = (f"{factor:.4g} at d_k = {d}" for factor, d in zip(factors, function.widths, strict=True))
@@ -197,8 +102,12 @@ def ask_scale(function, claims, facts):
         return [Finding(DESCRIBED, "scale", sentence)]
     if found == claims["scale"]:
         return [Finding(RIGHT, "scale", f"{sentence}, as claimed")]
-    name = MISTAKES.get((claims["scale"], found))
-    return [Finding(WRONG, "scale", f"{sentence}, and claimed is {claims['scale']}", name)]
+    sentence += f", and claimed is {claims['scale']}"
+    if found is None and np.ptp(factors) <= 1e-3 * factors[0]:
+        return [Finding(WRONG, "scale", sentence, "scale_of_fixed_width")]
+    return [
+        Finding(WRONG, "scale", sentence, SCALES.get((claims["scale"], found), "scale_another"))
+    ]
 
 
 def _factor(function, d_k):
@@ -251,7 +160,8 @@ def ask_bias(function, claims, facts):
     claimed = claims.get("bias")
     if claimed in (None, facts["bias"]):
         return [Finding(DESCRIBED if claimed is None else RIGHT, "bias", sentence)]
-    name = "bias_to_farther_keys" if claimed == "nearer" and (steps < 0).all() else None
+    farther = claimed == "nearer" and (steps < 0).all()
+    name = "bias_to_farther_keys" if farther else "bias_another"
     return [Finding(WRONG, "bias", f"{sentence}; claimed is {claimed!r}", name)]
 
 
@@ -278,36 +188,48 @@ def ask_fewer_queries(function, claims, facts):
     if claimed is None or found == claimed:
         sign = DESCRIBED if claimed is None else RIGHT
         return [Finding(sign, "fewer queries", sentence)]
-    name = "mask_first_corner" if found == "first" else None
+    name = "mask_first_corner" if found == "first" else "mask_another_corner"
     return [Finding(WRONG, "fewer queries", f"{sentence}, and claimed is {claimed!r}", name)]
 
 
 def ask_large_scores(function):
     """Ask whether weights stay finite, and rows sum to 1, at scores of 80 to a million."""
     Q, K = function.inputs()
-    finite, whole = [], []
-    sums_to_1 = abs(function.weights(Q, K).sum(axis=-1) - 1).max() <= function.precision
-    for size in (80.0, 1e4, 1e6):
-        scale = np.sqrt(size / abs(np.einsum("bhtd,bhsd->bhts", Q[:, :1], K[:, :1])).max() * 4)
-        weights = function.weights(Q * scale, K * scale)
-        finite.append(np.isfinite(weights).all())
-        whole.append(abs(weights.sum(axis=-1) - 1).max() <= 1e-3 or not sums_to_1)
+    weights, question = function.weights(Q, K), "large scores"
+    sums_to_1 = abs(weights.sum(axis=-1) - 1).max() <= function.precision
+    large = [_weights_at(function, size) for size in (80.0, 1e4, 1e6)]
+    finite = [np.isfinite(found).all() for found in large]
+    high, low = _lost(function, Q, K) if sums_to_1 else (False, False)
     if not all(finite[:2]):
-        name = "maximum_not_subtracted" if finite[0] else None
-        return [Finding(WRONG, "large scores", "weights are not finite at large scores", name)]
-    of_softmax = sums_to_1 and _factor(function, function.widths[0]) is not None
-    name = _lost_below(function, Q, K) if of_softmax else None
-    if name or not all(whole):
+        name = "maximum_starts_too_high" if low and not high else "not_finite_at_large_scores"
+        name = "maximum_not_subtracted" if high and finite[0] else name
+        return [Finding(WRONG, question, "weights are not finite at large scores", name)]
+    more = depends_of(function.weights(Q * 30, K * 30)) & ~depends_of(weights)
+    if more.any():
+        i, j = np.argwhere(more)[0]
+        sentence = f"query {i} sees key {j} where scores are large, else it does not"
+        return [Finding(WRONG, question, sentence, "mask_not_low_enough")]
+    low = low and not high and _factor(function, function.widths[0]) is not None
+    kept = all(abs(found.sum(axis=-1) - 1).max() <= 1e-3 for found in large)
+    if low or (sums_to_1 and not kept):
         sentence = "rows do not sum to 1 where scores are large"
-        return [Finding(WRONG, "large scores", sentence, name)]
-    return [Finding(RIGHT, "large scores", "finite, and rows sum to what they did")]
+        name = "maximum_starts_too_high" if low else "row_sum_lost_at_large_scores"
+        return [Finding(WRONG, question, sentence, name)]
+    return [Finding(RIGHT, question, "finite, and rows sum to what they did")]
 
 
-def _lost_below(function, Q, K):
-    """Name rows that are lost where all scores are very low, and not where they are high."""
-    Q, K = 300 * abs(Q), 300 * abs(K)
-    high, low = (abs(function.weights(sign * Q, K).sum(axis=-1) - 1).max() for sign in (1, -1))
-    return "maximum_starts_too_high" if high <= 1e-3 < low else None
+def _weights_at(function, size):
+    """Return the weights of scores of about this size."""
+    Q, K = function.inputs()
+    scale = np.sqrt(size / abs(np.einsum("bhtd,bhsd->bhts", Q[:, :1], K[:, :1])).max() * 4)
+    return function.weights(Q * scale, K * scale)
+
+
+def _lost(function, Q, K):
+    """Say whether rows are lost where all scores are one high number, and one low number."""
+    Q, K = (300 * abs(array[:1, :1, :1]) + 0 * array for array in (Q, K))
+    rows = [function.weights(sign * Q, K).sum(axis=-1) for sign in (1, -1)]
+    return [not abs(sums - 1).max() <= 1e-3 for sums in rows]
 
 
 def ask_mask_argument(function, claims, facts):
@@ -324,7 +246,7 @@ def ask_mask_argument(function, claims, facts):
         return [Finding(WRONG, "mask argument", "other keys are seen than it lets through", name)]
     if not _same_sink(function.weights(Q, K), function.weights(Q, K, mask=mask), mask):
         sentence = "what a row leaves to a sink, beside a key, changes with keys that are hidden"
-        return [Finding(WRONG, "mask argument", sentence)]
+        return [Finding(WRONG, "mask argument", sentence, "hidden_keys_in_the_sum")]
     mask[3] = False
     weights = function.weights(Q, K, mask=mask)
     return [Finding(RIGHT, "mask argument", "as handed over"), *_empty(weights, claims, facts)]
@@ -358,14 +280,16 @@ def _argument_name(function, QK, mask, whole):
     if largest(given, without) <= function.precision:
         return "mask_argument_ignored"
     smaller = (given < without)[..., whole & ~mask]
-    return "mask_not_low_enough" if np.array_equal(seen, whole) and smaller.mean() > 0.9 else None
+    low = np.array_equal(seen, whole) and smaller.mean() > 0.9
+    return "mask_not_low_enough" if low else "mask_argument_misread"
 
 
 def _empty(weights, claims, facts):
     """Say what a row in which everything is hidden returns; row 3 is one."""
     row, others = weights[:, :, 3], np.delete(weights, 3, axis=2)
     if not np.isfinite(others).all():
-        return [Finding(WRONG, "empty row", "it makes other rows not finite")]
+        sentence = "it makes other rows not finite"
+        return [Finding(WRONG, "empty row", sentence, "empty_row_spoils_others")]
     found = "nan"
     if np.isfinite(row).all():
         found = "zero" if not row.any() else "mean" if np.ptp(row) <= 1e-4 / len(row) else "other"
@@ -374,5 +298,5 @@ def _empty(weights, claims, facts):
     if claimed in (None, found):
         sign = DESCRIBED if claimed is None else RIGHT
         return [Finding(sign, "empty row", f"{found}, where a mask hides everything")]
-    name = f"empty_row_{found}" if found in ("nan", "mean") else None
+    name = f"empty_row_{found}" if found in ("nan", "mean") else "empty_row_another"
     return [Finding(WRONG, "empty row", f"{found}, and claimed is {claimed!r}", name)]

@@ -1,0 +1,443 @@
+"""Attention with one thing changed: what each mistake in a function of Q, K and V would return.
+
+A right function is computed from what was measured of the candidate: its mask, which heads serve
+which, and its bias. Then one part at a time is exchanged for a mistake. The mistake has its name if
+no other explains the outputs as well, for two widths and two lengths.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, product
+
+import numpy as np
+
+from tutorial_lib.probe.dependence import Pattern
+from tutorial_lib.probe.masks import candidates, mask_names
+from tutorial_lib.probe.subject import largest, tokens
+
+CAPS = (5, 10, 15, 20, 30, 50)  # of scores
+LONG = 40  # tokens; beyond them only one mistake is sought
+
+
+def softmax(scores, axis=-1):
+    """Return a softmax; a slice of which all is −∞ becomes 0."""
+    with np.errstate(all="ignore"):
+        top = scores.max(axis=axis, keepdims=True)
+        exponentials = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
+        total = exponentials.sum(axis=axis, keepdims=True)
+        return exponentials / np.where(total == 0, 1.0, total)
+
+
+def hidden(scores, seen):
+    """Return scores in which what is not seen is −∞."""
+    return np.where(seen, scores, -np.inf)
+
+
+def _log_softmax(scores, seen):
+    found = softmax(hidden(scores, seen))
+    return np.log(np.where(found > 0, found, 1.0))
+
+
+def _plus_one(scores, seen):
+    powers = np.exp(hidden(scores, seen))
+    return powers / (1 + powers.sum(axis=-1, keepdims=True))
+
+
+# What is done to scores (B, H, T, S), already scaled by `scale`, where `seen` (T, S) is seen.
+WEIGHTS = {
+    None: lambda s, seen, scale: softmax(hidden(s, seen)),
+    "mask_after_softmax": lambda s, seen, scale: softmax(s) * seen,
+    "mask_added_as_number": lambda s, seen, scale: softmax(s + seen),
+    "hidden_score_zero": lambda s, seen, scale: softmax(np.where(seen, s, 0.0)),
+    "softmax_over_queries": lambda s, seen, scale: softmax(hidden(s, seen), -2),
+    "softmax_over_heads": lambda s, seen, scale: softmax(hidden(s, seen), 1),
+    "softmax_over_batch": lambda s, seen, scale: softmax(hidden(s, seen), 0),
+    "softmax_over_all_pairs": lambda s, seen, scale: softmax(hidden(s, seen), (-2, -1)),
+    "softmax_twice": lambda s, seen, scale: softmax(hidden(softmax(hidden(s, seen)), seen)),
+    "softmax_in_logarithms": lambda s, seen, scale: _log_softmax(s, seen),
+    "softmax_in_base_2": lambda s, seen, scale: softmax(hidden(s * np.log(2), seen)),
+    "softmax_missing": lambda s, seen, scale: np.where(seen, s, 0.0),
+    "softmax_not_normalised": lambda s, seen, scale: np.exp(hidden(s, seen)),
+    "softmax_over_one": lambda s, seen, scale: np.where(seen, 1.0, 0.0 * s),
+    "softmax_with_one_more": lambda s, seen, scale: _plus_one(s, seen),
+    "sigmoid_for_softmax": lambda s, seen, scale: np.where(seen, 1 / (1 + np.exp(-s)), 0.0),
+    "scale_after_softmax": lambda s, seen, scale: softmax(hidden(s / scale, seen)) * scale,
+    "weights_transposed": lambda s, seen, scale: np.swapaxes(softmax(hidden(s, seen)), -1, -2),
+    "scores_transposed": lambda s, seen, scale: softmax(hidden(np.swapaxes(s, -1, -2), seen)),
+}
+
+
+def _zero_keys(scores, seen, tile):
+    """Return weights if the last tile of keys is filled up with zeros."""
+    powers = np.exp(hidden(scores, seen))
+    return powers / (powers.sum(axis=-1, keepdims=True) + -scores.shape[-1] % tile)
+
+
+def _tiles_not_rescaled(scores, seen, tile):
+    """Return weights if what earlier tiles added up is not rescaled to the new maximum."""
+    scores = hidden(scores, seen)
+    top = np.maximum.accumulate(scores, axis=-1)
+    last = np.minimum(np.arange(scores.shape[-1]) // tile * tile + tile, scores.shape[-1]) - 1
+    powers = np.exp(scores - top[..., last])
+    return powers / np.exp(scores - top[..., -1:]).sum(axis=-1, keepdims=True)
+
+
+VARIANTS = [
+    (name, lambda s, seen, scale, of=of, tile=tile: of(s, seen, tile))
+    for name, of in (
+        ("zero_keys_in_last_tile", _zero_keys),
+        ("tiles_not_rescaled", _tiles_not_rescaled),
+    )
+    for tile in (2, 4, 8, 16)
+]
+for _cap in CAPS:
+    VARIANTS += [
+        ("soft_cap", lambda s, seen, scale, c=_cap: softmax(hidden(c * np.tanh(s / c), seen))),
+        (
+            "mask_before_soft_cap",
+            lambda s, seen, scale, c=_cap: softmax(c * np.tanh(hidden(s, seen) / c)),
+        ),
+    ]
+# What is handed over as Q, K and V (each of all heads) in place of them.
+ARRAYS = {
+    None: lambda Q, K, V: (Q, K, V),
+    "keys_as_values": lambda Q, K, V: (Q, K, K),
+    "queries_as_values": lambda Q, K, V: (Q, K, Q),
+    "queries_as_keys": lambda Q, K, V: (Q, Q, V),
+    "keys_as_queries": lambda Q, K, V: (K, K, V),
+    "keys_and_values_exchanged": lambda Q, K, V: (Q, V, K),
+    "keys_of_first_sequence": lambda Q, K, V: (Q, K[:1] + 0 * K, V),
+    "values_of_first_sequence": lambda Q, K, V: (Q, K, V[:1] + 0 * V),
+}
+# What is done with the outputs (B, H, T, d) of all heads.
+JOINS = {
+    None: lambda Y, Q: Y,
+    "queries_added": lambda Y, Q: Y + Q,
+    "heads_joined_without_transpose": lambda Y, Q: np.swapaxes(
+        Y.reshape(Y.shape[0], Y.shape[2], Y.shape[1], Y.shape[3]), 1, 2
+    ),
+}
+LAWS = {  # the factor of the scores, of d_k, H, T
+    "1/sqrt(d_k)": lambda d, H, T: d**-0.5,
+    "1/d_k": lambda d, H, T: 1 / d,
+    "1": lambda d, H, T: 1.0,
+    "sqrt(d_k)": lambda d, H, T: d**0.5,
+    "1/sqrt(H d_k)": lambda d, H, T: (H * d) ** -0.5,
+    "1/sqrt(H)": lambda d, H, T: H**-0.5,
+    "1/sqrt(T)": lambda d, H, T: T**-0.5,
+    "1/d_k**0.25": lambda d, H, T: d**-0.25,
+}
+SCALES = {  # (claimed, found)
+    ("1/sqrt(d_k)", "1"): "scale_missing",
+    ("1/sqrt(d_k)", "1/d_k"): "scale_without_root",
+    ("1/sqrt(d_k)", "sqrt(d_k)"): "scale_multiplied",
+    ("1/sqrt(d_k)", "1/sqrt(H d_k)"): "scale_of_d_model",
+    ("1/sqrt(d_k)", "1/sqrt(H)"): "scale_of_fixed_width",
+    ("1/sqrt(d_k)", "1/sqrt(T)"): "scale_of_length",
+}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of attention, each a pair: the name of a mistake, or None, and how it is computed.
+
+    Parameters
+    ----------
+    mask : a function of T, which returns (T, T)
+    scale : a function of d_k, H and T
+    heads : two functions, which make K and V (B, H, S, d) of those of the KV heads
+    weights, arrays, joins : as in the tables above
+    exchanged : whether heads and tokens have changed places
+    bias : what is added to the scores, a function of T
+    """
+
+    mask: tuple
+    scale: tuple
+    heads: tuple
+    weights: tuple
+    arrays: tuple
+    joins: tuple
+    exchanged: tuple
+    bias: tuple
+
+    @property
+    def names(self):
+        """The names of all mistakes in it."""
+        return frozenset(name for name, _ in vars(self).values() if name)
+
+    def outputs(self, Q, K, V):
+        """Return what a function of these parts returns, (B, H, T, d)."""
+        of_keys, of_values = self.heads[1]
+        Q, K, V = self.arrays[1](Q, of_keys(K), of_values(V))
+        if self.exchanged[1]:
+            Q, K, V = (np.swapaxes(x, 1, 2) for x in (Q, K, V))
+        scale = self.scale[1](Q.shape[-1], *Q.shape[1:3])
+        scores = Q @ np.swapaxes(K, -1, -2) * scale
+        if self.exchanged[1]:
+            return np.swapaxes(softmax(scores) @ V, 1, 2)
+        T = Q.shape[2]
+        with np.errstate(all="ignore"):
+            weights = self.weights[1](scores + self.bias[1](T), self.mask[1](T), scale)
+            return self.joins[1](weights @ V, Q)
+
+
+def masks(function, claims, *, values):
+    """Return the masks that may be used: a name, or None, and a function of T."""
+
+    @cache
+    def measured(T):
+        width = max(T, function.widths[0])  # for values that are unit vectors
+        weights = function.weights(*function.inputs(T, T, width, seed=4))
+        return ~(abs(weights) <= 1e-30).all(axis=(0, 1))
+
+    if not claims.masks:  # what is measured is what is meant
+        either = [(None, Pattern().mask), (None, Pattern(causal=True).mask)]
+        return [(None, measured)] if values else either
+    T, right = function.length, (claims.pattern() or Pattern(causal=True)).mask
+    found = [(None, right), ("no_mask", Pattern().mask)]
+    if not values:
+        return [*found, *candidates(claims)]
+    if claims.pattern() is None:  # what is seen of the past is not claimed
+        found.append((None, lambda T: measured(T) & right(T) | np.eye(T, dtype=bool)))
+    if not measured(T).all() and not np.array_equal(measured(T), found[-1][1](T)):
+        name, _ = mask_names([measured(T), measured(T + 3)], claims)
+        found.append((name, measured))
+    return found
+
+
+def scales(claims):
+    """Return the scales that may be used: a name, or None, and a function of d_k, H and T."""
+    claimed = claims.get("scale")
+    if claimed is None:
+        return [(None, law) for law in LAWS.values()]
+    named = [(SCALES.get((claimed, word), "scale_not_used"), LAWS[word]) for word in LAWS]
+    return [(None, LAWS[claimed]), *(option for option in named if option[1] is not LAWS[claimed])]
+
+
+def kv_orders(function, claimed, *, values):
+    """Return how KV heads may serve query heads: a name, or None, and two functions of arrays."""
+    H, G = function.heads
+    repeated, tiled = np.arange(H) // (H // G), np.arange(H) % G
+    orders = {"repeated": repeated, "tiled": tiled}
+
+    def served(*orders):
+        return tuple(lambda K, order=order: K[:, order] for order in orders)
+
+    def along_tokens(K):
+        return np.repeat(K, H // G, axis=2).reshape(len(K), H, *K.shape[2:])
+
+    found = [(None, served(*(orders.pop(claimed),) * 2))]
+    if 1 < G < H:
+        found += [(f"key_heads_{word}", served(order, order)) for word, order in orders.items()]
+        for order in ((repeated, tiled), (tiled, repeated)):
+            found.append(("keys_and_values_in_other_orders", served(*order)))
+        found.append(("key_heads_along_tokens", (along_tokens, along_tokens)))
+    order = _measured_order(function) if values else None
+    if order and not any(
+        np.array_equal(order, (k, v)) for k in (repeated, tiled) for v in (k, tiled)
+    ):
+        first = "first_key_head_for_all" if not np.any(order) else "key_heads_of_another_group"
+        found.append((first, served(*order)))
+    return found
+
+
+def _measured_order(function):
+    """Return which KV head serves each query head, for keys and values, if it is one each."""
+    tables = [function.served(of) for of in (1, 2)]
+    if any((table.sum(axis=1) != 1).any() for table in tables):
+        return None
+    return [table.argmax(axis=1) for table in tables]
+
+
+class Explanation:
+    """Which mistakes give what a function returns.
+
+    Parameters
+    ----------
+    function : a Function
+    claims : what was claimed
+    values : whether the outputs depend on V, so that weights can be read
+    """
+
+    def __init__(self, function, claims, *, values=True):
+        self.options = self._options(function, claims, values=values)
+        self.cases = []
+        for more, d_k in zip((0, 3), function.widths, strict=True):
+            length = function.length + more
+            Q, K = function.inputs(length, length, d_k, seed=21 + more)
+            V = tokens(1, K.shape, seed=23 + more)[0]
+            self.cases.append((Q, K, V, function.outputs(Q, K, V)))
+        self.allowed = 10 * function.precision
+
+    @staticmethod
+    def _options(function, claims, *, values):
+        """Return what each part may be."""
+        order = claims.get("key_heads", "repeated")
+        return {
+            "mask": masks(function, claims, values=values),
+            "scale": scales(claims),
+            "heads": kv_orders(function, order, values=values),
+            "weights": _weights(claims),
+            "arrays": list(ARRAYS.items()),
+            "joins": [*JOINS.items(), *(_head_orders(function) if values else ())],
+            "exchanged": [(None, False), ("attention_over_heads", True)],
+            "bias": [(None, bias) for bias in (_biases(function) if values else (_no_bias,))],
+        }
+
+    def names(self, most=1):
+        """Return the names on which all fitting functions of the fewest mistakes agree.
+
+        If they do not agree, these are hints, the second of two tuples; both are empty where a
+        right function fits, or none.
+        """
+        for number in range(most + 1):
+            fits = {parts.names for parts in self._changed(number) if self._fits(parts)}
+            if fits:
+                names = tuple(sorted(frozenset().union(*fits)))
+                return (names, ()) if len(fits) == 1 else ((), names)
+        return (), ()
+
+    def right(self, Q, K, V):
+        """Return what each right function that fits would return."""
+        return [parts.outputs(Q, K, V) for parts in self._changed(0) if self._fits(parts)]
+
+    def _changed(self, number):
+        """Yield the parts with so many mistakes."""
+        for kinds in combinations(self.options, number):
+            named = [
+                [option for option in options if (option[0] is not None) == (kind in kinds)]
+                for kind, options in self.options.items()
+            ]
+            for chosen in product(*named):
+                yield Parts(*chosen)
+
+    def _fits(self, parts):
+        """Say whether a function of these parts returns what was returned, where that is finite."""
+        for Q, K, V, found in self.cases:
+            out, finite = parts.outputs(Q, K, V), np.isfinite(found)
+            if not finite.any() or largest(out[finite], found[finite]) > self.allowed:
+                return False
+        return True
+
+
+def _weights(claims):
+    """Return what may be done with scores; of rows that need not sum to 1 more is right."""
+    right = {"softmax_with_one_more"} if claims.get("row_sum") != 1 else set()
+    if "row_sum" in claims and claims["row_sum"] is None:
+        right |= {"sigmoid_for_softmax", "softmax_not_normalised", "softmax_missing"}
+    return [(None if name in right else name, of) for name, of in (*WEIGHTS.items(), *VARIANTS)]
+
+
+def _head_orders(function):
+    """Return in which other order the heads come back, if they do."""
+    table = function.served(0)
+    permuted = (table.sum(axis=0) == 1).all() and (table.sum(axis=1) == 1).all()
+    order = table.argmax(axis=1)
+    if not permuted or np.array_equal(order, np.arange(len(order))):
+        return []
+    return [("heads_in_another_order", lambda Y, Q: Y[:, order])]
+
+
+def _no_bias(T):
+    return 0.0
+
+
+def _biases(function):
+    """Return what may be added to scores: nothing, or what weights without queries show."""
+
+    def measured(T):
+        Q, K = function.inputs(T, T, max(T, function.widths[0]), seed=4)
+        weights = function.weights(0 * Q, K)
+        with np.errstate(all="ignore"):
+            found = np.log(weights / weights.max(axis=-1, keepdims=True))
+        return np.where(np.isfinite(found), found, 0.0)
+
+    T = function.length
+    sums = function.weights(0 * function.inputs(T, T)[0], function.inputs(T, T)[1]).sum(axis=-1)
+    if largest(sums, 1.0) > function.precision or largest(measured(T), 0.0) <= 1e-6:
+        return [_no_bias]
+    return [_no_bias, cache(measured)]
+
+
+def gradient_mistakes(function, wrong, masked):
+    """Return the mistakes of a backward pass whose formula gives every wrong gradient.
+
+    Parameters
+    ----------
+    wrong : gradients that do not agree with differences, by 0, 1 or 2, of Q, K or V
+    masked : whether they were taken under a causal mask
+    """
+    Q, K = function.inputs()
+    V = function.inputs(seed=2)[1]
+    H, G = function.heads
+    mask = {"mask": np.tri(function.length, dtype=bool)} if masked else {}
+    dY = tokens(1, (*Q.shape[:3], V.shape[-1]), seed=4)[0]
+    order = np.arange(H) // (H // G)
+    weights = function.weights(Q, K, **mask)
+    given = (Q, K[:, order], V[:, order], dY, weights)
+    unmasked = (*given[:4], function.weights(Q, K))
+    found = []
+    for name, formula in GRADIENTS.items():
+        arrays = unmasked if name == "gradient_without_mask" else given
+        expected = formula(*arrays)
+        shared = _LAST if name == "gradient_of_shared_heads" else (_summed,)
+        if any(
+            all(_near(share(expected[k], G) if k else expected[0], wrong[k]) for k in wrong)
+            for share in shared
+        ):
+            found.append(name)
+    return tuple(found)
+
+
+def _near(expected, found):
+    return largest(expected, found) <= 1e-6 * np.abs(found).max()
+
+
+def _summed(gradient, G):
+    """Return the sum over the query heads of each KV head."""
+    B, H, *more = gradient.shape
+    return gradient.reshape(B, G, H // G, *more).sum(axis=2)
+
+
+_LAST = (
+    lambda gradient, G: _summed(gradient, G) * G / gradient.shape[1],
+    lambda gradient, G: gradient.reshape(len(gradient), G, -1, *gradient.shape[2:])[:, :, 0],
+    lambda gradient, G: gradient.reshape(len(gradient), G, -1, *gradient.shape[2:])[:, :, -1],
+)
+
+
+def _backward(Q, K, V, dY, weights):
+    """Return the gradients of Q, K and V."""
+    dweights = dY @ np.swapaxes(V, -1, -2)
+    dscores = weights * (dweights - (weights * dweights).sum(axis=-1, keepdims=True))
+    return _of_scores(dscores * Q.shape[-1] ** -0.5, Q, K, np.swapaxes(weights, -1, -2) @ dY)
+
+
+def _of_scores(dscores, Q, K, dV):
+    return dscores @ K, np.swapaxes(dscores, -1, -2) @ Q, dV
+
+
+def _without_row_sum(Q, K, V, dY, weights):
+    dscores = weights * (dY @ np.swapaxes(V, -1, -2)) * Q.shape[-1] ** -0.5
+    return _of_scores(dscores, Q, K, np.swapaxes(weights, -1, -2) @ dY)
+
+
+def _scaled(factor):
+    return lambda *given: [factor(given[0].shape[-1]) * gradient for gradient in _backward(*given)]
+
+
+def _transposed(Q, K, V, dY, weights):
+    dQ, *_ = _backward(Q, K, V, dY, weights)
+    dweights = dY @ np.swapaxes(V, -1, -2)
+    dscores = weights * (dweights - (weights * dweights).sum(axis=-1, keepdims=True))
+    return dQ, dscores @ Q * Q.shape[-1] ** -0.5, weights @ dY
+
+
+GRADIENTS = {
+    "gradient_without_mask": _backward,
+    "gradient_of_shared_heads": _backward,
+    "gradient_without_row_sum": _without_row_sum,
+    "gradient_without_scale": _scaled(lambda d: d**0.5),
+    "gradient_scaled_twice": _scaled(lambda d: d**-0.5),
+    "gradient_transposed": _transposed,
+}

@@ -1,6 +1,9 @@
 """An account tells a learner in words what is wrong, and a check leaves nothing behind."""
 
 import dataclasses
+import os
+import subprocess
+import sys
 from itertools import product
 
 import numpy as np
@@ -269,3 +272,12 @@ def test_a_mistake_that_gives_some_of_the_values_is_named_with_a_reserve(capsys)
     said = account("attention_weights", wrong, capsys)
     like = named(MISTAKES["attention_weights"], "mask_filled_with_0")
     assert said.splitlines()[-1] == f"  In this case it looks like this: {like.says}."
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+@pytest.mark.parametrize(("function", "begins"), [("softmax", "[right]"), ("len", "[wrong]")])
+def test_an_account_can_be_printed_on_a_console_without_its_signs(encoding, function, begins):
+    code = f"from tutorial_lib import checks, softmax; checks.check_softmax({function})"
+    env = os.environ | {"PYTHONIOENCODING": encoding}
+    run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
+    assert run.stdout.decode(encoding).startswith(f"{begins} softmax: ")

@@ -1,14 +1,5 @@
-"""Check mine: is a NumPy function of any names, arguments and axes what it should be?
+"""What a function of attention should be, in which layouts people write it, and what goes wrong."""
 
-    mine.check(attend, "attention")
-
-The function is called with arrays in every order of axes and arguments that fits, and compared with
-the library's. A wrong one is named if exactly one mistake gives its values.
-"""
-
-import copy
-import inspect
-import itertools
 import re
 from functools import partial
 from typing import NamedTuple
@@ -16,27 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tutorial_lib.attention import attention_weights, causal_mask, softmax
-from tutorial_lib.practice.account import lay_out, print_text
 from tutorial_lib.practice.inputs import normal
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 B, H, G, T, S, D_K, D_V, D_MODEL = 2, 6, 2, 5, 7, 8, 11, 48  # d_model is H·d_k
-SIZES = {  # name of an argument that wants a number -> the number
-    r"causal|is_c": True,
-    r"(n|num)_?(kv|g|key)|^g$|group|kv_?h": G,
-    r"head_?dim|d_?k$|d_?head|^d$|dk$": D_K,
-    r"head|^h$|^n?h$": H,
-    r"d_?model|embed|dim": D_MODEL,
-}
-ORDINARY = {r"causal|is_c": False}  # outside of the case that asks for it
 MASK = re.compile("mask|allow|visib|keep|^m$", re.IGNORECASE)
-CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
-MOST_ORDERS = 120  # of the arguments, where their names say nothing
-LETTERS = {"Q": "q", "K": "k", "V": "v"}
-
-
-class MineError(ValueError):
-    """A function that cannot be asked; says what it would have to take."""
 
 
 class Case(NamedTuple):
@@ -71,31 +46,42 @@ def _weigh(scores, mask):
     return attention_weights(scores, mask=mask)
 
 
-def attend(Q, K, V, mask=None, *, scale=None, weigh=_weigh, share=(None, None)):
-    """Attention in one line, of which every part can be exchanged for a wrong one."""
+def attend(Q, K, V, mask=None, **parts):
+    """Attention in one line, of which every part can be exchanged for a wrong one.
+
+    Parameters
+    ----------
+    parts : `scale`, a number; `weigh`, of scores and mask; `share`, what is done to keys and values
+    """
+    share, weigh = parts.get("share", (None, None)), parts.get("weigh", _weigh)
     K, V = (x if change is None else change(x) for x, change in zip((K, V), share, strict=True))
-    scores = Q @ np.swapaxes(K, -1, -2) * (Q.shape[-1] ** -0.5 if scale is None else scale)
+    scores = Q @ np.swapaxes(K, -1, -2) * parts.get("scale", Q.shape[-1] ** -0.5)
     return weigh(scores, mask) @ V
 
 
-def layer(X, W_Q, W_K, W_V, W_O, mask=None, *, split=None, merge=None, **parts):
-    """The layer, of which every part can be exchanged for a wrong one."""
-    projected = [X[:, None] @ W for W in (W_Q, W_K, W_V)]
-    heads = attend(*(projected if split is None else map(split, projected)), mask, **parts)
-    return (merge or _side_by_side)(heads) @ W_O
+def layer(**given):
+    """The layer of X and its four matrices; more parts: `split` and `merge`, of arrays of heads."""
+    X, matrices = given.pop("X"), [given.pop(name) for name in ("W_Q", "W_K", "W_V")]
+    W_O, mask = given.pop("W_O"), given.pop("mask", None)
+    split, merge = given.pop("split", None), given.pop("merge", _side_by_side)
+    projected = [X[:, None] @ W for W in matrices]
+    heads = attend(*(projected if split is None else map(split, projected)), mask, **given)
+    return merge(heads) @ W_O
 
 
-def step(Q, K, V, past_K, past_V, *, mask=causal_mask, **parts):
-    """New tokens on cached keys and values."""
-    K, V = np.concatenate([past_K, K], axis=-2), np.concatenate([past_V, V], axis=-2)
-    return attend(Q, K, V, mask(Q.shape[-2], K.shape[-2]), **parts)
+def step(**given):
+    """New tokens on cached keys and values; more parts: `limit`, of the numbers of tokens."""
+    K = np.concatenate([given.pop("past_K"), given.pop("K")], axis=-2)
+    V = np.concatenate([given.pop("past_V"), given.pop("V")], axis=-2)
+    Q, limit = given.pop("Q"), given.pop("limit", causal_mask)
+    return attend(Q, K, V, limit(Q.shape[-2], K.shape[-2]), **given)
 
 
-def rope(x, positions, *, half=False, sign=1, base=10_000.0, frequencies=None):
+def rope(x, positions, *, half=False, frequencies=None):
     """Rotary positions, in either layout of the pairs."""
     if frequencies is None:
-        frequencies = rope_frequencies(x.shape[-1], base=base)
-    return rotate(x, positions, sign * frequencies, half=half)
+        frequencies = rope_frequencies(x.shape[-1])
+    return rotate(x, positions, frequencies, half=half)
 
 
 def _side_by_side(heads):
@@ -392,24 +378,7 @@ def _rotary_kind():
     x, late = normal(15, B, H, T, D_K), 40 + np.arange(T)
     given = {"positions from 0": np.arange(T), "positions from 40": late}
     cases = tuple(Case(n, {"x": x, "positions": p}, rope(x, p)) for n, p in given.items())
-    n = np.arange(0, D_K, 2) / D_K
-    frequencies = {
-        "the frequencies grow from pair to pair": 10_000.0**n,
-        "all pairs have the same frequency": np.ones(len(n)),
-        "the exponent of the frequencies lacks its 2": 10_000.0 ** (-n / 2),
-        "the exponent of the frequencies has its 2 twice": 10_000.0 ** (-2 * n),
-    }
-    wrong = {}
-    for half in (False, True):
-        turn = partial(rope, half=half)
-        layout = " (pairs in halves)" if half else " (pairs of neighbours)"
-        for words, own in frequencies.items():
-            wrong[words + layout] = partial(turn, frequencies=own)
-        wrong["it rotates the other way" + layout] = partial(turn, sign=-1)
-        for words, change in POSITIONS.items():
-            wrong[words + layout] = partial(_moved, turn, change)
-        for words, parts in ROTATIONS.items():
-            wrong[words + layout] = partial(_rotated, half=half, parts=parts)
+    wrong = _wrong_rotations(half=False) | _wrong_rotations(half=True)
     wrong |= {
         "the angles are laid out in halves and the pairs are neighbours": partial(
             _mixed, half=False
@@ -421,6 +390,25 @@ def _rotary_kind():
     return Kind(_roles("x", "positions"), ROWS, cases, wrong, (rope, partial(rope, half=True)))
 
 
+def _wrong_rotations(*, half):
+    """Return the wrong forms of a rotation, of one layout of the pairs."""
+    turn = partial(rope, half=half)
+    found = {words: partial(turn, frequencies=own) for words, own in FREQUENCIES.items()}
+    found |= {words: partial(_moved, turn, change) for words, change in POSITIONS.items()}
+    for words, parts in ROTATIONS.items():
+        found[words] = partial(_rotated, half=half, parts=parts)
+    layout = "pairs in halves" if half else "pairs of neighbours"
+    return {f"{words} ({layout})": function for words, function in found.items()}
+
+
+EXPONENTS = np.arange(0, D_K, 2) / D_K
+FREQUENCIES = {
+    "it rotates the other way": -rope_frequencies(D_K),
+    "the frequencies grow from pair to pair": 10_000.0**EXPONENTS,
+    "all pairs have the same frequency": np.ones(len(EXPONENTS)),
+    "the exponent of the frequencies lacks its 2": 10_000.0 ** (-EXPONENTS / 2),
+    "the exponent of the frequencies has its 2 twice": 10_000.0 ** (-2 * EXPONENTS),
+}
 POSITIONS = {
     "positions begin at 1": lambda positions: positions + 1,
     "the positions given are not used": lambda positions: np.arange(len(positions)),
@@ -475,18 +463,18 @@ def _cache_kind():
     wrong = _wrong(step) | {
         "the mask is not used": lambda **given: np.zeros(0),  # said below
         "the causal mask begins at the first key, not behind the cached ones": partial(
-            step, mask=lambda T, S: np.tri(T, S, dtype=bool)
+            step, limit=lambda T, S: np.tri(T, S, dtype=bool)
         ),
         "the new tokens see each other in both directions": partial(
-            step, mask=lambda T, S: np.ones((T, S), bool)
+            step, limit=lambda T, S: np.ones((T, S), bool)
         ),
-        "a new token sees the one after it, too": partial(step, mask=partial(_causal, 1)),
-        "a new token does not see itself": partial(step, mask=partial(_causal, -1)),
+        "a new token sees the one after it, too": partial(step, limit=partial(_causal, 1)),
+        "a new token does not see itself": partial(step, limit=partial(_causal, -1)),
         "the cached keys and values are not used": lambda Q, K, V, past_K, past_V: attend(
             Q, K, V, causal_mask(Q.shape[-2])
         ),
         "new keys and values go before the cached ones": lambda Q, K, V, past_K, past_V: step(
-            Q, past_K, past_V, K, V
+            Q=Q, K=past_K, V=past_V, past_K=K, past_V=V
         ),
     }
     return Kind(_roles("Q", "K", "V", "past_K", "past_V"), ROWS, tuple(cases), wrong)
@@ -501,250 +489,3 @@ KINDS = {
     "cache": _cache_kind,
     "grouped": _grouped_kind,
 }
-
-
-class Way(NamedTuple):
-    """How a function is called: the axes, and the role or the number of each argument."""
-
-    axes: str
-    lay: object
-    arguments: dict
-
-    def __str__(self):
-        given = ", ".join(f"{name} = {role}" for name, role in self.arguments.items())
-        return f"taken as {given}; axes {self.axes}"
-
-
-def _orders(function, roles):
-    """Yield what the arguments may be, {name: role or number}; their names decide if they can."""
-    takes = inspect.signature(function).parameters
-    fixed, asked = {}, []
-    for name, parameter in takes.items():
-        is_pair = "past_K" in roles and CACHE.search(name.lower())
-        fits = [role for role, pattern in roles.items() if pattern.search(name) and not is_pair]
-        size = next((n for p, n in SIZES.items() if re.search(p, name, re.IGNORECASE)), None)
-        is_needed = parameter.default is parameter.empty
-        if len(fits) >= 1 and fits[0] not in fixed.values():
-            fixed[name] = fits[0]
-        elif is_pair:
-            fixed[name] = "cache"
-        elif MASK.search(name):
-            fixed[name] = "mask"
-        elif size is not None:
-            fixed[name] = size
-        elif is_needed:
-            asked.append(name)
-    has_pair = {"past_K", "past_V"} if "cache" in fixed.values() else set()
-    left = [role for role in roles if role not in {*fixed.values(), *has_pair}]
-    if not left and not asked:
-        yield fixed
-        if has_pair:
-            yield {n: "cache by name" if role == "cache" else role for n, role in fixed.items()}
-        return
-    names = [name for name in takes if name in asked or fixed.get(name) in roles]
-    numbers = {name: value for name, value in fixed.items() if value not in roles}
-    for order in itertools.islice(itertools.permutations(roles), MOST_ORDERS):
-        yield dict(zip(names, order, strict=False)) | numbers
-
-
-class _NamedPair(dict):
-    """Cached keys and values under any name that begins or ends with k or v."""
-
-    def __init__(self, K, V):
-        super().__init__(k=K, v=V)
-
-    def __missing__(self, name):
-        return self["v" if name.lower().strip("cahe_s")[:1] == "v" or "val" in name else "k"]
-
-
-def _cannot_say(way, case):
-    """Whether no argument takes what is special in a case."""
-    roles = set(way.arguments.values())
-    if "mask" in case.given:
-        return "mask" not in roles and not (case.causal and True in roles)
-    return "from 40" in case.label and "positions" not in roles
-
-
-def _call(function, way, case):
-    """Return the array of the right shape that a function gives on a case, or None, and a fault."""
-    given = {}
-    for name, role in way.arguments.items():
-        if isinstance(role, str):
-            if role in ("cache", "cache by name"):
-                pair = [way.lay("past", case.given[past].copy()) for past in ("past_K", "past_V")]
-                given[name] = tuple(pair) if role == "cache" else _NamedPair(*pair)
-            elif role in case.given:
-                given[name] = way.lay(role, case.given[role].copy())
-        elif role is not True:
-            given[name] = role
-        else:
-            given[name] = case.causal or case.label.endswith("cached")
-    if _cannot_say(way, case):
-        return None, "skip"
-    if case.causal and True in way.arguments.values():
-        given = {n: v for n, v in given.items() if way.arguments[n] != "mask"}
-    given = copy.deepcopy(given)
-    before = copy.deepcopy(given)
-    try:
-        with np.errstate(all="ignore"):
-            value = function(**given)
-    except Exception as error:  # of a reader's function
-        return None, f"it raised {type(error).__name__}: {error}"
-    changed = [name for name in given if not _alike(given[name], before[name])]
-    values = _arrays_in(value)
-    wanted = way.lay("right", case.right).shape
-    fits = [array for array in values if array.shape == wanted]
-    if not fits:
-        return None, f"it returned {[array.shape for array in values]}, expected {wanted}"
-    if changed:
-        return fits[0], f"it changes its argument {changed[0]}"
-    return fits[0], _fault_of_cache(values, way, case)
-
-
-def _alike(one, other):
-    pairs = zip(_arrays_in(one), _arrays_in(other), strict=True)
-    return all(np.array_equal(a, b) for a, b in pairs)
-
-
-def _fault_of_cache(values, way, case):
-    """Say whether a step that returns more than its outputs lacks the grown cache among it."""
-    if "past_K" not in case.given or len(values) < 2:
-        return ""
-    grown = np.concatenate([case.given["past_K"], case.given["K"]], axis=-2)
-    wanted = way.lay("past", grown)
-    if any(v.shape == wanted.shape and np.array_equal(v, wanted) for v in values):
-        return ""
-    return "the keys that it returns are not the cached ones and behind them the new ones"
-
-
-def _arrays_in(value):
-    """Return the arrays of a result: itself, or those of a tuple, a list or a dict."""
-    if isinstance(value, dict):
-        value = tuple(value.values())
-    if isinstance(value, tuple | list):
-        return [array for part in value for array in _arrays_in(part)]
-    return [np.asarray(value)] if isinstance(value, np.ndarray | np.generic) else []
-
-
-def _same(value, right):
-    rtol = 2e-5 if value.dtype == np.float32 else 1e-6
-    scale = np.abs(right[np.isfinite(right)]).max(initial=1e-30)
-    return bool(np.allclose(value, right, rtol=rtol, atol=rtol * scale, equal_nan=True))
-
-
-def check(function, kind):
-    """Say whether a function is what it should be, or what is wrong, and how it was called.
-
-    Parameters
-    ----------
-    function : of NumPy arrays
-    kind : one of KINDS
-
-    Returns
-    -------
-    words : "right", the words of a known mistake, or "wrong"
-
-    Raises
-    ------
-    MineError : an unknown kind, or a function that no order of arguments and axes fits
-    """
-    if kind not in KINDS:
-        raise MineError(f"kind is {kind!r}; give one of {', '.join(KINDS)}.")
-    makes = KINDS[kind]
-    tries = [makes()] + (
-        [makes(equal=True)] if "equal" in inspect.signature(makes).parameters else []
-    )
-    errors = []
-    for asked in tries:
-        best = list(_answers(function, asked, errors))
-        right = [found for found in best if found[0][0] == "right"]
-        if right and all(way.axes == "(S)" for _, way in right):
-            return _say(kind, ("it is right for one row, and fails for several", ""), right[0][1])
-        named = [found for found in best if found[0][0] != "wrong"]
-        if best:
-            return _say(kind, *(right or named or best)[0])
-    tried = "; ".join(dict.fromkeys(errors[:3])) or "no argument has a role"
-    raise MineError(f"No order of axes and arguments fits: {tried}.")
-
-
-def _answers(function, asked, errors):
-    """Yield (verdict, way) of each way of calling that fits; the fullest axes decide."""
-    for axes, lay in asked.layouts.items():
-        found = False
-        for arguments in _orders(function, asked.roles):
-            way = Way(axes, lay, arguments)
-            answers = [_call(function, way, case) for case in asked.cases]
-            heard = [i for i, (_, fault) in enumerate(answers) if fault != "skip"]
-            errors += [answers[i][1] for i in heard if answers[i][0] is None]
-            if heard and all(answers[i][0] is not None for i in heard):
-                found = True
-                yield _verdict(asked, way, answers, heard), way
-        if found and axes.startswith("(T, d)"):  # one row alone would hide a wrong axis
-            return
-
-
-def _verdict(asked, way, answers, heard):
-    """Return the words, and what is seen."""
-    for index in heard:
-        if fault := answers[index][1]:
-            return fault, ""
-    rights = [[c.right for c in asked.cases]]
-    rights += [[f(**c.given) for c in asked.cases] for f in asked.rights]
-    fits = [[_same(answers[i][0], way.lay("right", right[i])) for i in heard] for right in rights]
-    if any(map(all, fits)):
-        return "right", ", ".join(asked.cases[i].label for i in heard)
-    shown = asked.cases[heard[fits[0].index(False)]].label
-    names = [
-        words for words, wrong in asked.wrong.items() if _gives(wrong, asked, way, answers, heard)
-    ]
-    return (names[0] if len(names) == 1 else "wrong"), shown
-
-
-def _gives(wrong, asked, way, answers, heard):
-    """Whether a mistake gives the values of every case; rows that see nothing do not count."""
-    for index in heard:
-        case = asked.cases[index]
-        try:
-            with np.errstate(all="ignore"):
-                value = wrong(**case.given)
-        except (ValueError, IndexError):  # these arrays do not fit the mistake
-            return False
-        rows = _rows_that_count(wrong, asked, case)
-        right = way.lay("right", np.where(rows, value, np.nan))
-        given = (
-            np.where(np.isnan(right), np.nan, answers[index][0])
-            if rows.size > 1
-            else answers[index][0]
-        )
-        if np.shape(right) != np.shape(given) or not _same(given, right):
-            return False
-    return True
-
-
-def _rows_that_count(wrong, asked, case):
-    """Return which rows see and hide something, (T, 1); all where empty rows are the mistake."""
-    mask = case.given.get("mask")
-    if mask is None or wrong in EMPTY_ROWS.values() or wrong in OVERFLOW.values():
-        return np.array([True])
-    return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None]
-
-
-def _say(kind, verdict, way):
-    words, shown = verdict
-    if words == "right":
-        print_text(lay_out(f"✓ {kind}: right on {shown}", str(way).capitalize()))
-    elif words == "wrong":
-        print_text(lay_out(f"✗ {kind}: its values are others on this input: {shown}", str(way)))
-    else:
-        print_text(lay_out(f"✗ {kind}: {words}", *[f"Seen on: {shown}"] * bool(shown), str(way)))
-    return words
-
-
-def check_text(kind, code):
-    """Check the last function that a form's code defines."""
-    variables = {"np": np}
-    exec(compile(code, "<your code>", "exec"), variables)
-    functions = [f for f in variables.values() if inspect.isfunction(f)]
-    if not functions:
-        raise MineError("There is no function in the code. Paste one that begins with def.")
-    check(functions[-1], kind)

@@ -1,0 +1,292 @@
+"""Check mine: is a NumPy function of any names, arguments and axes what it should be?
+
+    mine.check(attend, "attention")
+
+The function is called with arrays in every order of axes and arguments that fits, and compared with
+the library's. A wrong one is named if exactly one mistake gives its values.
+"""
+
+import copy
+import inspect
+import itertools
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from tutorial_lib.mine.kinds import (
+    D_K,
+    D_MODEL,
+    EMPTY_ROWS,
+    KINDS,
+    MASK,
+    OVERFLOW,
+    G,
+    H,
+)
+from tutorial_lib.practice.account import lay_out, print_text
+
+SIZES = {  # name of an argument that wants a number -> the number
+    r"causal|is_c": True,
+    r"(n|num)_?(kv|g|key)|^g$|group|kv_?h": G,
+    r"head_?dim|d_?k$|d_?head|^d$|dk$": D_K,
+    r"head|^h$|^n?h$": H,
+    r"d_?model|embed|dim": D_MODEL,
+}
+CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
+MOST_ORDERS = 120  # of the arguments, where their names say nothing
+
+
+class MineError(ValueError):
+    """A function that cannot be asked; says what it would have to take."""
+
+
+class Way(NamedTuple):
+    """How a function is called: the axes, and the role or the number of each argument."""
+
+    axes: str
+    lay: object
+    arguments: dict
+
+    def __str__(self):
+        given = ", ".join(f"{name} = {role}" for name, role in self.arguments.items())
+        return f"taken as {given}; axes {self.axes}"
+
+
+def _orders(function, roles):
+    """Yield what the arguments may be, {name: role or number}; their names decide if they can."""
+    takes = inspect.signature(function).parameters
+    named = {}
+    for name in takes:
+        named[name] = _meaning(name, [role for role in roles if role not in named.values()], roles)
+    asked = [name for name, meaning in named.items() if meaning is None]
+    asked = [name for name in asked if takes[name].default is inspect.Parameter.empty]
+    known = {name: meaning for name, meaning in named.items() if meaning is not None}
+    pair = {"past_K", "past_V"} if "cache" in known.values() else set()
+    if set(roles) <= {*known.values(), *pair} and not asked:
+        yield known
+        if pair:
+            yield {n: "cache by name" if role == "cache" else role for n, role in known.items()}
+        return
+    names = [name for name in takes if name in asked or known.get(name) in roles]
+    numbers = {name: value for name, value in known.items() if value not in roles}
+    for order in itertools.islice(itertools.permutations(roles), MOST_ORDERS):
+        yield dict(zip(names, order, strict=False)) | numbers
+
+
+def _meaning(name, left, roles):
+    """Return the role that the name of an argument says, or the number; None where it says none."""
+    if "past_K" in roles and CACHE.search(name.lower()):
+        return "cache"
+    for role in left:
+        if roles[role].search(name):
+            return role
+    if MASK.search(name):
+        return "mask"
+    return next((n for p, n in SIZES.items() if re.search(p, name, re.IGNORECASE)), None)
+
+
+class _NamedPair(dict):
+    """Cached keys and values under any name that begins or ends with k or v."""
+
+    def __init__(self, K, V):
+        super().__init__(k=K, v=V)
+
+    def __missing__(self, name):
+        return self["v" if name.lower().strip("cahe_s")[:1] == "v" or "val" in name else "k"]
+
+
+def _cannot_say(way, case):
+    """Whether no argument takes what is special in a case."""
+    roles = set(way.arguments.values())
+    if "mask" in case.given:
+        return "mask" not in roles and not _is_asked_by_a_flag(way, case)
+    return "from 40" in case.label and "positions" not in roles
+
+
+def _arguments(way, case):
+    """Return what a function is given on a case, in its own axes."""
+    given = {}
+    for name, role in way.arguments.items():
+        if role in ("cache", "cache by name"):
+            pair = [way.lay("past", case.given[past]) for past in ("past_K", "past_V")]
+            given[name] = tuple(pair) if role == "cache" else _NamedPair(*pair)
+        elif role is True:
+            given[name] = case.causal or case.label.endswith("cached")
+        elif not isinstance(role, str):
+            given[name] = role
+        elif role in case.given and not (role == "mask" and _is_asked_by_a_flag(way, case)):
+            given[name] = way.lay(role, case.given[role])
+    return copy.deepcopy(given)
+
+
+def _is_asked_by_a_flag(way, case):
+    return case.causal and True in way.arguments.values()
+
+
+def _call(function, way, case):
+    """Return the array of the right shape that a function gives on a case, or None, and a fault."""
+    if _cannot_say(way, case):
+        return None, "skip"
+    given, before = _arguments(way, case), _arguments(way, case)
+    try:
+        with np.errstate(all="ignore"):
+            values = _arrays_in(function(**given))
+    except Exception as error:  # of a reader's function
+        return None, f"it raised {type(error).__name__}: {error}"
+    wanted = way.lay("right", case.right).shape
+    fits = [array for array in values if array.shape == wanted]
+    if not fits:
+        return None, f"it returned {[array.shape for array in values]}, expected {wanted}"
+    if changed := [name for name in given if not _alike(given[name], before[name])]:
+        return fits[0], f"it changes its argument {changed[0]}"
+    return fits[0], _fault_of_cache(values, way, case)
+
+
+def _alike(one, other):
+    pairs = zip(_arrays_in(one), _arrays_in(other), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def _fault_of_cache(values, way, case):
+    """Say whether a step that returns more than its outputs lacks the grown cache among it."""
+    if "past_K" not in case.given or len(values) < 2:
+        return ""
+    grown = np.concatenate([case.given["past_K"], case.given["K"]], axis=-2)
+    wanted = way.lay("past", grown)
+    if any(v.shape == wanted.shape and np.array_equal(v, wanted) for v in values):
+        return ""
+    return "the keys that it returns are not the cached ones and behind them the new ones"
+
+
+def _arrays_in(value):
+    """Return the arrays of a result: itself, or those of a tuple, a list or a dict."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, tuple | list):
+        return [array for part in value for array in _arrays_in(part)]
+    return [np.asarray(value)] if isinstance(value, np.ndarray | np.generic) else []
+
+
+def _same(value, right):
+    rtol = 2e-5 if value.dtype == np.float32 else 1e-6
+    scale = np.abs(right[np.isfinite(right)]).max(initial=1e-30)
+    return bool(np.allclose(value, right, rtol=rtol, atol=rtol * scale, equal_nan=True))
+
+
+def check(function, kind):
+    """Say whether a function is what it should be, or what is wrong, and how it was called.
+
+    Parameters
+    ----------
+    function : of NumPy arrays
+    kind : one of KINDS
+
+    Returns
+    -------
+    words : "right", the words of a known mistake, or "wrong"
+
+    Raises
+    ------
+    MineError : an unknown kind, or a function that no order of arguments and axes fits
+    """
+    if kind not in KINDS:
+        raise MineError(f"kind is {kind!r}; give one of {', '.join(KINDS)}.")
+    makes = KINDS[kind]
+    tries = [makes()] + (
+        [makes(equal=True)] if "equal" in inspect.signature(makes).parameters else []
+    )
+    errors = []
+    for asked in tries:
+        best = list(_answers(function, asked, errors))
+        right = [found for found in best if found[0][0] == "right"]
+        if right and all(way.axes == "(S)" for _, way in right):
+            return _say(kind, ("it is right for one row, and fails for several", ""), right[0][1])
+        named = [found for found in best if found[0][0] != "wrong"]
+        if best:
+            return _say(kind, *(right or named or best)[0])
+    tried = "; ".join(dict.fromkeys(errors[:3])) or "no argument has a role"
+    raise MineError(f"No order of axes and arguments fits: {tried}.")
+
+
+def _answers(function, asked, errors):
+    """Yield (verdict, way) of each way of calling that fits; the fullest axes decide."""
+    for axes, lay in asked.layouts.items():
+        found = False
+        for arguments in _orders(function, asked.roles):
+            way = Way(axes, lay, arguments)
+            answers = [_call(function, way, case) for case in asked.cases]
+            heard = [i for i, (_, fault) in enumerate(answers) if fault != "skip"]
+            errors += [answers[i][1] for i in heard if answers[i][0] is None]
+            if heard and all(answers[i][0] is not None for i in heard):
+                found = True
+                yield _verdict(asked, way, answers, heard), way
+        if found and axes.startswith("(T, d)"):  # one row alone would hide a wrong axis
+            return
+
+
+def _verdict(asked, way, answers, heard):
+    """Return the words, and what is seen."""
+    for index in heard:
+        if fault := answers[index][1]:
+            return fault, ""
+    rights = [[c.right for c in asked.cases]]
+    rights += [[f(**c.given) for c in asked.cases] for f in asked.rights]
+    fits = [[_same(answers[i][0], way.lay("right", right[i])) for i in heard] for right in rights]
+    if any(map(all, fits)):
+        return "right", ", ".join(asked.cases[i].label for i in heard)
+    shown = asked.cases[heard[fits[0].index(False)]].label
+    names = [
+        words for words, wrong in asked.wrong.items() if _gives(wrong, asked, way, answers, heard)
+    ]
+    return (names[0] if len(names) == 1 else "wrong"), shown
+
+
+def _gives(wrong, asked, way, answers, heard):
+    """Whether a mistake gives the values of every case; rows that see nothing do not count."""
+    for index in heard:
+        case = asked.cases[index]
+        try:
+            with np.errstate(all="ignore"):
+                value = wrong(**case.given)
+        except (ValueError, IndexError):  # these arrays do not fit the mistake
+            return False
+        rows = _rows_that_count(wrong, asked, case)
+        right = way.lay("right", np.where(rows, value, np.nan))
+        given = (
+            np.where(np.isnan(right), np.nan, answers[index][0])
+            if rows.size > 1
+            else answers[index][0]
+        )
+        if np.shape(right) != np.shape(given) or not _same(given, right):
+            return False
+    return True
+
+
+def _rows_that_count(wrong, asked, case):
+    """Return which rows see and hide something, (T, 1); all where empty rows are the mistake."""
+    mask = case.given.get("mask")
+    if mask is None or wrong in EMPTY_ROWS.values() or wrong in OVERFLOW.values():
+        return np.array([True])
+    return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None]
+
+
+def _say(kind, verdict, way):
+    words, shown = verdict
+    if words == "right":
+        print_text(lay_out(f"✓ {kind}: right on {shown}", str(way).capitalize()))
+    elif words == "wrong":
+        print_text(lay_out(f"✗ {kind}: its values are others on this input: {shown}", str(way)))
+    else:
+        print_text(lay_out(f"✗ {kind}: {words}", *[f"Seen on: {shown}"] * bool(shown), str(way)))
+    return words
+
+
+def check_text(kind, code):
+    """Check the last function that a form's code defines."""
+    variables = {"np": np}
+    exec(compile(code, "<your code>", "exec"), variables)
+    functions = [f for f in variables.values() if inspect.isfunction(f)]
+    if not functions:
+        raise MineError("There is no function in the code. Paste one that begins with def.")
+    check(functions[-1], kind)

@@ -83,7 +83,7 @@ TABLE = {
         ("jupyter_book", "numpy", "yaml", "pytest", "threadpoolctl", *NOTEBOOKS, *PRINTED),
     ),
     "book": Row(
-        (*MODELS, "hunt", "figures", "elements", "elements.exhibits", "tools"),
+        (*MODELS, "hunt", "models_card", "figures", "elements", "elements.exhibits", "tools"),
         ("bs4", "numpy", "yaml", *BUILD, *PRINTED),
     ),
     "experiments": Row((*LIBRARY, "coursework"), ("threadpoolctl", *TORCH)),

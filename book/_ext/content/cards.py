@@ -27,9 +27,11 @@ from book._ext.content.variants import every_row
 from tools.chapters import FOLDER, pages
 from tutorial_lib.counting import cache_entries, layer_kind_counts, layer_kinds, model_cache_bytes
 from tutorial_lib.figures.masks import mask_svg
+from tutorial_lib.models_card import plot_cache
 
 COMPARED = {1024: "1k", 32_768: "32k", 131_072: "128k"}  # tokens
 PARTS = ("growing", "fixed")
+DRAWN = ("Llama 2 7B", "Gemma 3 27B", "DeepSeek-V3", "gpt-oss-120b", "Qwen3-Next 80B", "Mistral 7B")
 TOLD = (1024, 8192, 32_768, 131_072, 1_048_576)
 SCROLLS = "pst-scrollable-table-container cards-table"  # a table that is wider than its card
 D_MODEL = "<i>d</i><sub>model</sub>"
@@ -360,11 +362,14 @@ class Cards(SphinxDirective):
 
 
 class Table(SphinxDirective):
-    """The directive `model-table`: all models, a row for each."""
+    """The directive `model-table`: all models, a row for each, and some caches as curves."""
 
     def run(self):
         """Return the table; an entry out of form ends the build."""
         try:
-            return [raw(table(checked()))]
+            models = checked()
+            drawn = [model for name in DRAWN for model in models if model["name"] == name]
+            figure = plot_cache(drawn)._repr_mimebundle_()["text/html"]
+            return [raw(table(models)), raw(figure)]
         except CardError as error:
             raise self.error(str(error)) from None

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tests.practice.axes import lengths, said
+from tests.practice.axes import arguments, lengths, said
 from tutorial_lib.practice.calls import call
 
 OTHER_ROOT = re.compile(r"\*\* ?\(?-?(0?\.5|1 ?/ ?2)|import .*\bsqrt|isqrt")
@@ -132,3 +132,13 @@ def one_number(name, cases):
 def is_number(given):
     """Whether it is a number, and no switch."""
     return isinstance(given, int | float | np.number) and not isinstance(given, bool)
+
+
+def one_batch(name, cases):
+    """What is wrong where no array has a batch axis in one case and none in another."""
+    axes = {}
+    for case in cases:
+        for argument, _, shape in arguments(name, "", case.inputs):
+            axes.setdefault(argument, set()).add(len(shape))
+    if all(len(numbers) == 1 for numbers in axes.values()):
+        yield f"{name}: its arrays have as many axes in all cases. Ask one with a batch, or without"

@@ -18,6 +18,7 @@ from tests.practice.sizes import (
     accidents,
     missing_masks,
     never_apart,
+    one_batch,
     one_number,
     one_width,
     packed_alike,
@@ -33,6 +34,10 @@ FEWER_MASKS = {
     "leaking_pairs": "a mask is (T, T)",
     "receptive_field": "a mask is (T, T)",
     "for_torch_layer": "a mask is (B, 1, T, S) or (B, H, T, S)",
+}
+ONE_BATCH = {  # by their annotations they might
+    "ablate": "ids are documents, as chapter 22 has them",
+    "fold_block": "a batch is one more axis before heads, which it never names",
 }
 BY_PROMISE = {"promises": "most of its promises are of the layer of chapter 06, where G = H"}
 each_check = pytest.mark.parametrize("name", MISTAKES)
@@ -73,6 +78,15 @@ def test_masks_differ_between_heads_and_between_sentences(name):
 @each_check
 def test_a_number_that_is_given_is_another_in_another_case(name):
     require_none(one_number(name, asked(name)[1]))
+
+
+@each_check
+def test_a_function_that_takes_batches_is_asked_with_one_and_without(name):
+    right, cases = asked(name)
+    annotations = inspect.get_annotations(inspect.unwrap(right)).values()
+    axes = [text for text in annotations if isinstance(text, str) and not text.startswith("mask")]
+    if hasattr(right, "contract") and any("..." in text for text in axes):
+        require_none(one_batch(name, cases), ONE_BATCH.get(name))
 
 
 def hidden_cases(name):

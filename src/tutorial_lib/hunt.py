@@ -294,7 +294,7 @@ def _bare_source(function, pieces):
     head = f"def {node.name.lstrip('_')}({ast.unparse(node.args)}):"
     first = body[0].lineno if body else node.end_lineno
     rest = [line for number, line in enumerate(lines, 1) if number >= first and number not in gone]
-    return "\n".join([head, *rest])
+    return "\n".join([head, "\n".join(rest).lstrip("\n")])
 
 
 def _changed_lines(right, wrong):

@@ -20,7 +20,6 @@
     `(#.*)|([bfruBFRU]{0,2}(?:${QUOTED}))|\\b(${KEYWORDS.replaceAll(" ", "|")})\\b|\\b(\\d[\\w.]*)`,
     "g"
   );
-  const PATIENCE = 20_000; // ms without news from the host of Python
   const PAUSE = 400; // ms after a key until the text is told
   const OUTPUTS = {
     stdout: "stream highlight-myst-ansi",
@@ -55,19 +54,6 @@
     giveUp?.(Error(reason));
   };
 
-  let silence;
-  const expectNews = () => {
-    clearTimeout(silence);
-    silence = setTimeout(
-      () =>
-        tell(
-          `${status.textContent} Nothing new for ${PATIENCE / 1000} seconds. It may still come. ` +
-            "If not, press Stop and then the button again. The link to Colab runs the chapter too."
-        ),
-      PATIENCE
-    );
-  };
-
   const start = async () => {
     if (worker) return;
     if (location.protocol == "file:" || !isSecureContext) {
@@ -79,7 +65,6 @@
     worker = new Worker(file("run-worker.js"), { type: "module" });
     tell("Python is starting.");
     meter.hidden = false;
-    expectNews();
     const message = { lock: file("pyodide.json"), library: file(bar.dataset.library) };
     await ask(message, ({ host, files, of, bytes }) => {
       meter.max = of;
@@ -90,9 +75,7 @@
           ? `Python is loading from ${host}: ${files} of ${of} files, ${size}.`
           : `All ${of} files are here, ${size}. Python is starting.`
       );
-      expectNews();
     });
-    clearTimeout(silence);
     meter.hidden = true;
   };
 
@@ -351,7 +334,6 @@
   const fail = (error) => {
     const [cell] = queue;
     end();
-    clearTimeout(silence);
     queue = [];
     meter.hidden = true;
     cells.forEach((cell) => cell.state && mark(cell, ""));

@@ -119,13 +119,6 @@ def test_first_page_says_what_attention_is_for_before_any_symbol(plain, site_url
     assert not paragraph.locator("code, math, sub").count()
 
 
-def test_first_page_is_short(visit):
-    page = visit(FIRST, width=1440)
-    height = page.evaluate("() => document.documentElement.scrollHeight")
-    page.context.close()
-    assert height < 2000
-
-
 @pytest.mark.parametrize("width", [1280, 1440])
 def test_titles_in_the_contents_take_a_line_and_leave_room_for_a_mark(first, width):
     first.set_viewport_size({"width": width, "height": 900})
@@ -203,8 +196,3 @@ def test_text_headings_code_and_tables_end_at_one_edge(open_page, width):
     beside = page.locator(".bd-sidebar-secondary").bounding_box()
     right = page.evaluate("() => document.body.clientWidth") - beside["x"] - beside["width"]
     assert abs(left - right) <= 40, "the block stands in the middle of the window"
-
-
-def test_nothing_of_the_first_page_names_a_person_nobody_knows(site_dir):
-    source = (site_dir / FIRST).read_text(encoding="utf-8")
-    assert "The authors of <em>Attention, Head by Head</em>" in source

@@ -99,11 +99,6 @@ def test_page_loads_nothing_from_another_host(pages, page_name):
     assert [url for url in loaded if urlsplit(url).scheme not in ("", "data")] == []
 
 
-def test_page_carries_nothing_of_thebe(site_dir, page_name):
-    source = (site_dir / page_name).read_text(encoding="utf-8")
-    assert "thebe" not in source.replace("initThebeSBT", "").lower()
-
-
 def test_internal_links_and_pictures_resolve(pages, page_name, config, site_dir):
     base = config["html"]["baseurl"]
     broken = []

@@ -53,8 +53,6 @@ onmessage = async ({ data }) => {
 };
 """.replace("HOST", HOST)
 
-# Stands in for run-worker.js where a host stops half-way.
-SILENT = f'postMessage({{ host: "{HOST}", files: 1, of: 2, bytes: 1.5e6 }});'
 # Types into cell 9, and leaves the page at once.
 TYPE_AND_LEAVE = """(text) => {
   const area = document.querySelector("[aria-label='Code of cell 9']");
@@ -527,23 +525,6 @@ def test_page_that_cannot_keep_typed_code_says_so_and_loses_nothing_by_an_error(
     assert area(page, 8).input_value() == "mine = 1 / 0"
     assert area(page, 9).input_value() == "while True: pass"
     assert page.problems == []
-
-
-@pytest.mark.long
-def test_host_that_is_silent_for_twenty_seconds_is_told_of(open_fresh):
-    page = open_fresh("notebooks/03_attention_weights.html")
-    page.clock.install()
-    page.route("**/run-worker.js", lambda route: route.fulfill(body=SILENT, headers=SCRIPT))
-    page.get_by_role("button", name="Run here").click()
-    wait(page, f"Python is loading from {HOST}: 1 of 2 files, 1.5 MB.")
-    page.clock.run_for(19_000)
-    assert "Nothing new" not in status(page)
-    page.clock.run_for(2_000)
-    said = "1 of 2 files, 1.5 MB. Nothing new for 20 seconds. It may still come. If not, press Stop"
-    assert said in status(page)
-    page.get_by_role("button", name="Stop", exact=True).click()
-    page.clock.run_for(30_000)
-    assert status(page) == "Stopped before Python was ready."
 
 
 FILES = "**/_static/pyodide/*"

@@ -103,7 +103,7 @@ def chapter():
         text("opening", OPENING),
         code("setup", SETUP, tags=["hide-input"]),
         text("idea", "## Idea\n\nWhy? Which is longer?"),
-        code("picture", "bar_panels(panels, tokens)", figure, tags=["hide-input"]),
+        code("picture", "signed_maps(arrays)", figure, tags=["hide-input"]),
         text("build", "## Build\n\n### Round 1: one head"),
         *(cell for n in (1, 2, 3) for cell in prediction(n)),
         code(

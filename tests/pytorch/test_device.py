@@ -67,8 +67,7 @@ def test_the_variable_overrides_the_choice(fake_gpus, monkeypatch, requested, na
     assert best_device() == torch.device(name)
 
 
-ABSENT = [([T4, H200], wish) for wish in ("cuda:2", "gpu", "cuda:", "CUDA", "meta", "cuda:-1", "0")]
-ABSENT += [([], requested) for requested in ("cuda", "cuda:0", "mps")]
+ABSENT = [([T4, H200], "cuda:2"), ([T4, H200], "gpu"), ([], "cuda"), ([], "mps")]
 
 
 @pytest.mark.parametrize(("capabilities", "requested"), ABSENT)

@@ -69,21 +69,6 @@ def rotary_frequencies(width, base=10_000.0):
     return base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
 
 
-def yarn_rotation(width, base, factor, trained_length):
-    """Return the Rotation of a model whose texts may become `factor` times as long, by YaRN.
-
-    Pairs that turn 32 times or more in `trained_length` tokens stay, those that turn once or less
-    are slowed by `factor`, the others in between. Source: Peng et al. (2024), sections 3.2 and 3.4.
-    """
-    frequencies = rotary_frequencies(width, base)
-    turns = torch.tensor([32.0, 1.0], dtype=torch.float64)
-    pairs = torch.log(trained_length / (turns * 2 * torch.pi)) * width / (2 * math.log(base))
-    first, last = max(pairs[0].floor().item(), 0), min(pairs[1].ceil().item(), width - 1)
-    slowed = ((torch.arange(width // 2) - first) / max(last - first, 0.001)).clamp(0, 1)
-    frequencies = frequencies * (1 - slowed) + frequencies / factor * slowed
-    return Rotation(frequencies, half=True, stretch=0.1 * math.log(factor) + 1)
-
-
 def apply_rotation(A, tables, half):
     """Rotate queries or keys, (B, heads, T, d_k), by tables of cosines and sines, (B, 1, T, n)."""
     cos, sin = tables

@@ -39,7 +39,7 @@ PREVIOUS = (16, 0), (11, 1), (19, 3), (22, 1), (2, 1)  # the five highest such s
 MATCHERS = (18, 6), (17, 3), (17, 4), (17, 5)  # the four highest induction scores
 WRITERS = (16, 0), (11, 1), (2, 1), (17, 8)  # 17.8 composes most with the keys of 18.6
 NUMBER, NUMBER_OTHERS = ((26, 0), (27, 8), (27, 7)), ((26, 4), (27, 2), (27, 3))
-NAME, NAME_OTHERS = ((23, 3), (20, 0), (29, 1)), ((23, 4), (20, 1), (29, 2))
+NAME = (23, 3), (20, 0), (29, 1)
 SUPPRESSOR, MOVERS = (23, 3), ((23, 0), (23, 1), (23, 2), (23, 7))
 CHAIN = (14, 3), (17, 4), (20, 0)
 GROUPS = {
@@ -75,10 +75,6 @@ NAMES, OTHER_NAMES = (
 PLACES = ("store", "drink"), ("garden", "book"), ("office", "letter"), ("school", "ball")
 OTHER_PLACES = ("park", "ring"), ("station", "map"), ("hotel", "key"), ("kitchen", "cup")
 GIVING = "When {} and {} went to the {}, {} gave a {} to"
-OTHER_GIVING = (
-    "After {} and {} left the {}, {} handed the {} to",
-    "Then {} and {} met at the {}, and {} showed the {} to",
-)
 THREE = "When {}, {} and {} went to the {}, {} gave a {} to"
 
 
@@ -411,13 +407,7 @@ def name_positions(pairs):
 def measure_name(model):
     """Return what the heads do for the indirect object."""
     chosen = Pairs(model, giving_pairs(NAMES, GIVING, PLACES))
-    sets = {head_name(head): [head] for head in NAME} | {"three": NAME, "others": NAME_OTHERS}
-    tested = {}
-    for frame in (GIVING, *OTHER_GIVING):
-        progress(f"name, {frame}")
-        pairs = Pairs(model, giving_pairs(OTHER_NAMES, frame, OTHER_PLACES))
-        tested[frame.format(*"…" * 5)] = evaluate_patches(model, pairs, sets)
-    found = {"scan": patch_all_heads(model, [chosen]), "tested": tested}
+    found = {"scan": patch_all_heads(model, [chosen])}
     effects = np.array(found["scan"]["effect"])
     pairs = Pairs(model, giving_pairs(OTHER_NAMES, GIVING, OTHER_PLACES))
     return found | {

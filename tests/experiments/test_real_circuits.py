@@ -10,7 +10,6 @@ from experiments import real_circuits
 from experiments.real_circuits import (
     FRAMES,
     GIVING,
-    NAME,
     NOUNS,
     NUMBER,
     OTHER_NAMES,
@@ -44,20 +43,14 @@ def model():
 
 
 @pytest.mark.long
-def test_some_patches_are_measured_again(model):
+def test_a_patch_is_measured_again(model):
     assert RECORD["model"]["sha256"] == SHA256
     verbs = Pairs(model, agreement_pairs(OTHER_NOUNS, FRAMES[1], VERBS[0]))
-    names = Pairs(model, giving_pairs(OTHER_NAMES, GIVING, OTHER_PLACES))
-    for pairs, label, heads in (
-        (verbs, "We know that the … behind the … was", {"26.0": NUMBER[:1]}),
-        (names, "When … and … went to the …, … gave a … to", {"three": NAME}),
-    ):
-        task = RECORD["number" if pairs is verbs else "name"]["tested"][label]
-        (name,) = heads
-        measured = evaluate_patches(model, pairs, heads)[name]
-        assert measured["right"] == pytest.approx(task[name]["right"], abs=1e-3)
-        mean = task[name]["difference"]["mean"]
-        assert measured["difference"]["mean"] == pytest.approx(mean, abs=2e-3)
+    stored = RECORD["number"]["tested"]["We know that the … behind the … was"]["26.0"]
+    measured = evaluate_patches(model, verbs, {"26.0": NUMBER[:1]})["26.0"]
+    assert measured["right"] == pytest.approx(stored["right"], abs=1e-3)
+    mean = stored["difference"]["mean"]
+    assert measured["difference"]["mean"] == pytest.approx(mean, abs=2e-3)
 
 
 @pytest.mark.long

@@ -25,7 +25,15 @@ import numpy as np
 from experiments import known_text
 from experiments.known_text import EXAMPLE, SEEDS, STEPS, TEST, VALIDATION, held_out_documents
 from experiments.measuring import progress, rounded, write
-from experiments.scored_heads import MEANS, ablation_costs, by_task, costs, go, name_of, named
+from experiments.scored_heads import (
+    MEANS,
+    ablation_costs,
+    all_heads,
+    costs,
+    forward,
+    group_by_task,
+    head_name,
+)
 from tutorial_lib import records
 from tutorial_lib.models import entropy, grammar
 from tutorial_lib.models.ablation import (
@@ -87,31 +95,31 @@ def four_head_model(seed):
 def documents_and_baseline(model, seed):
     """Return documents of a seed with what there is before heads go: costs, and traces."""
     documents = held_out_documents(seed)
-    logits, traces = go(model, documents.ids[:, :-1])
+    logits, traces = forward(model, documents.ids[:, :-1])
     return documents, (costs(logits, documents), traces)
 
 
-def singles(model, given, others):
+def ablate_singles(model, given, others):
     """Return by way what each head alone costs."""
     found = {}
     for how in WAYS:
-        outputs = replacement_outputs(model, named(model), others, how)
-        rows = [ablation_costs(model, *given, {head: outputs[head]}) for head in named(model)]
-        found[how] = by_task(rows)
+        outputs = replacement_outputs(model, all_heads(model), others, how)
+        rows = [ablation_costs(model, *given, {head: outputs[head]}) for head in all_heads(model)]
+        found[how] = group_by_task(rows)
     return found
 
 
-def together(model, given, outputs):
+def ablate_groups(model, given, outputs):
     """Return what pairs, layers and all heads cost, by the mean."""
-    pairs = list(combinations(named(model), 2))
+    pairs = list(combinations(all_heads(model), 2))
     groups = {"layer 0": [h for h in outputs if not h[0]], "layer 1": [h for h in outputs if h[0]]}
     groups["all"] = list(outputs)
-    sets = {" ".join(map(name_of, pair)): pair for pair in pairs} | groups
+    sets = {" ".join(map(head_name, pair)): pair for pair in pairs} | groups
     rows = [
         ablation_costs(model, *given, {head: outputs[head] for head in part})
         for part in sets.values()
     ]
-    return {"sets": list(sets)} | by_task(rows)
+    return {"sets": list(sets)} | group_by_task(rows)
 
 
 def losses_of_sets(model, documents, outputs):
@@ -120,12 +128,12 @@ def losses_of_sets(model, documents, outputs):
     Nothing comes after the last layer, so each of its heads changes the logits by a term of its
     own, and one run for each set of the first layer is enough.
     """
-    below, above = (sets_of([head for head in outputs if head[0] == layer]) for layer in (0, 1))
+    below, above = (subsets([head for head in outputs if head[0] == layer]) for layer in (0, 1))
     params, found = model.layers[1], {}
     rows = params.W_O.reshape(params.n_heads, params.d_v, -1)
     for low in below:
         given = {head: outputs[head] for head in low}
-        logits, (_, top) = go(model, documents.ids[:, :-1], given)
+        logits, (_, top) = forward(model, documents.ids[:, :-1], given)
         terms = {
             (1, h): (outputs[1, h] - top.heads[:, h]) @ rows[h] @ model.U for h in range(len(rows))
         }
@@ -135,14 +143,14 @@ def losses_of_sets(model, documents, outputs):
     return found
 
 
-def sets_of(heads):
+def subsets(heads):
     """Return every set of heads, the empty one first."""
     return [part for n in range(len(heads) + 1) for part in combinations(heads, n)]
 
 
-def pruned(model, chosen_on, given, outputs):
+def prune(model, chosen_on, given, outputs):
     """Return the greedy order and the best set of each size, where chosen and elsewhere."""
-    table, heads = losses_of_sets(model, chosen_on, outputs), named(model)
+    table, heads = losses_of_sets(model, chosen_on, outputs), all_heads(model)
     order, losses = prune_greedily(heads, lambda removed: table[tuple(sorted(removed))])
     sizes = range(1, len(heads) + 1)
     best = [min((part for part in table if len(part) == n), key=table.get) for n in sizes]
@@ -150,13 +158,13 @@ def pruned(model, chosen_on, given, outputs):
         [ablation_costs(model, *given, {head: outputs[head] for head in part}) for part in parts]
         for parts in ([order[:n] for n in sizes], best)
     )
-    found = {"sets": [" ".join(map(name_of, part)) for part in best]}
+    found = {"sets": [" ".join(map(head_name, part)) for part in best]}
     found |= {"chosen": [table[part] for part in best], "loss": [row["loss"] for row in of_best]}
-    names = list(map(name_of, order))
-    return {"order": names, "chosen": losses} | by_task(rows) | {"best": found}
+    names = list(map(head_name, order))
+    return {"order": names, "chosen": losses} | group_by_task(rows) | {"best": found}
 
 
-def gates_of(model, few, outputs, task, sign):
+def train_gates(model, few, outputs, task, sign):
     """Learn gates: sign 1 to keep a task with few open, -1 to ruin it with few closed."""
 
     def slopes(gates):
@@ -166,13 +174,13 @@ def gates_of(model, few, outputs, task, sign):
     return learn_gates(dict.fromkeys(outputs, float(sign > 0)), slopes, price=PRICE)
 
 
-def by_gates(model, given, outputs):
+def evaluate_gates(model, given, outputs):
     """Return by task gates that are learned on its form, and how much they raise both losses."""
     few = grammar.sample_documents(np.random.default_rng(GATED), LEARNED_ON)
     documents, (before, _) = given
     found = {}
     for task, (name, sign) in ((t, w) for t in JOBS for w in (("keep", 1), ("ruin", -1))):
-        gates = gates_of(model, few, outputs, task, sign)
+        gates = train_gates(model, few, outputs, task, sign)
         after = costs(gated(model, documents.ids[:, :-1], gates, outputs), documents)
         rise = {part: after[part][task] - before[part][task] for part in ("form", "nats")}
         row = {"gates": list(gates.values()), **rise}
@@ -181,16 +189,16 @@ def by_gates(model, given, outputs):
     return found
 
 
-def heads_of(seed):
+def ablate_model(seed):
     """Return everything that is found when heads of one model are taken away."""
     model = four_head_model(seed)
     given, others = documents_and_baseline(model, TEST), held_out_documents(MEANS).ids[:, :-1]
-    outputs = replacement_outputs(model, named(model), others)
+    outputs = replacement_outputs(model, all_heads(model), others)
     parts = {
-        "single": partial(singles, model, given, others),
-        "together": partial(together, model, given, outputs),
-        "greedy": partial(pruned, model, held_out_documents(VALIDATION), given, outputs),
-        "gates": partial(by_gates, model, given, outputs),
+        "single": partial(ablate_singles, model, given, others),
+        "together": partial(ablate_groups, model, given, outputs),
+        "greedy": partial(prune, model, held_out_documents(VALIDATION), given, outputs),
+        "gates": partial(evaluate_gates, model, given, outputs),
     }
     found = {"seed": seed}
     for name, part in parts.items():
@@ -203,7 +211,7 @@ def settings():
     """Return what all models share, and which documents are which."""
     found = known_text.settings() | {"tried_for": STEPS, "price": PRICE, "learned_on": LEARNED_ON}
     seeds = {"test": TEST, "validation": VALIDATION, "means": MEANS, "gates": GATED}
-    names = [name_of((layer, head)) for layer in range(2) for head in range(4)]
+    names = [head_name((layer, head)) for layer in range(2) for head in range(4)]
     return found | {"seeds": seeds, "heads": names}
 
 
@@ -216,5 +224,5 @@ def main(record):
         print(f"{name}: {found['excess_loss']}, rate {found['rate']}", flush=True)
         write("how_many_heads", record)
     for seed in SEEDS:
-        record.setdefault("seeds", []).append(heads_of(seed))
+        record.setdefault("seeds", []).append(ablate_model(seed))
         write("how_many_heads", record)

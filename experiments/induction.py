@@ -20,7 +20,7 @@ import numpy as np
 
 from experiments.known_text import RATES, SEEDS, TEST, half_precision_model, held_out_documents
 from experiments.measuring import progress, rounded, write
-from experiments.scored_heads import MEANS, MODELS, PLATEAUS, go
+from experiments.scored_heads import MEANS, MODELS, PLATEAUS, forward
 from tutorial_lib import (
     attention_scores,
     attention_weights,
@@ -53,14 +53,14 @@ def circuits(model):
     )
 
 
-def diagonal(table):
+def diagonal_statistics(table):
     """Return the mean of a table's diagonal, of all else, and rows whose largest is on it."""
     n, trace_ = len(table), np.trace(table)
     own = int((table.argmax(axis=1) == np.arange(n)).sum())
     return {"own": own, "diagonal": trace_ / n, "rest": (table.sum() - trace_) / (n * (n - 1))}
 
 
-def matches(model):
+def matching_scores(model):
     """Return tables, (4, 4): how given names match themselves, for each pair of heads.
 
     Row: the head of layer 0 that hands on; column: the head of layer 1 that asks. Scores are
@@ -69,7 +69,7 @@ def matches(model):
     handed, asking = circuits(model)
     names, root = model.E[GIVEN], model.layers[-1].d_k ** 0.5
     tables = [[match_scores(names, W_QK, W_OV) / root for W_QK in asking] for W_OV in handed]
-    found = [[diagonal(table) for table in row] for row in tables]
+    found = [[diagonal_statistics(table) for table in row] for row in tables]
     parts = {name: [[cell[name] for cell in row] for row in found] for name in found[0][0]}
     pair = np.unravel_index(np.argmax(parts["diagonal"]), (len(handed), len(asking)))
     table = tables[pair[0]][pair[1]]
@@ -81,12 +81,12 @@ def matches(model):
     }
 
 
-def copies(model):
+def copying_scores(model):
     """Return for each head of the last layer how surnames raise themselves among surnames."""
     params, rows = model.layers[-1], []
     for head in range(params.n_heads):
         table = model.E[SURNAME] @ ov_circuit(params, head) @ model.U[:, SURNAME]
-        rows.append(diagonal(table))
+        rows.append(diagonal_statistics(table))
     return {"copied": {name: [row[name] for row in rows] for name in rows[0]}}
 
 
@@ -100,7 +100,7 @@ def quantiles(values):
     return dict(zip(("median", "95 %", "max"), np.quantile(values, [0.5, 0.95, 1]), strict=True))
 
 
-def turned(rng, matrix, rank):
+def rotate_directions(rng, matrix, rank):
     """Return the matrix's singular values in random directions, as two factors."""
     values = np.linalg.svd(matrix, compute_uv=False)[:rank]
     left, right = (np.linalg.qr(rng.standard_normal((len(matrix), rank)))[0] for _ in range(2))
@@ -111,19 +111,19 @@ def largest_rotated(rng, firsts, lasts, rank=16):
     """Return how large the largest composition is when directions are drawn anew."""
     found = []
     for _ in range(TURNS):
-        first = [turned(rng, W, rank) for W in firsts]
-        last = [turned(rng, W, rank) for W in lasts]
-        found.append(max(_share(A, B) for A in first for B in last))
+        first = [rotate_directions(rng, W, rank) for W in firsts]
+        last = [rotate_directions(rng, W, rank) for W in lasts]
+        found.append(max(_factor_composition(A, B) for A in first for B in last))
     return quantiles(found)
 
 
-def _share(A, B):
+def _factor_composition(A, B):
     """Return the composition of two matrices given by factors, the right ones orthonormal."""
     norms = np.linalg.norm(A[0]) * np.linalg.norm(B[0])
     return np.linalg.norm(A[0] @ (A[1].T @ B[0])) / norms
 
 
-def cut(model, ids, pair, mean, paths):
+def run_cut(model, ids, pair, mean, paths):
     """Go forward with the mean in place of the pair's first head, in some paths of layer 1 alone.
 
     The residual stream keeps the head's own output, so no word itself says anything else.
@@ -148,20 +148,23 @@ def cut(model, ids, pair, mean, paths):
     return (X + concat_heads(weights @ V) @ last.W_O) @ model.U, weights
 
 
-def cuts(model, pair):
+def evaluate_cuts(model, pair):
     """Return the weights on the surname and how often it is right, with paths of a pair cut."""
-    documents, usual = held_out_documents(TEST), go(model, held_out_documents(MEANS).ids[:, :-1])[1]
+    documents, usual = (
+        held_out_documents(TEST),
+        forward(model, held_out_documents(MEANS).ids[:, :-1])[1],
+    )
     mean = usual[0].heads[:, pair[0]].mean(axis=(0, 1))
     target, found = documents.target_of("surname"), {}
     for paths in ((), *((path,) for path in PATHS), PATHS):
-        logits, weights = cut(model, documents.ids[:, :-1], pair, mean, paths)
+        logits, weights = run_cut(model, documents.ids[:, :-1], pair, mean, paths)
         name = {0: "none", len(PATHS): "all"}.get(len(paths)) or paths[0]
         right = entropy.accuracy(logits, documents)["surname"]
         found[name] = {"weight": score_head(weights, target), "right": right}
     return found
 
 
-def twice(blocks, begin):
+def repeat_blocks(blocks, begin):
     """Return texts in which a block stands twice after ids `begin`, and where its second looks.
 
     A query of the second copy should find the place right after its first one.
@@ -179,7 +182,7 @@ def induction_scores(weights, target):
     return np.concatenate([score_head(part, target) for part in weights])
 
 
-def on_words(model):
+def repeated_word_scores(model):
     """Return the usual score of each head on random words, and at given names of random names."""
     rng, texts = np.random.default_rng(REPEATED), range(TEXTS)
     words = np.array([rng.permutation(np.arange(1, len(GIVEN)))[:BLOCK] for _ in texts])
@@ -188,10 +191,10 @@ def on_words(model):
     names = np.array([np.stack(pair, axis=1).ravel() for pair in pairs])
     found = {}
     for name, blocks in (("words", words), ("names", names)):
-        ids, target = twice(blocks, [ID["<bos>"]])
+        ids, target = repeat_blocks(blocks, [ID["<bos>"]])
         if name == "names":
             target = np.where(GIVEN[ids], target, -1)
-        found[name] = induction_scores([part.weights for part in go(model, ids)[1]], target)
+        found[name] = induction_scores([part.weights for part in forward(model, ids)[1]], target)
     return found
 
 
@@ -199,16 +202,16 @@ def analyse_model(name, seed):
     """Return what the weights of one model say, and what its pair does."""
     model = half_precision_model(MODELS[name], seed, RATE)
     progress(f"{name}, seed {seed}")
-    found = {"seed": seed} | copies(model) | {"induction": on_words(model)}
-    found |= matches(model)
+    found = {"seed": seed} | copying_scores(model) | {"induction": repeated_word_scores(model)}
+    found |= matching_scores(model)
     handed, asking = circuits(model)
     found["composition"] = compositions(handed, asking)
     rng = np.random.default_rng(TURNED)
     found["largest_rotated"] = largest_rotated(rng, handed, [W.T for W in asking])
-    return rounded(found | {"cut": cuts(model, found["pair"])})
+    return rounded(found | {"cut": evaluate_cuts(model, found["pair"])})
 
 
-def on_the_plateau(seed):
+def analyse_plateau(seed):
     """Return how far matching and copying have come while surnames are half guessed.
 
     `own` of `match`: the given names, of six, that match themselves best, for each pair of heads;
@@ -220,10 +223,11 @@ def on_the_plateau(seed):
     documents = held_out_documents(TEST)
     progress(f"plateau, seed {seed}")
     n, t = np.nonzero(documents.target_of("surname") >= 0)
-    weights = go(model, documents.ids[:, :-1])[1][-1].weights[n, :, t]  # (cases, H, T)
+    weights = forward(model, documents.ids[:, :-1])[1][-1].weights[n, :, t]  # (cases, H, T)
     on = (weights * SURNAME[documents.ids[n, :-1]][:, None]).sum(axis=-1).mean(axis=0)
     return rounded(
-        {"seed": seed, "match": matches(model)["match"], "on_surnames": on} | copies(model)
+        {"seed": seed, "match": matching_scores(model)["match"], "on_surnames": on}
+        | copying_scores(model)
     )
 
 
@@ -239,7 +243,7 @@ def trained_on_one_period(layers, seed):
     return model
 
 
-def fixed_period(layers, seed):
+def evaluate_fixed_period(layers, seed):
     """Return the usual score by head and by the length of the block, (heads, PERIODS)."""
     progress(f"one period, {layers} layers, seed {seed}")
     model, rng = trained_on_one_period(layers, seed), np.random.default_rng(REPEATED)
@@ -248,7 +252,7 @@ def fixed_period(layers, seed):
     columns = []
     for period in PERIODS:
         blocks = np.array([rng.permutation(VOCABULARY)[:period] for _ in range(TEXTS)])
-        ids, target = twice(blocks, [])
+        ids, target = repeat_blocks(blocks, [])
         weights = [part.weights for part in copying.run(model, ids)[1]]
         columns.append(induction_scores(weights, target))
     return rounded(found | {"scores": np.transpose(columns)})
@@ -271,10 +275,10 @@ def settings():
 def main(record):
     """Read every model and write the record, anew after each kind."""
     record["settings"] = settings()
-    record["one_period"] = {"1 layer": [fixed_period(1, seed) for seed in SEEDS]}
+    record["one_period"] = {"1 layer": [evaluate_fixed_period(1, seed) for seed in SEEDS]}
     for name in READ:
         record.setdefault("models", {})[name] = [analyse_model(name, seed) for seed in SEEDS]
         progress("")
         print(name, flush=True)
         write("induction", record)
-    record["plateau"] = [on_the_plateau(seed) for seed in SEEDS]
+    record["plateau"] = [analyse_plateau(seed) for seed in SEEDS]

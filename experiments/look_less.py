@@ -51,7 +51,7 @@ def causal(Q):
     return torch.ones(Q.shape[-2], Q.shape[-2], dtype=torch.bool).tril()
 
 
-def top(scores, k):
+def top_k(scores, k):
     """Say which k of each row are the largest, of fewer all; -inf is never among them."""
     chosen = scores.topk(k, dim=-1).indices
     mask = torch.zeros(scores.shape, dtype=torch.bool).scatter(-1, chosen, True)
@@ -72,7 +72,7 @@ def last_and(Q, K, k, *, place):
 
 def best(Q, K, k):
     """Each head's own best k."""
-    return top(causal_scores(Q, K), k)
+    return top_k(causal_scores(Q, K), k)
 
 
 def all_keys(Q, K):
@@ -116,7 +116,7 @@ def evaluate_choice(arrays, arm, documents, choice, watched=None):
     return entropy.excess_loss(logits, documents).mean(axis=1), {t: right[t] for t in TASKS}
 
 
-def compared(arrays, arm, documents, choice, whole):
+def compare_choice(arrays, arm, documents, choice, whole):
     """Return what a choice loses more than all keys, the error of this mean, and accuracies."""
     loss, right = evaluate_choice(arrays, arm, documents, choice)
     more = loss - whole
@@ -133,8 +133,8 @@ def evaluate_choices(arrays, arm, documents):
         for k in KEPT:
             progress(f"{arm.name}: {name}, {k} keys")
             some = partial(choice, k=k)
-            found[name][str(k)] = compared(arrays, arm, documents, some, whole)
-    first = compared(arrays, arm, documents, without_first, whole)
+            found[name][str(k)] = compare_choice(arrays, arm, documents, some, whole)
+    first = compare_choice(arrays, arm, documents, without_first, whole)
     return {"less": found, "without_first": first, "sink": sink_statistics(watched)}
 
 
@@ -152,7 +152,7 @@ def sink_statistics(watched):
     return found
 
 
-def among_seeds(rows):
+def summarise_seeds(rows):
     """Return one choice over the seeds: least, middle and most of each figure."""
     more = [row["more"] for row in rows]
     return {
@@ -163,7 +163,7 @@ def among_seeds(rows):
     }
 
 
-def sinks(parts):
+def summarise_sinks(parts):
     """Return over the seeds the most that a head gives to <bos>, and a layer's mean to nobody."""
     weight, mean = (np.array([part[name] for part in parts]) for name in ("weight", "to_sink"))
     largest = spread(weight.max(axis=(1, 2)).tolist())
@@ -194,11 +194,13 @@ def measure(name, documents):
     told = ("parameters", "rate", "tried", "steps", "excess_loss", "accuracy", "doubling_change")
     found = {name: trained[name] for name in told}
     found["less"] = {
-        name: {str(k): among_seeds([part["less"][name][str(k)] for part in parts]) for k in KEPT}
+        name: {
+            str(k): summarise_seeds([part["less"][name][str(k)] for part in parts]) for k in KEPT
+        }
         for name in CHOICES
     }
-    found["without_first"] = among_seeds([part["without_first"] for part in parts])
-    found["sink"] = sinks([part["sink"] for part in parts])
+    found["without_first"] = summarise_seeds([part["without_first"] for part in parts])
+    found["sink"] = summarise_sinks([part["sink"] for part in parts])
     return found
 
 

@@ -18,7 +18,7 @@ from itertools import product
 import numpy as np
 
 from experiments.measuring import progress, rounded
-from experiments.real_sinks import doubtful_models, summary
+from experiments.real_sinks import perturbed_models, summary
 from tutorial_lib import attention_scores, attention_weights, causal_mask
 from tutorial_lib.models.circuits import composition, ov_circuit, qk_circuit
 from tutorial_lib.models.real.heads import fold_gain, head_logits, run_real_with
@@ -39,7 +39,7 @@ PREVIOUS = (16, 0), (11, 1), (19, 3), (22, 1), (2, 1)  # the five highest such s
 MATCHERS = (18, 6), (17, 3), (17, 4), (17, 5)  # the four highest induction scores
 WRITERS = (16, 0), (11, 1), (2, 1), (17, 8)  # 17.8 composes most with the keys of 18.6
 NUMBER, NUMBER_OTHERS = ((26, 0), (27, 8), (27, 7)), ((26, 4), (27, 2), (27, 3))
-NAME, NAME_OTHERS = ((23, 3), (20, 0), (29, 1)), ((23, 4), (20, 1), (29, 2))
+NAME = (23, 3), (20, 0), (29, 1)
 SUPPRESSOR, MOVERS = (23, 3), ((23, 0), (23, 1), (23, 2), (23, 7))
 CHAIN = (14, 3), (17, 4), (20, 0)
 GROUPS = {
@@ -75,10 +75,6 @@ NAMES, OTHER_NAMES = (
 PLACES = ("store", "drink"), ("garden", "book"), ("office", "letter"), ("school", "ball")
 OTHER_PLACES = ("park", "ring"), ("station", "map"), ("hotel", "key"), ("kitchen", "cup")
 GIVING = "When {} and {} went to the {}, {} gave a {} to"
-OTHER_GIVING = (
-    "After {} and {} left the {}, {} handed the {} to",
-    "Then {} and {} met at the {}, and {} showed the {} to",
-)
 THREE = "When {}, {} and {} went to the {}, {} gave a {} to"
 
 
@@ -103,7 +99,7 @@ class Pairs:
         return logits[rows, self.right] - logits[rows, self.wrong]
 
 
-def agreement(nouns, frame, verbs, n=N, *, attractor=True):
+def agreement_pairs(nouns, frame, verbs, n=N, *, attractor=True):
     """Return pairs whose subjects differ in number; an attractor has the number of the other."""
     rows = []
     for step, i, plural in product(range(1, len(nouns)), range(len(nouns)), (0, 1)):
@@ -114,7 +110,7 @@ def agreement(nouns, frame, verbs, n=N, *, attractor=True):
     return rows[:n]
 
 
-def giving(names, frame, places, n=N):
+def giving_pairs(names, frame, places, n=N):
     """Return pairs that differ in the giver; the right name is that of the one who receives."""
     rows = []
     for step, i, (place, thing), turned in product((1, 5), range(len(names)), places, (0, 1)):
@@ -152,7 +148,7 @@ def head_scores(trace):
     }
 
 
-def copies(model, ids, heads=()):
+def score_copies(model, ids, heads=()):
     """Return scores and the losses of both copies, text by text, without some heads."""
     found, outputs = {}, mean_outputs(model, heads)
     for part in batches(ids):
@@ -167,63 +163,65 @@ def copies(model, ids, heads=()):
     return {name: np.concatenate(value) for name, value in found.items()}
 
 
-def best(scores, n):
+def top_heads(scores, n):
     """Return the n heads with the highest scores, (L, H), the highest first."""
     order = np.argsort(-scores, axis=None)[:n]
     return [divmod(int(n), scores.shape[1]) for n in order]
 
 
-def named(head):
+def head_name(head):
     """Return the name of a head: 16.0."""
     return f"{head[0]}.{head[1]}"
 
 
-def induction(model):
+def measure_induction(model):
     """Return the scores of all heads, and what the loss of the second copy is without some."""
-    chosen = copies(model, random_tokens(SEED, BATCH))
+    chosen = score_copies(model, random_tokens(SEED, BATCH))
     scores = {name: chosen[name].mean(axis=0) for name in ("previous", "induction")}
-    assert set(best(scores["previous"], 5)) == set(PREVIOUS), best(scores["previous"], 7)
-    assert set(best(scores["induction"], 4)) == set(MATCHERS), best(scores["induction"], 6)
+    assert set(top_heads(scores["previous"], 5)) == set(PREVIOUS), top_heads(scores["previous"], 7)
+    assert set(top_heads(scores["induction"], 4)) == set(MATCHERS), top_heads(
+        scores["induction"], 6
+    )
     ids = random_tokens(SEED + 1)
-    whole = copies(model, ids)
+    whole = score_copies(model, ids)
     unrelated = np.concatenate((ids[:, :COPY], np.roll(ids, 1, axis=0)[:, COPY:]), axis=-1)
-    control = copies(model, unrelated)["induction"].mean(axis=0)
+    control = score_copies(model, unrelated)["induction"].mean(axis=0)
     return {
         "scores": {name: summary(value) for name, value in whole.items()},
         "control": {"most": float(control.max())},
-        "without": without(model, ids, whole["loss, second copy"]),
-        "copying": copying(model, ids),
-        "paths": paths(model, ids),
+        "without": ablate_previous(model, ids, whole["loss, second copy"]),
+        "copying": copying_ranks(model, ids),
+        "paths": patch_paths(model, ids),
     }
 
 
-def without(model, ids, losses):
+def ablate_previous(model, ids, losses):
     """Return losses and scores without each previous-token head."""
     table = {}
     for head in PREVIOUS:
-        name = named(head)
+        name = head_name(head)
         progress(f"without {name}")
-        found = copies(model, ids, [head])
+        found = score_copies(model, ids, [head])
         first, second = (found[f"loss, {copy} copy"] for copy in ("first", "second"))
         table[name] = {"first copy": summary(first), "second copy": summary(second)}
         table[name]["more"] = summary(second - losses)
         table[name] |= {
-            named(head): summary(found["induction"][:, head[0], head[1]]) for head in MATCHERS
+            head_name(head): summary(found["induction"][:, head[0], head[1]]) for head in MATCHERS
         }
     return table
 
 
-def copying(model, ids):
+def copying_ranks(model, ids):
     """Return the median rank, in what a head adds to the logits, of the token it attends to."""
     heads, found = (*MATCHERS, (23, 2), SUPPRESSOR), {}
     for part in batches(ids):
         trace = run_real(model, part)
         for head in heads:
-            found.setdefault(named(head), []).append(ranks(model, trace, part, head))
+            found.setdefault(head_name(head), []).append(attended_ranks(model, trace, part, head))
     return {name: median(np.concatenate(parts)) for name, parts in found.items()}
 
 
-def ranks(model, trace, ids, head):
+def attended_ranks(model, trace, ids, head):
     """Return how many tokens a head prefers to the one it attends to, (n, queries)."""
     layer, head = head
     W_O = model.blocks[layer].params.W_O.reshape(9, 64, -1)[head]
@@ -242,7 +240,7 @@ def median(ranks):
     return {"median": float(np.median(ranks)), "error": float(medians.std(ddof=1))}
 
 
-def paths(model, ids):
+def patch_paths(model, ids):
     """Return the score of each matcher with one path into its keys, or its queries, replaced.
 
     What a head writes is replaced by its mean where this part of the matcher reads it, and stays
@@ -254,9 +252,9 @@ def paths(model, ids):
         for reader, writer in product(MATCHERS, WRITERS):
             if writer[0] >= reader[0]:
                 continue
-            changed = without_path(model, trace, reader, writer, means[writer])
+            changed = scores_without_path(model, trace, reader, writer, means[writer])
             for side, score in changed.items():
-                place = found.setdefault(named(reader), {}).setdefault(named(writer), {})
+                place = found.setdefault(head_name(reader), {}).setdefault(head_name(writer), {})
                 place.setdefault(side, []).append(score)
     return {
         reader: {
@@ -267,7 +265,7 @@ def paths(model, ids):
     }
 
 
-def without_path(model, trace, reader, writer, mean):
+def scores_without_path(model, trace, reader, writer, mean):
     """Return a matcher's score in each text, (n,), for each part that does not read a writer."""
     (layer, head), (n, h) = reader, writer
     W_O = model.blocks[n].params.W_O.reshape(9, 64, -1)[h]
@@ -290,20 +288,20 @@ def weights_of(model, layer, head, queries_X, keys_X):
     return attention_weights(attention_scores(Q, K), mask=causal_mask(len(positions)))
 
 
-def composing(model):
+def composition_scores(model):
     """Return how much of what each earlier head writes the keys of the matchers read."""
     layers = [fold_gain(block) for block in model.blocks[: MATCHERS[0][0] + 1]]
     table, rng = {}, np.random.default_rng(SEED)
     for layer, head in MATCHERS:
-        progress(f"composition with {named((layer, head))}")
+        progress(f"composition with {head_name((layer, head))}")
         reader = qk_circuit(layers[layer], head).T
         earlier = [[ov_circuit(block, h) for h in range(9)] for block in layers[:layer]]
         scores = np.array([[composition(W, reader) for W in row] for row in earlier])
         left, right = rng.standard_normal((2, 10, 576, 64))
         random = [composition(A @ B.T, reader) for A, B in zip(left, right, strict=True)]
-        table[named((layer, head))] = {
-            "best": [[named(one), float(scores[one])] for one in best(scores, 3)],
-            "heads": {named(one): float(scores[one]) for one in PREVIOUS if one[0] < layer},
+        table[head_name((layer, head))] = {
+            "best": [[head_name(one), float(scores[one])] for one in top_heads(scores, 3)],
+            "heads": {head_name(one): float(scores[one]) for one in PREVIOUS if one[0] < layer},
             "mean": float(scores.mean()),
             "random matrices": float(np.max(random)),
             "of": scores.size,
@@ -311,7 +309,7 @@ def composing(model):
     return table
 
 
-def patched(model, pairs, heads, part=1.0):
+def patched_differences(model, pairs, heads, part=1.0):
     """Return the differences when heads are patched, or go only a part of the way."""
     outputs = run_real(model, pairs.others).heads
     if part < 1:
@@ -320,7 +318,7 @@ def patched(model, pairs, heads, part=1.0):
     return pairs.differences(run_real_with(model, pairs.ids, outputs))
 
 
-def scan(model, groups):
+def patch_all_heads(model, groups):
     """Return the patching effect of each head, (L, H), over pairs of several lengths."""
     effects = []
     for pairs in groups:
@@ -335,7 +333,7 @@ def scan(model, groups):
             progress(f"patch {layer}.{head}")
             output = other.heads[layer][:, head, start:]
             hooks = {(layer, head): lambda own, output=output: output}
-            caches = [copied(cache) for cache in prefix]
+            caches = [copy_cache(cache) for cache in prefix]
             changed = run_real(model, pairs.ids[:, start:], caches=caches, hooks=hooks)
             values[layer, head] = (right - pairs.differences(changed)) / (right - turned).mean()
         effects.append(values)
@@ -348,13 +346,13 @@ def scan(model, groups):
     }
 
 
-def copied(cache):
+def copy_cache(cache):
     """Return a cache that can grow without that of which it is a copy."""
     buffers = tuple(buffer.copy() for buffer in cache.buffers)
     return replace(cache, buffers=buffers, written=cache.written.copy())
 
 
-def turned(model, pairs, sets):
+def evaluate_patches(model, pairs, sets):
     """Return how often the right word wins, and the difference, when sets of heads are patched."""
     other, found = run_real(model, pairs.others).heads, {"pairs": len(pairs.ids)}
     for name, heads in ({"none": ()} | sets).items():
@@ -364,30 +362,34 @@ def turned(model, pairs, sets):
     return found
 
 
-def number(model):
+def measure_number(model):
     """Return what the heads do for the number of the verb."""
-    chosen = [Pairs(model, agreement(NOUNS, frame, VERBS[0], N // 2)) for frame in FRAMES]
-    sets = {named(head): [head] for head in NUMBER} | {"three": NUMBER, "others": NUMBER_OTHERS}
+    chosen = [Pairs(model, agreement_pairs(NOUNS, frame, VERBS[0], N // 2)) for frame in FRAMES]
+    sets = {head_name(head): [head] for head in NUMBER} | {"three": NUMBER, "others": NUMBER_OTHERS}
     tested = {}
     conditions = [(frame, VERBS[0]) for frame in (*FRAMES, *OTHER_FRAMES)]
     for frame, verbs in (*conditions, *((FRAMES[1], verbs) for verbs in VERBS[1:])):
         progress(f"number, {frame}, {verbs}")
-        pairs = Pairs(model, agreement(OTHER_NOUNS, frame, verbs))
-        tested[f"{frame.format('…', '…')}{verbs[0]}"] = turned(model, pairs, sets)
-    plain = Pairs(model, agreement(OTHER_NOUNS, FRAMES[1], VERBS[0], attractor=False))
-    tested["no attractor"] = turned(model, plain, sets)
-    return {"scan": scan(model, chosen), "tested": tested, "attends": attends(model)}
+        pairs = Pairs(model, agreement_pairs(OTHER_NOUNS, frame, verbs))
+        tested[f"{frame.format('…', '…')}{verbs[0]}"] = evaluate_patches(model, pairs, sets)
+    plain = Pairs(model, agreement_pairs(OTHER_NOUNS, FRAMES[1], VERBS[0], attractor=False))
+    tested["no attractor"] = evaluate_patches(model, plain, sets)
+    return {
+        "scan": patch_all_heads(model, chosen),
+        "tested": tested,
+        "attends": attention_targets(model),
+    }
 
 
-def attends(model):
+def attention_targets(model):
     """Return where the number's heads attend from the last word: subject, noun, first token."""
-    pairs = Pairs(model, agreement(NOUNS, FRAMES[1], VERBS[0]))
+    pairs = Pairs(model, agreement_pairs(NOUNS, FRAMES[1], VERBS[0]))
     trace, rows = run_real(model, pairs.ids), np.arange(len(pairs.ids))
     subject = (pairs.ids != pairs.others).argmax(axis=-1)
     found = {}
     for layer, head in NUMBER:
         weights = trace.weights[layer][:, head, -1]
-        found[named((layer, head))] = {
+        found[head_name((layer, head))] = {
             "subject": summary(weights[rows, subject]),
             "near": summary(weights[:, -1]),
             "first": summary(weights[:, 0]),
@@ -395,44 +397,40 @@ def attends(model):
     return found
 
 
-def places(pairs):
+def name_positions(pairs):
     """Return where the right name stands, and the giver's first and second mention, each (n,)."""
     right, giver = pairs.ids == pairs.right[:, None], pairs.ids == pairs.wrong[:, None]
     last = pairs.ids.shape[-1] - 1 - giver[:, ::-1].argmax(axis=-1)
     return right.argmax(axis=-1), giver.argmax(axis=-1), last
 
 
-def name(model):
+def measure_name(model):
     """Return what the heads do for the indirect object."""
-    chosen = Pairs(model, giving(NAMES, GIVING, PLACES))
-    sets = {named(head): [head] for head in NAME} | {"three": NAME, "others": NAME_OTHERS}
-    tested = {}
-    for frame in (GIVING, *OTHER_GIVING):
-        progress(f"name, {frame}")
-        pairs = Pairs(model, giving(OTHER_NAMES, frame, OTHER_PLACES))
-        tested[frame.format(*"…" * 5)] = turned(model, pairs, sets)
-    found = {"scan": scan(model, [chosen]), "tested": tested}
+    chosen = Pairs(model, giving_pairs(NAMES, GIVING, PLACES))
+    found = {"scan": patch_all_heads(model, [chosen])}
     effects = np.array(found["scan"]["effect"])
-    pairs = Pairs(model, giving(OTHER_NAMES, GIVING, OTHER_PLACES))
+    pairs = Pairs(model, giving_pairs(OTHER_NAMES, GIVING, OTHER_PLACES))
     return found | {
-        "roles": roles(model, pairs),
-        "chain": chain(model, pairs),
-        "slopes": slopes(model, chosen, [*best(effects, 10), *best(-effects, 4)]),
+        "roles": measure_roles(model, pairs),
+        "chain": measure_chain(model, pairs),
+        "slopes": compare_attribution(
+            model, chosen, [*top_heads(effects, 10), *top_heads(-effects, 4)]
+        ),
         "three names": three_names(model),
     }
 
 
-def roles(model, pairs):
+def measure_roles(model, pairs):
     """Return where heads attend from the last word, and what they add to the names' logits."""
     trace, rows = run_real(model, pairs.ids), np.arange(len(pairs.ids))
-    right, _, giver = places(pairs)
+    right, _, giver = name_positions(pairs)
     words = np.unique(np.concatenate((pairs.right, pairs.wrong)))
     added = head_logits(model, trace, words)  # (L, n, H, words)
     added = added - added.mean(axis=-1, keepdims=True)  # beside the other names
     found = {}
     for layer, head in (*NAME, *MOVERS, (24, 4)):
         weights, terms = trace.weights[layer][:, head, -1], added[layer][:, head]
-        found[named((layer, head))] = {
+        found[head_name((layer, head))] = {
             "to the right name": summary(weights[rows, right]),
             "to the giver": summary(weights[rows, giver]),
             "adds to the right name": summary(terms[rows, np.searchsorted(words, pairs.right)]),
@@ -441,14 +439,14 @@ def roles(model, pairs):
     return found
 
 
-def chain(model, pairs):
+def measure_chain(model, pairs):
     """Return the links: who attends to whom at the giver's second mention, and what movers lose."""
     trace, rows = run_real(model, pairs.ids), np.arange(len(pairs.ids))
-    right, first, giver = places(pairs)
+    right, first, giver = name_positions(pairs)
     found = {"at the giver": {}, "movers": {}}
     for layer, head in (*CHAIN[:2], (16, 0)):
         weights = trace.weights[layer][:, head][rows, giver]
-        found["at the giver"][named((layer, head))] = {
+        found["at the giver"][head_name((layer, head))] = {
             "first mention": summary(weights[rows, first]),
             "the token after it": summary(weights[rows, first + 1]),
         }
@@ -457,8 +455,8 @@ def chain(model, pairs):
         outputs = {(n, h): other.heads[n][:, h] for n, h in heads}
         changed = run_real_with(model, pairs.ids, outputs)
         last = {head: changed.weights[head[0]][:, head[1], -1] for head in MOVERS}
-        found["movers"][", ".join(map(named, heads)) or "none"] = {
-            named(head): summary(w[rows, right] - w[rows, first]) for head, w in last.items()
+        found["movers"][", ".join(map(head_name, heads)) or "none"] = {
+            head_name(head): summary(w[rows, right] - w[rows, first]) for head, w in last.items()
         }
     without = run_real_with(model, pairs.ids, mean_outputs(model, [(16, 0)]))
     weights = without.weights[17][:, 4][rows, giver]
@@ -466,19 +464,19 @@ def chain(model, pairs):
     return found
 
 
-def slopes(model, pairs, heads, step=0.02):
+def compare_attribution(model, pairs, heads, step=0.02):
     """Return for each head its patching effect, and attribution patching's estimate of it.
 
     The estimate is the slope at the beginning of the way, times the whole way.
     """
-    differences = patched(model, pairs, ())
+    differences = patched_differences(model, pairs, ())
     turned = pairs.differences(run_real(model, pairs.others))
     whole, found = (differences - turned).mean(), {}
     for head in heads:
-        progress(f"slope {named(head)}")
-        exact, small = (patched(model, pairs, [head], part) for part in (1.0, step))
+        progress(f"slope {head_name(head)}")
+        exact, small = (patched_differences(model, pairs, [head], part) for part in (1.0, step))
         lost = [(differences - changed) / whole for changed in (exact, small)]
-        found[named(head)] = {"exact": summary(lost[0]), "estimate": summary(lost[1] / step)}
+        found[head_name(head)] = {"exact": summary(lost[0]), "estimate": summary(lost[1] / step)}
     return found
 
 
@@ -496,33 +494,33 @@ def three_names(model):
         logits = (trace.normed[:, -1] @ trace.E.T).astype(float)
         logits -= logits.max(axis=-1, keepdims=True)
         log = logits[rows, givers] - np.log(np.exp(logits).sum(axis=-1))
-        found[", ".join(map(named, heads)) or "none"] = summary(log)
+        found[", ".join(map(head_name, heads)) or "none"] = summary(log)
     return found
 
 
-def doubt():
+def measure_perturbed():
     """Return scores and choices of the model, and of others whose weights have the same codes."""
     ids, found = random_tokens(SEED + 1), []
-    for model in doubtful_models():
-        whole, without = copies(model, ids), copies(model, ids, PREVIOUS[:1])
-        verbs = Pairs(model, agreement(OTHER_NOUNS, FRAMES[1], VERBS[0]))
-        names = Pairs(model, giving(OTHER_NAMES, GIVING, OTHER_PLACES))
+    for model in perturbed_models():
+        whole, without = score_copies(model, ids), score_copies(model, ids, PREVIOUS[:1])
+        verbs = Pairs(model, agreement_pairs(OTHER_NOUNS, FRAMES[1], VERBS[0]))
+        names = Pairs(model, giving_pairs(OTHER_NAMES, GIVING, OTHER_PLACES))
         found.append(
             {
                 "previous 16.0": summary(whole["previous"][:, 16, 0]),
-                "best matchers": [*map(named, best(whole["induction"].mean(axis=0), 4))],
+                "best matchers": [*map(head_name, top_heads(whole["induction"].mean(axis=0), 4))],
                 "second copy": summary(whole["loss, second copy"]),
                 "second copy without 16.0": summary(without["loss, second copy"]),
-                "verb": summary(patched(model, verbs, ()) > 0),
-                "verb, 26.0 patched": summary(patched(model, verbs, NUMBER[:1]) > 0),
-                "name": summary(patched(model, names, ()) > 0),
-                "name, three patched": summary(patched(model, names, NAME) > 0),
+                "verb": summary(patched_differences(model, verbs, ()) > 0),
+                "verb, 26.0 patched": summary(patched_differences(model, verbs, NUMBER[:1]) > 0),
+                "name": summary(patched_differences(model, names, ()) > 0),
+                "name, three patched": summary(patched_differences(model, names, NAME) > 0),
             }
         )
     return found
 
 
-def maps(model):
+def attention_maps_of_sentence(model):
     """Return the maps of all heads for one sentence: roots of weights as bytes, and the groups."""
     ids = model.tokenizer.encode(SENTENCE)
     weights = run_real(model, ids).weights  # (L, H, T, T)
@@ -548,12 +546,12 @@ def main(record):
     found = {
         "model": {"file": real_file().name, "sha256": SHA256},
         "settings": {"n": N, "tokens of a copy": COPY},
-        **maps(model),
-        "composition": composing(model),
-        "induction": induction(model),
-        "number": number(model),
-        "name": name(model),
-        "doubt": doubt(),
+        **attention_maps_of_sentence(model),
+        "composition": composition_scores(model),
+        "induction": measure_induction(model),
+        "number": measure_number(model),
+        "name": measure_name(model),
+        "doubt": measure_perturbed(),
     }
     record |= rounded(found)
     progress("")

@@ -41,14 +41,14 @@ QUESTION, LAYOUT = "The capital of France is", 160  # tokens of the first text
 DRAWS = 3
 
 
-def weight_of(trace, token):
+def sink_weight(trace, token):
     """Return the mean weight of a token in each head, (L, H), from rows that see it."""
     return trace.weights[:, :, FROM:, token].mean(axis=-1)
 
 
-def later(trace, token):
+def later_sink_weight(trace, token):
     """Return the mean weight of a token over all heads behind the maker of the sink."""
-    return float(weight_of(trace, token)[LATER:].mean())
+    return float(sink_weight(trace, token)[LATER:].mean())
 
 
 def loss(trace, ids, start=FROM):
@@ -56,35 +56,35 @@ def loss(trace, ids, start=FROM):
     return float(token_losses(trace.logits, ids)[start - 1 :].mean())
 
 
-def replaced(feed, token):
+def replace_row(feed, token):
     """Return what a feed adds, with an ordinary row at a token: the mean of rows 20 to 29."""
     feed = feed.copy()
     feed[token] = feed[20:30].mean(axis=0)  # of rows 1 to 9 one may hold a second spike
     return feed
 
 
-def moved(feed, *, entry=slice(None)):
+def move_row(feed, *, entry=slice(None)):
     """Return what a feed adds, an ordinary row in row 0, its own or an entry of it in row TO."""
-    changed = replaced(feed, 0)
+    changed = replace_row(feed, 0)
     changed[TO, entry] = feed[0, entry]
     return changed
 
 
 def random_row(feed):
     """Return what a feed adds, an ordinary row in row 0, and in TO a random one as long as it."""
-    changed, row = replaced(feed, 0), np.random.default_rng(SEED).standard_normal(feed.shape[-1])
+    changed, row = replace_row(feed, 0), np.random.default_rng(SEED).standard_normal(feed.shape[-1])
     changed[TO] = row * np.linalg.norm(feed[0]) / np.linalg.norm(row)
     return changed
 
 
-def zeroed(feed):
+def zero_entry(feed):
     """Return what a feed adds, without the largest entry of row 0 and with all its others."""
     changed = feed.copy()
     changed[0, ENTRY] = 0
     return changed
 
 
-def alone(row):
+def isolation_mask(row):
     """Return the causal mask in which a row sees only itself."""
     mask = causal_mask(LENGTH)
     mask[row, :row] = False
@@ -93,24 +93,24 @@ def alone(row):
 
 CHANGES = {
     "as it is": {},
-    "token 0 replaced": {"hooks": {(MAKER, FEED): partial(replaced, token=0)}},
-    "token 5 replaced": {"hooks": {(MAKER, FEED): partial(replaced, token=CONTROL)}},
-    "moved to token 40": {"hooks": {(MAKER, FEED): moved}},
-    "one entry moved": {"hooks": {(MAKER, FEED): partial(moved, entry=ENTRY)}},
+    "token 0 replaced": {"hooks": {(MAKER, FEED): partial(replace_row, token=0)}},
+    "token 5 replaced": {"hooks": {(MAKER, FEED): partial(replace_row, token=CONTROL)}},
+    "moved to token 40": {"hooks": {(MAKER, FEED): move_row}},
+    "one entry moved": {"hooks": {(MAKER, FEED): partial(move_row, entry=ENTRY)}},
     "a random row": {"hooks": {(MAKER, FEED): random_row}},
-    "one entry zero": {"hooks": {(MAKER, FEED): zeroed}},
-    "row 40 sees only itself": {"mask": alone(TO)},
+    "one entry zero": {"hooks": {(MAKER, FEED): zero_entry}},
+    "row 40 sees only itself": {"mask": isolation_mask(TO)},
 }
 
 
-def window(width, kept=()):
+def recent_keys_mask(width, kept=()):
     """Return a mask: so many keys a row, the last ones and those that are kept."""
     rows, keys = np.arange(LENGTH)[:, None], np.arange(LENGTH)
     recent = keys > rows - (width - len(kept))
     return (keys <= rows) & (recent | np.isin(keys, kept))
 
 
-def fresh(model, ids, width):
+def fresh_text_loss(model, ids, width):
     """Return the mean loss of every STRIDE-th token, each behind so many tokens as a whole text."""
     starts = np.arange(WINDOW_FROM - width, LENGTH - width, STRIDE)
     texts = [ids[start : start + width + 1] for start in starts]
@@ -118,7 +118,7 @@ def fresh(model, ids, width):
     return float(np.mean(losses))
 
 
-def layouts(model, ids):
+def compare_layouts(model, ids):
     """Return the next word and the loss with RoPE's pairs as the file has them, and as halves."""
     d_k = model.blocks[0].params.d_k
     order = np.arange(d_k).reshape(2, -1).T.ravel()  # entries i and i + d_k / 2 become neighbours
@@ -143,13 +143,15 @@ def summary(values):
     return {"mean": values.mean(axis=0).round(4).tolist(), "error": error.round(4).tolist()}
 
 
-def changes(model, texts):
+def measure_changes(model, texts):
     """Return weights and loss of each change, and how much the loss differs, over the texts."""
     table = {}
     for name, options in CHANGES.items():
         progress(name)
         traces = ((run_real(model, ids, **options), ids) for ids in texts)
-        table[name] = np.array([(later(t, 0), later(t, TO), loss(t, ids)) for t, ids in traces])
+        table[name] = np.array(
+            [(later_sink_weight(t, 0), later_sink_weight(t, TO), loss(t, ids)) for t, ids in traces]
+        )
     names, plain = ("token 0", "token 40", "loss"), table["as it is"]
     return {
         name: {column: summary(rows[:, n]) for n, column in enumerate(names)}
@@ -158,26 +160,28 @@ def changes(model, texts):
     }
 
 
-def first_tokens(model, ids):
+def compare_first_tokens(model, ids):
     """Return the median sink, and how the 270 heads correlate, for other first tokens."""
-    plain = weight_of(run_real(model, ids), 0)
+    plain = sink_weight(run_real(model, ids), 0)
     found = {}
     for word in FIRST:
         token = model.tokenizer.ids.get(word)
         token = model.tokenizer.encode(word)[0] if token is None else token
-        sinks = weight_of(run_real(model, np.concatenate(([token], ids[1:]))), 0)
+        sinks = sink_weight(run_real(model, np.concatenate(([token], ids[1:]))), 0)
         correlation = np.corrcoef(plain.ravel(), sinks.ravel())[0, 1]
         found[word] = {"median": float(np.median(sinks)), "correlation": float(correlation)}
     return found
 
 
-def windows(model, texts):
+def measure_windows(model, texts):
     """Return the perplexity of each kind of window, from token WINDOW_FROM on, over all texts."""
     table = {"all keys": {"all": None}}
     for width in WINDOWS:
         kept = {"last": (), "token 0": (0,), "tokens 0 to 3": (0, 1, 2, 3), "token 1": (1,)}
-        masks = {name: window(width, tokens) for name, tokens in kept.items()}
-        table[str(width)] = masks | {"token 40, alone": window(width, (TO,)) & alone(TO)}
+        masks = {name: recent_keys_mask(width, tokens) for name, tokens in kept.items()}
+        table[str(width)] = masks | {
+            "token 40, alone": recent_keys_mask(width, (TO,)) & isolation_mask(TO)
+        }
     found = {}
     for width, masks in table.items():
         for name, mask in masks.items():
@@ -185,7 +189,7 @@ def windows(model, texts):
             losses = [loss(run_real(model, ids, mask=mask), ids, WINDOW_FROM) for ids in texts]
             found.setdefault(width, {})[name] = perplexity(losses)
         if width != "all keys":
-            losses = [fresh(model, ids, int(width)) for ids in texts]
+            losses = [fresh_text_loss(model, ids, int(width)) for ids in texts]
             found[width]["a text of its own"] = perplexity(losses)
     return found
 
@@ -215,7 +219,7 @@ class NoisyFile:
         return array + noise.reshape(array.shape)
 
 
-def doubtful_models():
+def perturbed_models():
     """Yield the model, and others whose weights have the same codes."""
     file, rng = read_gguf(real_file()), np.random.default_rng(SEED)
     for draw in range(DRAWS + 1):  # the first one as it is
@@ -223,12 +227,12 @@ def doubtful_models():
         yield model_from_gguf(NoisyFile(file, rng) if draw else file)
 
 
-def doubt(texts):
+def perturbed_sinks(texts):
     """Return sinks and losses of the model, and of others whose weights have the same codes."""
-    plain, found = weight_of(run_real(real_model(), texts[0]), 0), []
-    for model in doubtful_models():
+    plain, found = sink_weight(run_real(real_model(), texts[0]), 0), []
+    for model in perturbed_models():
         trace = run_real(model, texts[0])
-        sinks = weight_of(trace, 0)
+        sinks = sink_weight(trace, 0)
         gone = run_real(model, texts[0], **CHANGES["token 0 replaced"])
         found.append(
             {
@@ -236,8 +240,8 @@ def doubt(texts):
                 "median": float(np.median(sinks)),
                 "spike": float(trace.X[LATER, 0, ENTRY]),
                 "loss": loss(trace, texts[0]),
-                "later": later(trace, 0),
-                "later without": later(gone, 0),
+                "later": later_sink_weight(trace, 0),
+                "later without": later_sink_weight(gone, 0),
                 "loss without": loss(gone, texts[0]),
             }
         )
@@ -255,16 +259,16 @@ def main(record):
     }
     rows = {"sinks": [], "second": [], "spike": [], "others": []}
     for trace in (run_real(model, ids) for ids in texts):
-        rows["sinks"].append(weight_of(trace, 0))
-        rows["second"].append(weight_of(trace, 1))
+        rows["sinks"].append(sink_weight(trace, 0))
+        rows["second"].append(sink_weight(trace, 1))
         rows["spike"].append(trace.X[:, 0, ENTRY].copy())  # a view would keep all of X
         rows["others"].append(np.abs(trace.X[:, 1:, ENTRY]).max(axis=-1))
     record |= {name: summary(values) for name, values in rows.items()}
     for name in ("spike", "others"):  # before the layer that follows the maker, text by text
         record[name]["texts"] = [round(float(entries[LATER])) for entries in rows[name]]
-    record["layouts"] = layouts(model, texts[0])
-    record["changes"] = changes(model, texts)
-    record["first tokens"] = first_tokens(model, texts[0])
-    record["windows"] = windows(model, texts)
-    record |= rounded(record | {"doubt": doubt(texts)})
+    record["layouts"] = compare_layouts(model, texts[0])
+    record["changes"] = measure_changes(model, texts)
+    record["first tokens"] = compare_first_tokens(model, texts[0])
+    record["windows"] = measure_windows(model, texts)
+    record |= rounded(record | {"doubt": perturbed_sinks(texts)})
     progress("")

@@ -60,7 +60,7 @@ LOST = ("fall", "form", "nats")  # of a task: accuracy, loss of the form, loss o
 KNOWN = 6  # most surnames that a text can have
 
 
-def go(model, ids, instead=None, known=None):
+def forward(model, ids, instead=None, known=None):
     """Go forward; return logits and traces. A head named in `instead` gives that output.
 
     `known` are the traces when nothing is replaced, which hold up to the first layer that is.
@@ -82,12 +82,12 @@ def go(model, ids, instead=None, known=None):
     return norm(X) @ model.U, traces
 
 
-def named(model):
+def all_heads(model):
     """Return (layer, head) of each head, layer by layer."""
     return [(i, h) for i, params in enumerate(model.layers) for h in range(len(params.W_Q))]
 
 
-def name_of(head):
+def head_name(head):
     """Return a head's name, "1.2" for the third of the second layer."""
     return ".".join(map(str, head))
 
@@ -118,20 +118,20 @@ def ablation_costs(model, documents, before, instead):
     `before` is what there is otherwise: the costs, and the traces.
     """
     whole, traces = before
-    found = costs(go(model, documents.ids[:, :-1], instead, traces)[0], documents)
+    found = costs(forward(model, documents.ids[:, :-1], instead, traces)[0], documents)
     fall = {task: whole["accuracy"][task] - found["accuracy"][task] for task in TASKS}
     rise = {part: {t: found[part][t] - whole[part][t] for t in TASKS} for part in ("form", "nats")}
     return {"fall": fall, **rise, "loss": found["loss"] - whole["loss"]}
 
 
-def means(model):
+def mean_outputs(model):
     """Return the mean output of each head, over places and documents of a set of its own."""
-    _, traces = go(model, held_out_documents(MEANS).ids[:, :-1])
+    _, traces = forward(model, held_out_documents(MEANS).ids[:, :-1])
     outputs = [record.heads.mean(axis=(0, 2)) for record in traces]
-    return {head: outputs[head[0]][head[1]] for head in named(model)}
+    return {head: outputs[head[0]][head[1]] for head in all_heads(model)}
 
 
-def looked(traces):
+def mean_distances(traces):
     """Return the mean distance back to the words that each head attends to, <bos> left out."""
     T = traces[0].weights.shape[-1]
     back = np.arange(T)[:, None] - np.arange(T)
@@ -140,7 +140,7 @@ def looked(traces):
     return np.concatenate([distance / weight for distance, weight in sums])
 
 
-def on_copies(traces, documents):
+def weights_on_copies(traces, documents):
     """Return the mean weight of each head on all copies so far of the right surname."""
     n, t = np.nonzero(documents.target_of("surname") >= 0)
     ids = documents.ids
@@ -150,7 +150,7 @@ def on_copies(traces, documents):
     )
 
 
-def margins(logits, documents, task):
+def logit_margins(logits, documents, task):
     """Return the right word's logit minus the mean of the other forms', for each word of a task."""
     asked = documents.task == TASKS.index(task)
     right, logits = documents.ids[:, 1:][asked], logits[asked]
@@ -159,32 +159,37 @@ def margins(logits, documents, task):
     return logits[np.arange(len(right)), right] - wrong
 
 
-def some(rng, *names):
+def sample_words(rng, *names):
     """Return a word of each class; classes of one kind give the same place of both."""
     place = rng.integers(min(len(CLASSES[name].split()) for name in names))
     return [CLASSES[name].split()[place] for name in names]
 
 
-def between(rng, task, number):
+def words_between(rng, task, number):
     """Return the words between a subject and its verb that make a verb one of a task."""
     if task == "inside clause":
         return ["that"]
     if task == "across aside":
         opening, closing = (("(", ")"), ("[", "]"))[rng.integers(2)]
-        return [opening, *some(rng, "adverb"), closing]
+        return [opening, *sample_words(rng, "adverb"), closing]
     if task in ("across clause", "attractor"):
         other = number if task == "across clause" else {"s": "p", "p": "s"}[number]
-        return ["that", "the", *some(rng, f"noun:{other}"), *some(rng, f"act:{other}")]
+        return [
+            "that",
+            "the",
+            *sample_words(rng, f"noun:{other}"),
+            *sample_words(rng, f"act:{other}"),
+        ]
     return []
 
 
-def of_nouns(rng, task):
+def noun_pair(rng, task):
     """Return a text with its right word, and its other: they differ in the subject's number."""
-    nouns, verbs = some(rng, "noun:s", "noun:p"), some(rng, "rest:s", "rest:p")
+    nouns, verbs = sample_words(rng, "noun:s", "noun:p"), sample_words(rng, "rest:s", "rest:p")
     if task == "reflexive":
-        verbs = some(rng, "act:s", "act:p")
+        verbs = sample_words(rng, "act:s", "act:p")
     order = list(rng.permutation(2))
-    words = between(rng, task, "sp"[order[0]])
+    words = words_between(rng, task, "sp"[order[0]])
     ends = {"reflexive": ["itself", "themselves"], "pronoun": ["it", "they"]}.get(task, verbs)
     if task in ("reflexive", "pronoun"):  # here the verb differs too
         behind = [[verb, *["."] * (task == "pronoun")] for verb in verbs]
@@ -193,11 +198,11 @@ def of_nouns(rng, task):
     return [(["the", nouns[i], *behind[i]], ends[i]) for i in order]
 
 
-def of_names(rng, task):
+def name_pair(rng, task):
     """Return the same of texts that differ in a given name, of a woman and of a man."""
-    (she,), (he,) = some(rng, "given:f"), some(rng, "given:m")
+    (she,), (he,) = sample_words(rng, "given:f"), sample_words(rng, "given:m")
     first, second = rng.choice(CLASSES["surname"].split(), 2, replace=False)
-    verb = some(rng, "rest:s" if task == "pronoun" else "act:s")
+    verb = sample_words(rng, "rest:s" if task == "pronoun" else "act:s")
     if task == "surname":
         begin = [she, first, *verb, he, second, "."]
         found = [([*begin, she], first), ([*begin, he], second)]
@@ -208,23 +213,23 @@ def of_names(rng, task):
     return [found[i] for i in rng.permutation(2)]
 
 
-def of_brackets(rng, task):
+def bracket_pair(rng, task):
     """Return the same of texts that differ in the opening bracket that is still open."""
-    inner = [["(", *some(rng, "adverb"), ")"], ["[", *some(rng, "adverb"), "]"]]
+    inner = [["(", *sample_words(rng, "adverb"), ")"], ["[", *sample_words(rng, "adverb"), "]"]]
     inner = inner[rng.integers(2)] if task == "outer bracket" else []
-    noun, adverb = some(rng, "noun:s"), some(rng, "adverb")
+    noun, adverb = sample_words(rng, "noun:s"), sample_words(rng, "adverb")
     found = [(["the", *noun, o, *adverb, *inner], c) for o, c in (("(", ")"), ("[", "]"))]
     return [found[i] for i in rng.permutation(2)]
 
 
-def beginning(rng):
+def sample_context(rng):
     """Return whole sentences of the text, of at most BEFORE words."""
     ids = grammar.sample_documents(rng, 1, length=BEFORE).ids[0]
     ends = [0, *np.flatnonzero(ids == ID["."])]
     return list(ids[: rng.choice(ends) + 1])
 
 
-def is_asked(text, task=None):
+def is_grammatical(text, task=None):
     """Say whether the rules allow a text, and, given a task, whether its last word is of it."""
     try:
         last = grammar.read_documents(np.array([text])).task[0, -1]
@@ -233,31 +238,31 @@ def is_asked(text, task=None):
     return last == TASKS.index(task) if task else True
 
 
-def pair_of(rng, task, make):
+def sample_pair(rng, task, make):
     """Return ids of a text and of its other, and the right word of each, drawn until allowed."""
     while True:
-        begin = beginning(rng)
+        begin = sample_context(rng)
         (text, right), (other, its) = (
             ([*begin, *(ID[word] for word in words)], ID[end]) for words, end in make(rng, task)
         )
-        if is_asked([*text, right], task) and is_asked([*other, its]):
+        if is_grammatical([*text, right], task) and is_grammatical([*other, its]):
             return text, other, right, its
 
 
-WAYS = {task: (task, of_nouns) for task in TASKS}  # to make a pair of texts, and its task
-WAYS |= {task: (task, of_names) for task in ("reflexive", "pronoun", "surname")}
-WAYS |= {task: (task, of_brackets) for task in ("bracket", "outer bracket")}
-WAYS |= {f"{task} of a noun": (task, of_nouns) for task in ("reflexive", "pronoun")}
+WAYS = {task: (task, noun_pair) for task in TASKS}  # to make a pair of texts, and its task
+WAYS |= {task: (task, name_pair) for task in ("reflexive", "pronoun", "surname")}
+WAYS |= {task: (task, bracket_pair) for task in ("bracket", "outer bracket")}
+WAYS |= {f"{task} of a noun": (task, noun_pair) for task in ("reflexive", "pronoun")}
 
 
 @cache
-def pairs():
+def text_pairs():
     """Return ids and others, (n, T), where their last words stand, and the right words of each.
 
     Behind the last word follows <bos>, which no earlier place sees; PAIRS rows of each way.
     """
     rng = np.random.default_rng(PAIRED)
-    found = [pair_of(rng, *how) for how in WAYS.values() for _ in range(PAIRS)]
+    found = [sample_pair(rng, *how) for how in WAYS.values() for _ in range(PAIRS)]
     texts, others, right, its = zip(*found, strict=True)
     last, width = np.array([len(text) - 1 for text in texts]), max(map(len, texts))
     padded = [
@@ -273,19 +278,19 @@ def patching_shares(model):
     difference of two logits, of the other text's right word and of this one's; the share is a ratio
     of sums over pairs. The whole is the mean of a pair: a share of nearly nothing says nothing.
     """
-    ids, others, last, right, its = pairs()
+    ids, others, last, right, its = text_pairs()
     rows = np.arange(len(ids))
 
-    def leaning(logits):
+    def logit_change(logits):
         return (logits[rows, last, its] - logits[rows, last, right]).reshape(len(WAYS), PAIRS)
 
-    (own, known), (given, traces) = go(model, ids), go(model, others)
-    base = leaning(own)
-    whole = (leaning(given) - base).sum(axis=1)
+    (own, known), (given, traces) = forward(model, ids), forward(model, others)
+    base = logit_change(own)
+    whole = (logit_change(given) - base).sum(axis=1)
     shares = []
-    for layer, head in named(model):
+    for layer, head in all_heads(model):
         output = traces[layer].heads[:, head]
-        moved = leaning(go(model, ids, {(layer, head): output}, known)[0]) - base
+        moved = logit_change(forward(model, ids, {(layer, head): output}, known)[0]) - base
         shares.append(moved.sum(axis=1) / whole)
     by_way = (dict(zip(WAYS, rows, strict=True)) for rows in (np.transpose(shares), whole / PAIRS))
     return tuple(by_way)
@@ -294,10 +299,10 @@ def patching_shares(model):
 def logit_contributions(model, documents):
     """Return by task what the word itself and each head add to the right word's lead."""
     parts = logit_terms(model, documents.ids[:, :-1])
-    return {task: [margins(p, documents, task).mean() for p in parts] for task in TASKS}
+    return {task: [logit_margins(p, documents, task).mean() for p in parts] for task in TASKS}
 
 
-def by_task(rows):
+def group_by_task(rows):
     """Turn what rows of heads lose into lists, by task and of the loss."""
     found = {part: {task: [row[part][task] for row in rows] for task in TASKS} for part in LOST}
     return found | {"loss": [row["loss"] for row in rows]}
@@ -307,52 +312,52 @@ def weight_statistics(traces, documents):
     """Return what the weights of each head say, without a head replaced."""
     return {
         "weight": {task: weights_on(traces, documents.target_of(task)) for task in TASKS},
-        "distance": looked(traces),
-        "copies": on_copies(traces, documents),
+        "distance": mean_distances(traces),
+        "copies": weights_on_copies(traces, documents),
     }
 
 
 def evaluate_heads(model, documents, instead):
     """Return everything that one set of documents says of each head, in a dict."""
-    logits, traces = go(model, documents.ids[:, :-1])
+    logits, traces = forward(model, documents.ids[:, :-1])
     before = costs(logits, documents), traces
     each = [
-        ablation_costs(model, documents, before, {head: instead[head]}) for head in named(model)
+        ablation_costs(model, documents, before, {head: instead[head]}) for head in all_heads(model)
     ]
-    return before, weight_statistics(traces, documents) | by_task(each)
+    return before, weight_statistics(traces, documents) | group_by_task(each)
 
 
-def together(model, documents, before, instead, weight):
+def ablate_pairs(model, documents, before, instead, weight):
     """Return by task what it loses without the two heads that look at its deciding word most."""
     found, done = {}, {}
     for task, row in weight.items():
         two = tuple(sorted(int(h) for h in np.argsort(row)[-2:]))
         if two not in done:
-            heads = [named(model)[h] for h in two]
+            heads = [all_heads(model)[h] for h in two]
             done[two] = ablation_costs(
                 model, documents, before, {head: instead[head] for head in heads}
             )
-        names = [name_of(named(model)[h]) for h in two]
+        names = [head_name(all_heads(model)[h]) for h in two]
         found[task] = {"heads": names} | {part: done[two][part][task] for part in LOST}
     return found
 
 
-def scored(model):
+def score_heads(model):
     """Return every score of every head of a model: chosen on one set, reported on another."""
-    instead, documents = means(model), held_out_documents(TEST)
+    instead, documents = mean_outputs(model), held_out_documents(TEST)
     _, first = evaluate_heads(model, held_out_documents(VALIDATION), instead)
     before, found = evaluate_heads(model, documents, instead)
     found["patch"], found["difference"] = patching_shares(model)
     if not isinstance(model, BlockModel):
         found["path"] = logit_contributions(model, documents)
-    found["pair"] = together(model, documents, before, instead, first["weight"])
+    found["pair"] = ablate_pairs(model, documents, before, instead, first["weight"])
     return rounded(found, 3)
 
 
-def scores_of(name, seed, rate):
+def score_model(name, seed, rate):
     """Return the scores of all heads of a model, in half precision."""
     progress(f"{name}, seed {seed}: heads")
-    return {"seed": seed} | scored(known_text.half_precision_model(MODELS[name], seed, rate))
+    return {"seed": seed} | score_heads(known_text.half_precision_model(MODELS[name], seed, rate))
 
 
 def surnames_said(documents, places):
@@ -373,7 +378,7 @@ def repeated_surnames(documents):
 
 
 @cache
-def newness():
+def new_name_rates():
     """Return how often the given name before a surname is a new one, by how many were said."""
     documents = held_out_documents(VALIDATION)
     places = SURNAME[documents.ids[:, 1:]]
@@ -389,7 +394,7 @@ def uniform_guess(said):
 
 def blind_guess(said):
     """Return what to expect when it cannot be seen which given name stands before."""
-    new = newness()[said.sum(axis=1)][:, None]
+    new = new_name_rates()[said.sum(axis=1)][:, None]
     return (1 - new) * uniform_guess(said) + new / said.shape[1]
 
 
@@ -413,7 +418,7 @@ def never_said(said, weights):
     return {"never_said": (weights * ~said).sum(axis=1).mean()}
 
 
-def guessed(arm, seed, rate, steps):
+def evaluate_guesses(arm, seed, rate, steps):
     """Return how a model's guesses of surnames fall, and what they know beyond who was said.
 
     What it expects is taken among the surnames alone. `over_chance`: whether its guess is right,
@@ -421,7 +426,7 @@ def guessed(arm, seed, rate, steps):
     """
     arrays, documents = cached_run(arm, seed, rate, steps, TEST)[1], held_out_documents(TEST)
     n, t, said, right = repeated_surnames(documents)
-    logits = go(as_model(arrays, arm), documents.ids[:, :-1])[0][n, t][:, SURNAME]
+    logits = forward(as_model(arrays, arm), documents.ids[:, :-1])[0][n, t][:, SURNAME]
     expected, rows = softmax(logits), np.arange(len(n))
     guess = np.eye(expected.shape[1])[expected.argmax(axis=1)]
     chance = (guess * uniform_guess(said)).sum(axis=1)
@@ -440,7 +445,7 @@ def train_at_best_rate(name):
     return {"layers": arm.layers, "feed": arm.feed} | found
 
 
-def longer(name, rate):
+def train_longer(name, rate):
     """Train a model for twice the steps from every seed; return how far its curve is from flat."""
     runs = [cached_run(MODELS[name], seed, rate, 2 * STEPS, TEST)[0] for seed in SEEDS]
     found = {"steps": known_text.evaluation_steps(2 * STEPS), **known_text.summary(runs)}
@@ -457,11 +462,11 @@ def settings():
     return found | {"seeds": {"test": TEST, "validation": VALIDATION, "means": MEANS}}
 
 
-def heads_of(name, rate):
+def score_seeds(name, rate):
     """Return the part of the record about the heads of a model, of every seed."""
     arm = MODELS[name]
-    names = [name_of((i, h)) for i in range(arm.layers) for h in range(arm.heads)]
-    return {"names": names, "seeds": [scores_of(name, seed, rate) for seed in SEEDS]}
+    names = [head_name((i, h)) for i in range(arm.layers) for h in range(arm.heads)]
+    return {"names": names, "seeds": [score_model(name, seed, rate) for seed in SEEDS]}
 
 
 def main(record):
@@ -472,13 +477,13 @@ def main(record):
         progress("")
         print(f"{name}: {found['excess_loss']}, rate {found['rate']}", flush=True)
         if name in PLATEAUS:
-            runs = [guessed(MODELS[name], s, found["rate"], PLATEAUS[name]) for s in SEEDS]
+            runs = [evaluate_guesses(MODELS[name], s, found["rate"], PLATEAUS[name]) for s in SEEDS]
             record.setdefault("plateau", {})[name] = runs
         if name in SCORED:
-            record.setdefault("heads", {})[name] = heads_of(name, found["rate"])
+            record.setdefault("heads", {})[name] = score_seeds(name, found["rate"])
         if name == MLP.name:
             write_checkpoint("known_block", known_text.checkpoint(MLP, found["rate"]))
         write("scored_heads", record)
     for name in LONGER:
-        found = longer(name, record["models"][name]["rate"])
+        found = train_longer(name, record["models"][name]["rate"])
         record.setdefault("longer", {})[name] = found

@@ -5,7 +5,7 @@ import pytest
 
 from experiments import how_many_heads, known_text, measuring, scored_heads
 from experiments.how_many_heads import MODELS
-from experiments.scored_heads import named
+from experiments.scored_heads import all_heads
 from tests.rounding import unlike
 from tutorial_lib import records
 from tutorial_lib.models import entropy, grammar
@@ -54,11 +54,11 @@ def test_four_heads_are_the_two_layers_of_the_other_record():
 @pytest.mark.parametrize("removed", [(), ((0, 0), (1, 2)), ((0, 1), (0, 3), (1, 0), (1, 3))])
 def test_the_loss_without_a_set_is_that_of_one_run_without_it(removed, example):
     documents = small_documents(3)
-    outputs = replacement_outputs(example, named(example), documents.ids[:, :-1])
+    outputs = replacement_outputs(example, all_heads(example), documents.ids[:, :-1])
     found = how_many_heads.losses_of_sets(example, documents, outputs)
     assert len(found) == 2**8
     given = {head: outputs[head] for head in removed}
-    logits, _ = scored_heads.go(example, documents.ids[:, :-1], given)
+    logits, _ = scored_heads.forward(example, documents.ids[:, :-1], given)
     right = entropy.excess_loss(logits, documents).mean()
     assert found[removed] == pytest.approx(right, rel=1e-10)
 
@@ -67,6 +67,6 @@ def test_the_loss_without_a_set_is_that_of_one_run_without_it(removed, example):
 def test_the_committed_model_gives_the_first_single_costs_again(example):
     given = how_many_heads.documents_and_baseline(example, known_text.TEST)
     others = scored_heads.held_out_documents(scored_heads.MEANS).ids[:, :-1]
-    found = measuring.rounded(how_many_heads.singles(example, given, others))
+    found = measuring.rounded(how_many_heads.ablate_singles(example, given, others))
     faults = unlike(found, RECORD["seeds"][0]["single"], places=4, path="single")
     assert not faults, "\n".join(faults)

@@ -10,7 +10,6 @@ from experiments import real_circuits
 from experiments.real_circuits import (
     FRAMES,
     GIVING,
-    NAME,
     NOUNS,
     NUMBER,
     OTHER_NAMES,
@@ -20,11 +19,11 @@ from experiments.real_circuits import (
     SENTENCE,
     VERBS,
     Pairs,
-    agreement,
-    giving,
-    paths,
+    agreement_pairs,
+    evaluate_patches,
+    giving_pairs,
+    patch_paths,
     random_tokens,
-    turned,
     weights_of,
 )
 from tests.conftest import found_weights
@@ -44,20 +43,14 @@ def model():
 
 
 @pytest.mark.long
-def test_some_patches_are_measured_again(model):
+def test_a_patch_is_measured_again(model):
     assert RECORD["model"]["sha256"] == SHA256
-    verbs = Pairs(model, agreement(OTHER_NOUNS, FRAMES[1], VERBS[0]))
-    names = Pairs(model, giving(OTHER_NAMES, GIVING, OTHER_PLACES))
-    for pairs, label, heads in (
-        (verbs, "We know that the … behind the … was", {"26.0": NUMBER[:1]}),
-        (names, "When … and … went to the …, … gave a … to", {"three": NAME}),
-    ):
-        task = RECORD["number" if pairs is verbs else "name"]["tested"][label]
-        (name,) = heads
-        measured = turned(model, pairs, heads)[name]
-        assert measured["right"] == pytest.approx(task[name]["right"], abs=1e-3)
-        mean = task[name]["difference"]["mean"]
-        assert measured["difference"]["mean"] == pytest.approx(mean, abs=2e-3)
+    verbs = Pairs(model, agreement_pairs(OTHER_NOUNS, FRAMES[1], VERBS[0]))
+    stored = RECORD["number"]["tested"]["We know that the … behind the … was"]["26.0"]
+    measured = evaluate_patches(model, verbs, {"26.0": NUMBER[:1]})["26.0"]
+    assert measured["right"] == pytest.approx(stored["right"], abs=1e-3)
+    mean = stored["difference"]["mean"]
+    assert measured["difference"]["mean"] == pytest.approx(mean, abs=2e-3)
 
 
 @pytest.mark.long
@@ -65,7 +58,7 @@ def test_paths_are_cut_again(model):
     trace = run_real(model, random_tokens(SEED, 2))
     weights = weights_of(model, 17, 4, trace.X[17], trace.X[17])
     np.testing.assert_allclose(weights, trace.weights[17][:, 4], atol=1e-5)
-    for reader, writers in paths(model, random_tokens(SEED + 1)).items():
+    for reader, writers in patch_paths(model, random_tokens(SEED + 1)).items():
         for writer, sides in writers.items():
             stored = RECORD["induction"]["paths"][reader][writer]
             for side, score in sides.items():
@@ -88,11 +81,14 @@ def test_heads_are_tested_on_other_words_than_those_that_chose_them():
 
 
 def test_the_texts_of_a_pair_differ_in_one_word():
-    rows = [*agreement(NOUNS, FRAMES[0], VERBS[0]), *giving(OTHER_NAMES, GIVING, OTHER_PLACES)]
+    rows = [
+        *agreement_pairs(NOUNS, FRAMES[0], VERBS[0]),
+        *giving_pairs(OTHER_NAMES, GIVING, OTHER_PLACES),
+    ]
     for text, other, right, wrong in rows:
         assert sum(a != b for a, b in zip(text.split(), other.split(), strict=True)) == 1
         assert right != wrong
-    assert agreement(NOUNS, FRAMES[0], VERBS[0])[0] == (
+    assert agreement_pairs(NOUNS, FRAMES[0], VERBS[0])[0] == (
         "The key near the dogs",
         "The keys near the dogs",
         " was",

@@ -24,9 +24,11 @@ def test_the_first_text_is_measured_again():
     assert RECORD["model"]["sha256"] == SHA256
     assert trace.X[LATER, 0, ENTRY] == pytest.approx(RECORD["spike"]["texts"][0], abs=1)
     assert real_sinks.loss(trace, ids) == pytest.approx(measured["loss"], abs=1e-3)
-    assert real_sinks.later(trace, 0) == pytest.approx(measured["later"], abs=1e-3)
+    assert real_sinks.later_sink_weight(trace, 0) == pytest.approx(measured["later"], abs=1e-3)
     gone = run_real(model, ids, **CHANGES["token 0 replaced"])
-    assert real_sinks.later(gone, 0) == pytest.approx(measured["later without"], abs=1e-3)
+    assert real_sinks.later_sink_weight(gone, 0) == pytest.approx(
+        measured["later without"], abs=1e-3
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,9 +57,9 @@ def test_a_change_changes_the_rows_that_it_names(name, rows):
 
 
 def test_a_mask_hides_what_it_names():
-    assert np.flatnonzero(real_sinks.alone(TO)[TO]).tolist() == [TO]
+    assert np.flatnonzero(real_sinks.isolation_mask(TO)[TO]).tolist() == [TO]
     for width, kept in ((16, ()), (16, (0,)), (64, (0, 1, 2, 3))):
-        mask = real_sinks.window(width, kept)
+        mask = real_sinks.recent_keys_mask(width, kept)
         assert (mask[100:].sum(axis=1) == width).all()
         assert mask[200, list(kept)].all()
         assert mask[200, 200]

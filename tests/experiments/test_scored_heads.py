@@ -19,7 +19,7 @@ from tutorial_lib.models.head_scores import patch, run_with
 from tutorial_lib.models.language import BlockModel, run_blocks
 
 RECORD = records.record("scored_heads")
-CACHED = (scored_heads.pairs, scored_heads.newness)
+CACHED = (scored_heads.text_pairs, scored_heads.new_name_rates)
 SHOWN = {"two layers": (TinyModel, "known_text"), "norm and MLP": (BlockModel, "known_block")}
 SMALL = [
     known_text.Arm("", "one layer", 3, 3, 4, layers=1),
@@ -58,7 +58,7 @@ def test_a_model_in_numpy_is_the_arm_that_is_trained(arm):
     model, arrays = small(arm)
     ids = held_out_documents(7).ids[:2, :7]
     right = known_text.forward(arrays, torch.from_numpy(ids), arm).numpy()
-    np.testing.assert_allclose(scored_heads.go(model, ids)[0], right, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(scored_heads.forward(model, ids)[0], right, rtol=1e-9, atol=1e-9)
     run = run_blocks if arm.feed else copying.run
     np.testing.assert_allclose(run(model, ids)[0], right, rtol=1e-9, atol=1e-9)
     again = type(model).of(model.arrays)
@@ -70,26 +70,26 @@ def test_a_head_is_replaced_as_in_the_chapter():
     model, _ = small(SMALL[1])
     ids, other = (held_out_documents(seed).ids[:2, :7] for seed in (7, 8))
     mean = np.arange(4.0)
-    found = scored_heads.go(model, ids, {(0, 2): mean})[0]
+    found = scored_heads.forward(model, ids, {(0, 2): mean})[0]
     np.testing.assert_allclose(found, run_with(model, ids, {(0, 2): mean}), rtol=1e-10, atol=1e-12)
-    output = scored_heads.go(model, other)[1][1].heads[:, 1]
-    found = scored_heads.go(model, ids, {(1, 1): output})[0]
+    output = scored_heads.forward(model, other)[1][1].heads[:, 1]
+    found = scored_heads.forward(model, ids, {(1, 1): output})[0]
     np.testing.assert_allclose(found, patch(model, ids, other, 1, 1), rtol=1e-10, atol=1e-12)
-    known = scored_heads.go(model, ids)[1]
+    known = scored_heads.forward(model, ids)[1]
     for heads in ({(0, 2): mean}, {(1, 1): output}, {(0, 0): output, (1, 2): mean}):
-        again, right = (scored_heads.go(model, ids, heads, *k)[0] for k in ((known,), ()))
+        again, right = (scored_heads.forward(model, ids, heads, *k)[0] for k in ((known,), ()))
         np.testing.assert_allclose(again, right, rtol=1e-10, atol=1e-12)
-    both = scored_heads.go(model, ids, {(1, 0): mean, (1, 1): output})[0]
-    whole = scored_heads.go(model, ids)[0]
+    both = scored_heads.forward(model, ids, {(1, 0): mean, (1, 1): output})[0]
+    whole = scored_heads.forward(model, ids)[0]
     apart = [
-        scored_heads.go(model, ids, {head: it})[0] - whole
+        scored_heads.forward(model, ids, {head: it})[0] - whole
         for head, it in (((1, 0), mean), ((1, 1), output))
     ]
     np.testing.assert_allclose(both - whole, sum(apart), rtol=1e-9, atol=1e-9)  # last layer adds
 
 
 def test_pairs_are_texts_of_the_rules_that_differ_in_what_is_asked(few):
-    ids, others, last, right, its = scored_heads.pairs()
+    ids, others, last, right, its = scored_heads.text_pairs()
     assert len(ids) == 3 * len(WAYS)
     for row, (way, (task, _)) in enumerate(
         (way, how) for way, how in WAYS.items() for _ in range(3)
@@ -116,7 +116,7 @@ def test_the_committed_model_gives_again_what_one_run_says(name):
     run, stored = RECORD["models"][name]["runs"][0], RECORD["heads"][name]["seeds"][0]
     assert run["seed"] == stored["seed"] == SEEDS[0]
     model, documents = shown(name), held_out_documents(known_text.TEST)
-    logits, traces = scored_heads.go(model, documents.ids[:, :-1])
+    logits, traces = scored_heads.forward(model, documents.ids[:, :-1])
     costs = scored_heads.costs(logits, documents)
     ends = {task: shares[-1] for task, shares in run["accuracy"].items()}
     assert costs["loss"] == pytest.approx(run["excess_loss"][-1], abs=2e-5)  # in half precision
@@ -132,7 +132,7 @@ def test_the_committed_model_gives_again_what_one_run_says(name):
 @pytest.mark.long
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_committed_model_gives_every_score_of_the_record_again(name):
-    found = {"seed": SEEDS[0], **scored_heads.scored(shown(name))}
+    found = {"seed": SEEDS[0], **scored_heads.score_heads(shown(name))}
     stored = RECORD["heads"][name]["seeds"][0]
     faults = unlike(json.loads(json.dumps(found)), stored, places=3, path=name)
     assert not faults, "\n".join(faults)

@@ -33,7 +33,9 @@ def test_the_chapter_has_the_logit_differences_of_the_script(task):
     documents = sample_documents(np.random.default_rng(5), 20)
     logits = run(MODEL, documents.ids[:, :-1])[0]
     ours = in_the_chapter("logit_difference")(logits, documents, documents.target_of(task))
-    np.testing.assert_allclose(ours, scored_heads.margins(logits, documents, task), rtol=1e-10)
+    np.testing.assert_allclose(
+        ours, scored_heads.logit_margins(logits, documents, task), rtol=1e-10
+    )
 
 
 def test_the_chapter_has_the_patching_effects_of_the_script(monkeypatch):
@@ -42,7 +44,7 @@ def test_the_chapter_has_the_patching_effects_of_the_script(monkeypatch):
     ids = [np.stack([encode(text) for text in side]) for side in texts]
     ends = [np.full(len(one), ID[verb]) for verb in ("barks", "bark")]
     last = np.full(len(one), ids[0].shape[1] - 1)
-    monkeypatch.setattr(scored_heads, "pairs", lambda: (*ids, last, *ends))
+    monkeypatch.setattr(scored_heads, "text_pairs", lambda: (*ids, last, *ends))
     monkeypatch.setattr(scored_heads, "WAYS", {"attractor": None})
     monkeypatch.setattr(scored_heads, "PAIRS", len(one))
     ours = in_the_chapter("patching_effect")(*texts, ["bark"], ["barks"])

@@ -49,10 +49,10 @@ class Conventions(SphinxDirective):
     required_arguments = 1
 
     def run(self):
-        """Return the table, which search leaves out."""
+        """Return the table, which search leaves out, and which stacks its cells on a phone."""
         fact_lists, name = facts("conventions"), self.arguments[0]
         tables = {"interfaces": interface_lines, "bugs": bug_lines}
         lines = tables[name](fact_lists) if name in tables else question_lines(fact_lists, name)
         drawn = self.parse_text_to_nodes("\n".join(lines))
-        drawn[0]["classes"] += ["book-listing", "book-conventions"]
+        drawn[0]["classes"] += ["book-listing", "book-variants"]
         return drawn

@@ -153,7 +153,7 @@ class Ask extends Exhibit {
       number.textContent = t;
       number.ariaHidden = true;
       if (this.nameOf(t) != name) cell.ariaLabel = `${name}, position ${t}`;
-      cell.onclick = () => (cell.focus(), this.choose(cell));
+      cell.onclick = () => (cell.focus(), this.say(this.sentenceText()));
       return cell;
     });
     this.line.replaceChildren(this.line.firstElementChild, ...this.cells);
@@ -162,9 +162,8 @@ class Ask extends Exhibit {
 
   choose(cell) {
     const query = this.cells.indexOf(cell);
-    if (query < 0) return;
-    if (query == this.chosen) this.say(this.sentenceText());
-    else this.change({ query: query == this.cells.length - 1 ? "" : `${query}` });
+    if (query < 0 || query == this.chosen) return;
+    this.change({ query: query == this.cells.length - 1 ? "" : `${query}` });
   }
 
   // A token, with its position where it occurs twice.

@@ -123,6 +123,17 @@ def strip_state(rng, start="heads"):
     return {"do": ".".join(presses), "number": number} if presses else {"number": number}
 
 
+def ask_state(rng):
+    """Two clauses or one, any position, some heads silenced, a token or two compared."""
+    text = "the dogs that the cats see bark" if rng.random() < 0.7 else "Anna often sees the cat"
+    heads = [f"{layer}.{head}" for layer in range(2) for head in range(4)]
+    silenced = ",".join(rng.choice(heads, rng.integers(4), replace=False))
+    word, minus = rng.choice(["bark", "barks", "cats", "sleep", "sees"], 2, replace=False)
+    compared = ({}, {"word": word}, {"minus": minus}, {"word": word, "minus": minus})
+    query = {"query": str(rng.integers(len(text.split()) + 1))} if rng.random() < 0.7 else {}
+    return {"text": text, "silenced": silenced} | query | compared[rng.integers(4)]
+
+
 def tiles_state(rng):
     """Tiles of any sizes, some of them in, in any order; of every third state all."""
     rows, keys = (int(n) for n in rng.integers(1, 7, 2))

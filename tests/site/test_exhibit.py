@@ -118,23 +118,6 @@ def test_no_control_of_the_model_moves_when_one_is_pressed(show, width):
 
 
 @pytest.mark.parametrize("width", [390, *long(1440)])
-def test_no_control_of_the_model_moves_when_its_sentence_takes_a_line_more_or_less(show, width):
-    page = show(ROOM, column("model"), ROOM, width=width)
-    shown = page.locator("tl-ask")
-    shown.locator("summary").first.click()
-    height = "(line) => line.offsetHeight"
-    first = shown.locator(".tl-sentence").evaluate(height)
-    for word in ("themselves", "follow", "always", "barks", "often"):
-        button = shown.get_by_role("button", name=word, exact=True)
-        assert shift(button, PLACES, PRESS) <= 1, word
-    assert shown.locator(".tl-sentence").evaluate(height) > first + 50
-    for name in [*["Remove the word"] * 5, "Reset"]:
-        button = shown.get_by_role("button", name=name)
-        assert shift(button, PLACES, PRESS) <= 1, name
-    assert shown.locator(".tl-sentence").evaluate(height) == first
-
-
-@pytest.mark.parametrize("width", [390, *long(1440)])
 @pytest.mark.parametrize("name", BANDS)
 def test_words_below_the_question_say_how_to_begin_until_a_touch_says_more(show, name, width):
     page = show(ROOM, column(name), ROOM, width=width, head=NO_ANCHOR)

@@ -22,6 +22,7 @@ from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
 from tests.site.browsing import INKS, LOOKS, OPEN_ALL, PHONE, RECALL, said
 from tests.site.showing import assert_shows, differences, seen
 from tests.site.states import (
+    ask_state,
     bench_state,
     bytes_state,
     clock_state,
@@ -39,6 +40,7 @@ from tests.site.states import (
 )
 from tools.chapters import FOLDER, pages
 from tutorial_lib.elements import exhibits, quiz
+from tutorial_lib.elements.exhibits.ask.element import draw_ask
 from tutorial_lib.elements.exhibits.bench.element import draw_bench
 from tutorial_lib.elements.exhibits.bytes.element import draw_calculator
 from tutorial_lib.elements.exhibits.clock.element import draw_clock
@@ -71,7 +73,6 @@ class Row:
     reset: str = ""  # what is said when all is as it was
     targets: dict = field(default_factory=dict)  # cells for a finger -> their least size
     uncut: str = ".tl-numbers > div"  # what must not scroll or be cut on a narrow screen
-    scaled: str = ""  # bars whose scale is that of all states so far
     tinted: str = ""  # cells whose ink must stand out from their tint
     draw: Callable = None  # draws it in a state, by the parts of a link
     state: Callable = None  # makes a state by a generator
@@ -91,6 +92,8 @@ TILES = "tiles that the mask leaves, each once: 0.2"
 SWITCHES = {"true": "one of look, hide", "align": "one of bottom-right, top-left"}
 LINKED = "some of r2-3-4, r3-2-4, r3-8, r24, s0-1, s1-2, with dots between"
 TOKENS, USERS = "a whole number from 1 to 1,048,576", "a whole number from 1 to 1,024"
+BEGINS = "the dogs that the cats see"
+ASKED = {"text": BEGINS, "query": "", "silenced": "", "word": "", "minus": ""}
 PLACE = "“{}” cannot be set; expected a place such as "
 ROWS = {
     "clock": Row(
@@ -408,7 +411,7 @@ ROWS = {
         state=playground_state,
     ),
     "ask": Row(
-        'ask_model(known_text(), WORDS, "the dogs that the cats see", question="Which?")',
+        f'ask_model(known_text(), WORDS, "{BEGINS}", question="Which?")',
         {
             "text=the+dogs+that+bark&query=3&silenced=1.2%2C0.1&word=bark&minus=barks": "Silenced: "
             "1.2, 0.1. ",
@@ -416,23 +419,22 @@ ROWS = {
             "silenced=1.1": "Silenced: 1.1. Next after “see”",
         },
         {
-            "query": "a position from 0 to 6",
-            "silenced": "there is no head “{}”; expected 0.0 to 1.3.",
-            "word": "a word of the model",
-            "minus": "a word of the model",
+            "text": "1 to 63 tokens of the list at the end",
+            "query": "a position of the sentence",
+            "silenced": "heads from 0.0 to 1.3, with commas between",
+            "word": "a token of the model",
+            "minus": "a token of the model",
         },
-        beyond=("query=7", "query=-1", "silenced=2.0", "word=cow%2C"),
+        beyond=("query=-1", "silenced=2.0", "word=cow%2C", "text=", "text=the+dgos", "text=<bos>"),
+        fields={"Sentence": "text"},
         wrong={
-            "text=": "The sentence has no word; expected 1 to 63. Write some, such as “the dogs "
-            "that bark”.",
+            "query=7": "query is “7”; expected a position from 0 to 6.",
             "text=the&query=2": "query is “2”; expected a position from 0 to 1.",
-            "text=the+dgos": "'dgos' is no word of this text; near it: dog, dogs. Take one of its "
-            "words.",
         },
-        settable="one of text, query, silenced, word, minus",
-        reset="The sentence is as it was. ",
+        reset="The sentence is as it was.",
         targets={".tl-word": (44, 44)},
-        scaled=".tl-bar, .tl-paths rect",
+        draw=lambda **state: draw_ask(known_text(), WORDS, "Which?", ASKED, **state),
+        state=ask_state,
     ),
 }
 UNSETTABLE = ("toString", "T", "3")
@@ -518,11 +520,6 @@ def kind_of(row):
     return re.search(r"<tl-(\w+)", html_of(row.call))[1]
 
 
-def shown(row, exhibit):
-    """All that is shown of a state."""
-    return seen(exhibit, scaled=row.scaled)
-
-
 def follow(exhibit, *addresses):
     """Follow links, one after the other, and return what is said of each."""
     spoken = exhibit.evaluate(FOLLOW, addresses)
@@ -566,21 +563,21 @@ def test_every_exhibit_has_a_row():
 def test_a_state_is_put_back_in_silence_and_its_link_brings_it_again(row, exhibit):
     exhibit.page.evaluate(TELL)
     views, link = {}, exhibit.get_by_role("link", name="Link to th")
-    first = shown(row, exhibit)
+    first = seen(exhibit)
     for state in row.states:
         assert exhibit.evaluate(RECALL, state) is True
         own = [(kind_of(row), "0"), *parse_qsl(state)]
         assert parse_qsl(link.get_attribute("href")[1:]) == own
-        views[state] = shown(row, exhibit)
+        views[state] = seen(exhibit)
     assert exhibit.evaluate(RECALL, "") is True
-    assert differences(shown(row, exhibit), first) == []
+    assert differences(seen(exhibit), first) == []
     assert exhibit.locator("[aria-live]").text_content() == ""
     assert exhibit.page.evaluate(TOLD) == []
     assert len({json.dumps(view) for view in [first, *views.values()]}) == len(views) + 1
     for state, words in row.states.items():
         assert words in follow(exhibit, f"{kind_of(row)}=0&{state}")[0]
         assert exhibit.evaluate(RECALL, "") is True
-        changed = differences(shown(row, exhibit), views[state])
+        changed = differences(seen(exhibit), views[state])
         assert changed == [], "a link goes before what the page kept"
 
 
@@ -600,14 +597,14 @@ def test_the_script_draws_every_state_as_python_does(row, exhibit, count):
 
 def test_what_cannot_be_is_refused_in_words_and_changes_nothing(row, exhibit):
     exhibit.evaluate(RECALL, row.first)
-    view, link = shown(row, exhibit), exhibit.get_by_role("link", name="Link to th")
+    view, link = seen(exhibit), exhibit.get_by_role("link", name="Link to th")
     address, strange = link.get_attribute("href"), strange_links(row)
     spoken = follow(exhibit, *strange)
     assert spoken == [f"The link does not fit: {w} Nothing has changed." for w in strange.values()]
     states = [text.partition("&")[2] for text in strange if "&" in text]
     for nonsense in (*NONSENSE, *states):
         assert exhibit.evaluate(RECALL, nonsense) is False, nonsense
-    assert differences(shown(row, exhibit), view) == []
+    assert differences(seen(exhibit), view) == []
     assert link.get_attribute("href") == address
     assert said(exhibit) == spoken[-1]
 
@@ -617,7 +614,7 @@ FIELDS = {name: row for name, row in ROWS.items() if row.fields}
 
 @pytest.mark.parametrize("row", FIELDS.values(), ids=FIELDS)
 def test_what_cannot_be_waits_in_its_field_and_changes_nothing(row, exhibit):
-    view = shown(row, exhibit)
+    view = seen(exhibit)
     for name, part in row.fields.items():
         written = exhibit.get_by_label(name, exact=True)
         before = written.input_value()
@@ -631,7 +628,7 @@ def test_what_cannot_be_waits_in_its_field_and_changes_nothing(row, exhibit):
         written.fill(before)
         written.press("Enter")
         assert written.get_attribute("aria-invalid") is None
-        assert differences(shown(row, exhibit), view) == []
+        assert differences(seen(exhibit), view) == []
 
 
 def test_each_press_tells_the_page_the_state_that_the_link_names(row, exhibit):
@@ -656,18 +653,18 @@ def test_each_press_tells_the_page_the_state_that_the_link_names(row, exhibit):
 
 @pytest.mark.parametrize("row", RESET.values(), ids=RESET)
 def test_all_is_reset_at_once(row, exhibit):
-    first = shown(row, exhibit)
+    first = seen(exhibit)
     exhibit.evaluate(RECALL, row.first)
     exhibit.get_by_role("button", name="Reset").click()
     assert said(exhibit).startswith(row.reset)
-    assert differences(shown(row, exhibit), first) == []
+    assert differences(seen(exhibit), first) == []
 
 
 def test_the_form_without_a_script_shows_the_same_and_its_tables_scroll_alone(row, show, exhibit):
     page = show(html_of(row.call), java_script_enabled=False, width=320)
     static = page.locator(f"tl-{kind_of(row)}")
     assert static.locator(f"{CONTROLS}:visible").count() == 0
-    found = (seen(one, awake=False, scaled=row.scaled) for one in (exhibit, static))
+    found = (seen(one, awake=False) for one in (exhibit, static))
     assert differences(*found) == []
     page.evaluate(OPEN_ALL)
     tables = static.locator("details table")

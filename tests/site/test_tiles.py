@@ -60,12 +60,13 @@ def test_another_order_begins_anew_and_takes_the_tiles_so(tiles, name, order, en
     assert link == f"#tiles=0&order={order}&tiles={end}"
 
 
-@pytest.mark.parametrize(("rows", "keys"), [(1, 1), (3, 5), (4, 3)])
-def test_no_size_and_no_order_ends_elsewhere_than_plain_attention(tiles, rows, keys):
+@pytest.mark.parametrize(("rows", "keys", "most"), [(1, 1, 7), (3, 5, 33), (4, 3, 36)])
+def test_no_size_and_no_order_ends_elsewhere_than_plain_attention(tiles, rows, keys, most):
     for order in ("rows", "columns", "last"):
         tiles.evaluate(RECALL, f"rows={rows}&keys={keys}&order={order}&tiles=")
         press(tiles, "All the rest")
         assert f"bark ends at {BARK}, and all outputs are plain attention's" in said(tiles)
+        assert f"at most {most} numbers were held" in said(tiles)
         assert tiles.locator(".tl-held .tl-right").count() == 6
 
 

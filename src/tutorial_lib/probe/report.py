@@ -18,7 +18,7 @@ class Finding:
     sign : ✓ as claimed, or as every layer has to be; ✗ broken; · described, or not decidable
     question : one or two words, such as "batch"
     sentence : what was seen
-    name : the mistake, where two witnesses agree on it, else None
+    name : the mistake, where two witnesses agree on it, else where it is, or None
     hints : mistakes that would show this, too
     """
 
@@ -124,7 +124,7 @@ class Report:
 
     @property
     def names(self):
-        """The mistakes that two witnesses agree on."""
+        """The names of the findings: mistakes, and places of mistakes."""
         return tuple(dict.fromkeys(found.name for found in self.findings if found.name))
 
     def __bool__(self):

@@ -110,7 +110,7 @@ class Subject:
             Y = self.outputs(X)
             apart = np.abs(Y - Y[:1])
         found = 20 * float(apart[np.isfinite(apart)].max(initial=0.0))
-        return float(np.clip(found, 1e-3 * self.precision * self.effect, 1e-3 * self.effect))
+        return float(np.clip(found, 1e-2 * self.precision * self.effect, 1e-3 * self.effect))
 
 
 def tokens(draws, shape, *, size=1.0, seed=SEED):

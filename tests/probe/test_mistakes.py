@@ -1,6 +1,7 @@
 """Each mistake that the probe can name is found and named; layers without one are right."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -173,6 +174,19 @@ def with_slopes_of_the_other_sign(Q, K, V):
     scores = Q @ np.swapaxes(np.repeat(K, 2, axis=1), -1, -2) * Q.shape[-1] ** -0.5
     scores = np.where(distance >= 0, scores + 0.1 * distance, -np.inf)
     return layers.softmax(scores) @ np.repeat(V, 2, axis=1)
+
+
+def with_slopes(slopes):
+    """Return attention with a bias by distance of these slopes, a function of H."""
+
+    def attend(Q, K, V):
+        T, S = Q.shape[2], K.shape[2]
+        distance = np.arange(T)[:, None] + S - T - np.arange(S)
+        scores = Q @ np.swapaxes(K, -1, -2) * Q.shape[-1] ** -0.5
+        scores = scores - slopes(Q.shape[1])[:, None, None] * distance
+        return layers.hiding(scores, distance >= 0) @ V
+
+    return attend
 
 
 def joined_across_the_batch(X):
@@ -441,6 +455,16 @@ def counted(calls=itertools.count()):  # noqa: B008
 
 PLACED = {
     "not_finite": (lambda X: layer()(X) + np.where(X[..., :1] > 0, np.inf, 0), CAUSAL),
+    "bias_of_other_slopes": (
+        with_slopes(lambda H: 2.0 ** -np.arange(1, H + 1)),
+        {"heads": (6, 6), "causal": True, "bias": "alibi"},
+    ),
+    "mask_argument_misread": (
+        lambda Q, K, V, given=None: attention(mask=full)(
+            Q, K, V, given if given is None or given.ndim < 4 or given.shape[2] > 1 else given[::-1]
+        ),
+        ARGUMENT,
+    ),
     "sequences_mixed": (over_the_batch, CAUSAL),
     "values_not_mixed_by_weights": (lambda Q, K, V: attention()(Q, K, np.tanh(V)), HEADS),
     "padding_alone_spoils_others": (undefined_without_tokens, CAUSAL | {"keep": "keep"}),
@@ -512,6 +536,49 @@ def test_a_mask_that_leaves_a_row_undefined_is_named(mask):
     name = {upside_down: "mask_reversed", strictly: "mask_without_itself"}[mask]
     assert probe(undefined(layer(mask)), **CAUSAL).names == (name,)
     assert probe(undefined(attention(mask=mask)), **HEADS).names == (name,)
+
+
+def in_half(Q, K, V, *, scaled_first=False):
+    """Compute in half precision, and scale the scores or the queries."""
+    Q, K, V = (x.astype(np.float16) for x in (Q, np.repeat(K, 2, axis=1), np.repeat(V, 2, axis=1)))
+    scale, KT = np.float16(Q.shape[-1] ** -0.5), np.swapaxes(K, -1, -2)
+    with np.errstate(all="ignore"):
+        scores = (Q * scale) @ KT if scaled_first else (Q @ KT) * scale
+        sees = np.tri(Q.shape[2], K.shape[2], K.shape[2] - Q.shape[2], dtype=bool)
+        return layers.softmax(np.where(sees, scores, np.float16(-np.inf))) @ V
+
+
+def test_a_function_in_half_precision_is_asked_in_its_range():
+    assert probe(partial(in_half, scaled_first=True), **HEADS).ok
+    assert probe(in_half, **HEADS).names == ("scores_overflow_in_half",)
+
+
+def test_heads_joined_by_a_reshape_show_though_every_token_is_seen():
+    options = CAUSAL | {"causal": False}
+    report = probe(layer(full, join=True), **options)
+    assert report.names == ("heads_joined_without_transpose",), report
+
+
+def packed(keep_needed):
+    """Return a layer that separates sequences where positions begin again, or not always."""
+
+    def call(X, keep=None, positions=None):
+        starts = np.zeros(X.shape[:2]) if positions is None else np.diff(positions, prepend=-1) < 0
+        number = np.cumsum(starts, axis=1)
+        same = number[:, None, :, None] == number[:, None, None]
+        Q, K, V = layers.projected(X)
+        sees = band()(X.shape[1]) & (True if keep is None else keep[:, None, None])
+        sees = sees & (same if keep is None or not keep_needed else True)
+        scores = np.where(sees, Q @ np.swapaxes(K, -1, -2) / 2, -np.inf)
+        heads = layers.softmax(scores) @ V
+        return np.swapaxes(heads, 1, 2).reshape(*X.shape[:2], -1) @ layers.PARAMS.W_O
+
+    return call
+
+
+def test_packed_sequences_are_separated_beside_a_padding_mask():
+    assert probe(packed(False), **PADDED).ok
+    assert probe(packed(True), **PADDED).names == ("packed_sequences_mixed",)
 
 
 @pytest.mark.parametrize("name", PLACED)

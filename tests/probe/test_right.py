@@ -70,6 +70,7 @@ FUNCTIONS = {
     ),
     "tiled KV heads": (attention(order=np.tile), {"heads": (6, 2), "key_heads": "tiled"}),
     "slopes": (with_slopes, {"heads": (4, 4), "causal": True, "row_sum": 1, "bias": "nearer"}),
+    "slopes of six heads": (with_slopes, {"heads": (6, 6), "causal": True, "bias": "alibi"}),
     "a sink": (with_sink, {"heads": (4, 4), "causal": True, "row_sum": None}),
     "a mask": (
         attention(mask=full),

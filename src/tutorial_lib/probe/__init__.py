@@ -25,7 +25,7 @@ from tutorial_lib.probe.dependence import simplest_pattern, table_of
 from tutorial_lib.probe.functions import Function, probe_function
 from tutorial_lib.probe.masks import (
     alone,
-    ask_itself,
+    ask_alike,
     ask_large_scores,
     ask_mask,
     length_for,
@@ -126,7 +126,7 @@ class Probe:
         names = unmasked(subject, **apart), alone(subject)
         mask, expected = ask_mask(depends, second, claims, *names)
         findings += batch
-        asked = list(mask) + (ask_itself(subject, claims) if mask[0].sign != WRONG else [])
+        asked = [*mask, *(ask_alike(subject, claims) if mask[0].sign != WRONG else ())]
         for question, ask in _questions(subject, depends, claims, facts, apart).items():
             asked += answered(question, ask, refused=HANDED_OVER.get(question))
         if apart["one_by_one"]:
@@ -143,7 +143,7 @@ class Probe:
             table = table_of(subject, length_for(claims))
             second = second_table(subject, len(table), one_by_one=False)
             mask, _ = ask_mask(table, second, claims, lambda: None, lambda: None)
-            asked = [*mask, *ask_itself(subject, claims)]
+            asked = [*mask, *ask_alike(subject, claims)]
         named = [one for one in asked if one.name and one.name not in PLACES]
         return [replace(found, name=None), *named[:1]] if named else [found]
 
@@ -154,6 +154,7 @@ def _questions(subject, depends, claims, facts, apart):
         "positions": lambda: hidden.ask_positions(subject, depends, claims, facts),
         "padding": lambda: hidden.ask_padding(subject, claims, depends, facts),
         "positions in a batch": lambda: hidden.ask_positions_in_batch(subject),
+        "packed": lambda: hidden.ask_packed(subject),
         "cache": lambda: cached.ask_cache(subject, depends, facts),
         "lengths": lambda: hidden.ask_lengths(subject, depends, claims),
         "large scores": lambda: ask_large_scores(subject, depends, claims, **apart),

@@ -82,7 +82,7 @@ def torch_function(run, *, axes, mask):
 
     def called(tensor):
         def outputs(*arrays, **given):
-            return _call(run, tensor, arrays, given)[1].numpy()
+            return _call(run, tensor, arrays, given)[1].double().numpy()
 
         return function(outputs, axes=axes, mask=mask)
 

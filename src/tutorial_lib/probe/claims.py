@@ -15,7 +15,7 @@ WORDS = {
     "key_heads": '"repeated" (0 0 1 1) or "tiled" (0 1 0 1)',
     "scale": 'the factor of the scores: "1/sqrt(d_k)", "1/d_k" or "1"',
     "row_sum": "the sum of a row of weights, 1; None: described only",
-    "bias": '"none" or "nearer": of equal keys, the nearer ones have larger weights',
+    "bias": '"none"; "nearer": of equal keys nearer ones weigh more; "alibi": with ALiBi slopes',
     "empty_row": '"zero", "mean" or "nan": a row in which everything is hidden',
 }
 CHOICES = {
@@ -23,7 +23,7 @@ CHOICES = {
     "corner": ("last", "first"),
     "key_heads": ("repeated", "tiled"),
     "scale": ("1/sqrt(d_k)", "1/d_k", "1"),
-    "bias": ("none", "nearer"),
+    "bias": ("none", "nearer", "alibi"),
     "empty_row": ("zero", "mean", "nan"),
 }
 OF_HIDDEN = ("causal", "window", "sinks", "block", "position", "sides")

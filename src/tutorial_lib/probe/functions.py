@@ -75,9 +75,15 @@ class Function:
 
     @cached_property
     def precision(self):
-        """What equal weights may differ by: single precision is told by what comes back."""
+        """What equal weights may differ by: precision is told by which numbers come back."""
         Q, K = self.inputs(2, 2, self.widths[0])
-        return 1e-6 if np.asarray(self.run(Q, K, K)).dtype == np.float64 else 1e-4
+        Y = np.asarray(self.run(Q, K, K), dtype=float)
+        single = Y.astype(np.float32)
+        if np.array_equal(single.view(np.int32) & 0xFFFF, np.zeros(Y.shape)):
+            return 3e-2  # bfloat16
+        if np.array_equal(Y.astype(np.float16), Y):
+            return 1e-2
+        return 1e-4 if np.array_equal(single, Y) else 1e-6
 
     def outputs(self, Q, K, V, **context):
         """Run on copies, and require an output (B, H, T, d_v)."""
@@ -348,7 +354,7 @@ def _ask_masks_of_a_batch(function):
     single = [function.outputs(Q, K, V, mask=mask[0]) for mask in masks]
     used = np.array([abs(out - one).max(axis=(2, 3)) <= function.precision for one in single])
     if used[np.arange(B), np.arange(B)].all():
-        return [Finding(RIGHT, "masks of a batch", "each sequence has its own mask")]
+        return _ask_key_masks(function)
     sentence, name = "a sequence has the mask of another one", None
     if used[0].all():
         name = "mask_of_first_sequence"
@@ -357,6 +363,21 @@ def _ask_masks_of_a_batch(function):
     if name is None:
         return [Finding(DESCRIBED, "masks of a batch", "a mask (B, 1, T, S) is not taken as such")]
     return [Finding(WRONG, "masks of a batch", sentence, name)]
+
+
+def _ask_key_masks(function):
+    """Ask few queries with a mask of the keys for each sequence, (B, 1, 1, S)."""
+    (Q, K), question = function.inputs(5), "masks of a batch"
+    V = tokens(1, K.shape, seed=3)[0]
+    keys = np.random.default_rng(2).random((B, 1, 1, K.shape[2])) < 0.6
+    keys[..., :5] = True
+    out = function.outputs(Q, K, V, mask=keys)
+    single = [function.outputs(Q, K, V, mask=np.repeat(mask[0], 5, axis=0)) for mask in keys]
+    expected = np.stack([one[b] for b, one in enumerate(single)])
+    if largest(out, expected) <= function.precision:
+        return [Finding(RIGHT, question, "each sequence has its own mask")]
+    sentence = "a mask of the keys, (B, 1, 1, S), gives other outputs than one of queries and keys"
+    return [Finding(WRONG, question, sentence, "mask_argument_misread")]
 
 
 def _ask_strides(function):

@@ -360,15 +360,13 @@ def _counted(subject, side, X, padding, facts):
             sentence = "right with the positions of the text; without them padding is counted"
             return Finding(DESCRIBED, question, sentence)
     sentence = "a padded text has other outputs than alone, though no padding is seen"
-    none, less, more = (
-        largest(subject.outputs(padded, keep=keep)[:, real], subject.outputs(X))
-        for padded, keep, real in (_pad(X, side, 0), padding, _pad(X, side, 3 * SHIFT))
-    )
-    weighed = none <= subject.tolerance and more > less
     name = "padding_counted"
-    if side == "left" and facts.get("position") != "none" and none <= subject.tolerance:
+    order = side == "left" and facts.get("position") != "none"
+    same = largest(subject.outputs(X, keep=np.ones(X.shape[:2], bool)), subject.outputs(X))
+    if order and same <= subject.tolerance:
         name = "padding_shifts_positions"
-    elif weighed and (side == "right" or facts.get("position") == "none"):
+    zeroed = subject.outputs(padded * keep[..., None])[:, real]
+    if largest(zeroed, subject.outputs(padded, keep=keep)[:, real]) <= subject.tolerance:
         name = "padding_keeps_weight"
     return Finding(WRONG, question, sentence, name)
 
@@ -423,6 +421,18 @@ def ask_positions_in_batch(subject):
     sentence = "in a batch of unlike positions outputs differ from those of each text alone"
     name = "positions_of_first_sequence" if same else "positions_mixed_in_batch"
     return [Finding(WRONG, question, sentence, name)]
+
+
+def ask_packed(subject):
+    """Ask for positions that begin again, with and without a padding mask that hides nothing."""
+    if not {"keep", "positions"} <= subject.takes:
+        return []
+    X, places = tokens(1, (1, T, subject.d_model), seed=9)[0], np.arange(T)[None] % (T // 2)
+    without, given = subject.outputs(X, positions=places), {"positions": places, "keep": _all(X)}
+    if largest(subject.outputs(X, **given), without) <= subject.tolerance:
+        return [Finding(RIGHT, "packed", "positions that begin again, with a padding mask or not")]
+    sentence = "a padding mask that hides nothing changes what positions that begin again do"
+    return [Finding(WRONG, "packed", sentence, "packed_sequences_mixed")]
 
 
 def ask_precision(subject, table):

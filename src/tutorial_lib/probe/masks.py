@@ -229,7 +229,12 @@ def alone(subject):
     return name
 
 
-def ask_itself(subject, claims):
+def ask_alike(subject, claims):
+    """Ask tokens that are all alike but for one: does it see itself, and how are heads joined."""
+    return [*_ask_itself(subject, claims), *_ask_join(subject)]
+
+
+def _ask_itself(subject, claims):
     """Ask whether a token sees itself: if not, other tokens that are all alike hide its own."""
     X, others = (np.repeat(x[:, :1], LEAST, axis=1) for x in tokens(2, (1, 1, subject.d_model)))
     there = X.copy()
@@ -241,6 +246,31 @@ def ask_itself(subject, claims):
     if not claims.masks:
         return [Finding(DESCRIBED, "itself", sentence)]
     return [Finding(WRONG, "itself", sentence, "mask_without_itself")]
+
+
+def _ask_join(subject):
+    """Ask whether heads are joined by a reshape alone, of tokens that are alike but for one.
+
+    Then an output holds rows of several tokens or heads, and which outputs are equal shows it.
+    """
+    same, other = tokens(2, (1, 1, subject.d_model))
+    alike = []
+    for place in (3, 8):
+        X = np.repeat(same, LEAST, axis=1)
+        X[:, place] = other[:, 0]
+        Y = subject.outputs(X)[0]
+        alike.append(np.abs(Y[:, None] - Y).max(axis=-1) <= subject.tolerance)
+    for heads in HEADS:
+        rows = np.arange(LEAST * heads).reshape(LEAST, heads)
+        for place, found in zip((3, 8), alike, strict=True):
+            head, own = rows // LEAST, rows % LEAST == place
+            equal = ((head[:, None] == head) & (own[:, None] == own)).all(axis=-1)
+            if not off_diagonal(equal).any() or not np.array_equal(equal, found):
+                break
+        else:
+            sentence = f"outputs are alike as those of {heads} heads that are joined by a reshape"
+            return [Finding(WRONG, "join", sentence, "heads_joined_without_transpose")]
+    return []
 
 
 def _values_arrive(subject, X):

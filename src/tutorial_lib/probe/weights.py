@@ -85,29 +85,33 @@ def ask_mask(function, depends, claims, weights):
 
 def ask_scale(function, claims, facts):
     """Ask which factor scores have, at two widths."""
-    factors = [_factor(function, d_k) for d_k in function.widths]
+    factors, question = [_factor(function, d_k) for d_k in function.widths], "scale"
     if any(factor is None for factor in factors):
-        sign = WRONG if "scale" in claims else DESCRIBED
         sentence = "log-ratios of weights are no multiple of q · k"
-        return [
-            Finding(sign, "scale", sentence, "softmax_of_other_scores" if sign == WRONG else None)
-        ]
-    H, T = function.heads[0], function.length
-    laws = {word: [law(d, H, T) for d in function.widths] for word, law in LAWS.items()}
-    found = next((word for word, law in laws.items() if np.allclose(factors, law, 1e-3)), None)
+        if "scale" not in claims:
+            return [Finding(DESCRIBED, question, sentence)]
+        return [Finding(WRONG, question, sentence, "softmax_of_other_scores")]
+    found = _law(function, factors)
     facts["scale"] = found or tuple(factors)
     at = (f"{factor:.4g} at d_k = {d}" for factor, d in zip(factors, function.widths, strict=True))
     sentence = found or ", ".join(at)
     if "scale" not in claims:
-        return [Finding(DESCRIBED, "scale", sentence)]
+        return [Finding(DESCRIBED, question, sentence)]
     if found == claims["scale"]:
-        return [Finding(RIGHT, "scale", f"{sentence}, as claimed")]
-    sentence += f", and claimed is {claims['scale']}"
+        return [Finding(RIGHT, question, f"{sentence}, as claimed")]
+    name = SCALES.get((claims["scale"], found), "scale_another")
     if found is None and np.ptp(factors) <= 1e-3 * factors[0]:
-        return [Finding(WRONG, "scale", sentence, "scale_of_fixed_width")]
-    return [
-        Finding(WRONG, "scale", sentence, SCALES.get((claims["scale"], found), "scale_another"))
-    ]
+        name = "scale_of_fixed_width"
+    return [Finding(WRONG, question, f"{sentence}, and claimed is {claims['scale']}", name)]
+
+
+def _law(function, factors):
+    """Return the law that gives these factors at the two widths, in words, or None."""
+    allowed, sizes = max(1e-3, function.precision), (function.heads[0], function.length)
+    for word, law in LAWS.items():
+        if np.allclose(factors, [law(d_k, *sizes) for d_k in function.widths], allowed):
+            return word
+    return None
 
 
 def _factor(function, d_k):
@@ -123,11 +127,11 @@ def _factor(function, d_k):
     factors = []
     for order in (np.arange(H) // (H // G), np.arange(H) % G):
         products = np.einsum("bhd,bhsd->bhs", Q[:, :, -1], K[:, order])
-        factors.append(_slope(weights, products))
+        factors.append(_slope(weights, products, function.precision))
     return next((factor for factor in factors if factor is not None), None)
 
 
-def _slope(weights, products):
+def _slope(weights, products, precision):
     """Return the one slope of the log-weights against the products in all rows, or None."""
     slopes = []
     for row, x in zip(*(x.reshape(-1, x.shape[-1]) for x in (weights, products)), strict=True):
@@ -135,10 +139,14 @@ def _slope(weights, products):
         if seen.sum() < 3:
             return None
         slope, offset = np.polyfit(x[seen], np.log(row[seen]), 1)
-        if abs(slope * x[seen] + offset - np.log(row[seen])).max() > 1e-3:
+        if abs(slope * x[seen] + offset - np.log(row[seen])).max() > max(1e-3, 5 * precision):
             return None
         slopes.append(slope)
-    return float(np.mean(slopes)) if np.ptp(slopes) <= 1e-3 * abs(np.mean(slopes)) else None
+    return (
+        float(np.mean(slopes))
+        if np.ptp(slopes) <= max(1e-3, 5 * precision) * abs(np.mean(slopes))
+        else None
+    )
 
 
 def ask_bias(function, claims, facts):
@@ -158,11 +166,28 @@ def ask_bias(function, claims, facts):
     elif (steps < 0).all():
         sentence = "farther keys have larger weights, in every head"
     claimed = claims.get("bias")
+    if claimed == "alibi" and facts["bias"] == "nearer":
+        return _slopes_as_claimed(function, steps.reshape(function.heads[0], -1))
     if claimed in (None, facts["bias"]):
         return [Finding(DESCRIBED if claimed is None else RIGHT, "bias", sentence)]
     farther = claimed == "nearer" and (steps < 0).all()
     name = "bias_to_farther_keys" if farther else "bias_another"
     return [Finding(WRONG, "bias", f"{sentence}; claimed is {claimed!r}", name)]
+
+
+def _slopes_as_claimed(function, steps):
+    """Compare what a key gains by one token, (H, …), with the slopes of ALiBi."""
+    if abs(steps - alibi_slopes(len(steps))[:, None]).max() <= 100 * function.precision:
+        return [Finding(RIGHT, "bias", "the slopes of ALiBi, in every head")]
+    slopes = ", ".join(f"{slope:.3g}" for slope in steps[:, 0])
+    return [Finding(WRONG, "bias", f"the slopes of the heads are {slopes}", "bias_of_other_slopes")]
+
+
+def alibi_slopes(H):
+    """Return the slopes of ALiBi for H heads, also where H is no power of 2."""
+    power = 2 ** int(np.log2(H))
+    more = 2.0 ** (-4 / power * np.arange(1, 2 * (H - power), 2))
+    return np.concatenate([2.0 ** (-8 / power * np.arange(1, power + 1)), more])
 
 
 def ask_fewer_queries(function, claims, facts):
@@ -197,12 +222,13 @@ def ask_large_scores(function):
     Q, K = function.inputs()
     weights, question = function.weights(Q, K), "large scores"
     sums_to_1 = abs(weights.sum(axis=-1) - 1).max() <= function.precision
-    large = [_weights_at(function, size) for size in (80.0, 1e4, 1e6)]
-    finite = [np.isfinite(found).all() for found in large]
+    large = [_weights_at(function, size) for size in _sizes(function)]
+    finite = [bool(np.isfinite(found).all()) for found in large]
     high, low = _lost(function, Q, K) if sums_to_1 else (False, False)
-    if not all(finite[:2]):
+    if not all(finite[:2]) or (function.precision >= 1e-2 and not finite[2]):
         name = "maximum_starts_too_high" if low and not high else "not_finite_at_large_scores"
         name = "maximum_not_subtracted" if high and finite[0] else name
+        name = "scores_overflow_in_half" if all(finite[:2]) else name
         return [Finding(WRONG, question, "weights are not finite at large scores", name)]
     more = depends_of(function.weights(Q * 30, K * 30)) & ~depends_of(weights)
     if more.any():
@@ -210,12 +236,18 @@ def ask_large_scores(function):
         sentence = f"query {i} sees key {j} where scores are large, else it does not"
         return [Finding(WRONG, question, sentence, "mask_not_low_enough")]
     low = low and not high and _factor(function, function.widths[0]) is not None
-    kept = all(abs(found.sum(axis=-1) - 1).max() <= 1e-3 for found in large)
+    allowed = max(1e-3, function.precision)
+    kept = all(abs(found.sum(axis=-1) - 1).max() <= allowed for found in large)
     if low or (sums_to_1 and not kept):
         sentence = "rows do not sum to 1 where scores are large"
         name = "maximum_starts_too_high" if low else "row_sum_lost_at_large_scores"
         return [Finding(WRONG, question, sentence, name)]
     return [Finding(RIGHT, question, "finite, and rows sum to what they did")]
+
+
+def _sizes(function):
+    """Return sizes of scores; in half precision the largest overflows only if it is not scaled."""
+    return 80.0, 1e4, 5e4 if function.precision >= 1e-2 else 1e6
 
 
 def _weights_at(function, size):

@@ -15,6 +15,7 @@ import difflib
 import inspect
 import random
 import textwrap
+from collections import Counter
 from functools import cache
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ from tutorial_lib.practice.calls import Answers, Case, call, fault, same
 from tutorial_lib.practice.mistake import Mistake, functions_called, pieces_of, replaced
 
 LEVELS = {
-    1: "every input of the check shows it",
+    1: "every ordinary input shows it",
     2: "some inputs show it, and others do not",
     3: "only an input with a mask, padding, a batch axis or a cache shows it",
 }
@@ -77,8 +78,8 @@ class Suspect(NamedTuple):
     def show(self):
         """Print what the function should do, and its lines with their numbers."""
         print_text(f"{self.purpose()}\n\n{self.numbered_lines()[0]}")
-        takes = ", ".join(f"{name}=…" for name in self.task.cases[0].inputs)
-        print_text(f"\nOne line is wrong. On which input does it show? Give {takes}")
+        takes = ", ".join(inspect.signature(self.task.right).parameters)
+        print_text(f"\nIt has one mistake. On which input does it show? It takes {takes}.")
 
     def try_input(self, **given):
         """Call the right function and this one on an input, and say whether they differ.
@@ -95,7 +96,13 @@ class Suspect(NamedTuple):
         if seen or not same(wrong.value, right.value):
             print_text(f"✓ This input shows it: {seen or 'the values differ'}. Which line is it?")
         else:
-            print_text(f"○ Both give the same on this input. A hint: {LEVELS[self.level]}.")
+            print_text(lay_out("○ Both give the same on this input", self._hint()))
+
+    def _hint(self):
+        shown = _cases_that_differ(self.mistake.of(self.task.right), self.task)
+        if self.level == 1:
+            return "A hint: take several rows, heads and tokens, and no two lengths alike"
+        return f"A hint: the check of the chapter sees it on “{shown[0]}”"
 
     def _case(self, given):
         takes = inspect.signature(self.task.right).parameters
@@ -104,6 +111,10 @@ class Suspect(NamedTuple):
                 f"{self.task.name} has no argument {', '.join(unknown)}; give "
                 f"{', '.join(takes)} by name."
             )
+        lacking = [n for n in takes if takes[n].default is takes[n].empty and n not in given]
+        if lacking:
+            you_set = ", ".join(given) or "none of its arguments"
+            raise HuntError(f"Set {', '.join(lacking)} as well; you set {you_set}.")
         options = {n for n in given if takes[n].kind is inspect.Parameter.KEYWORD_ONLY}
         ordered = {name: given[name] for name in takes if name in set(given) - options}
         return Case("yours", ordered, {name: given[name] for name in options})
@@ -168,17 +179,18 @@ def score_test(test, name):
     if name not in tasks():
         raise HuntError(f"{name!r} is none of the functions: {', '.join(tasks())}.")
     task = tasks()[name]
-    refused = [style for style, right in _right_styles(task).items() if not _accepts(test, right)]
     wrong = [mistake.of(task.right) for mistake in task.mistakes]
-    missed = [function for function in wrong if _accepts(test, function)]
-    for style in refused:
-        print_text(f"✗ It rejects a right function: {style}.")
+    for style, right in _right_styles(task).items():
+        if why := _rejection(test, right):
+            print_text(lay_out(f"✗ It rejects a right function, {style}: {why}"))
+            return 0, len(wrong)
+    missed = [function for function in wrong if not _rejection(test, function)]
     caught = len(wrong) - len(missed)
     print_text(f"{'✓' if not missed else '○'} It catches {caught} of {len(wrong)} known mistakes.")
-    for function in missed:
-        labels = "; ".join(_cases_that_differ(function, task))
-        print_text(lay_out(f"○ It lets one through that shows on: {labels}"))
-    return (0 if refused else caught), len(wrong)
+    shown = Counter("; ".join(_cases_that_differ(function, task)) for function in missed)
+    for labels, count in shown.items():
+        print_text(lay_out(f"○ It lets {count} through that would show on: {labels}"))
+    return caught, len(wrong)
 
 
 def show_suspect(level, number, **others):
@@ -190,7 +202,9 @@ def try_text(level, number, code, **others):
     """Try the input that a form's code sets, in variables with the names of the arguments."""
     suspect = _suspect(level, number)
     takes = inspect.signature(suspect.task.right).parameters
-    suspect.try_input(**{n: v for n, v in _variables(code).items() if n in takes})
+    scope = inspect.unwrap(suspect.task.right).__globals__
+    known = {n: v for n, v in scope.items() if n not in takes}
+    suspect.try_input(**{n: v for n, v in _variables(code, known).items() if n in takes})
 
 
 def name_text(level, number, line, **others):
@@ -205,27 +219,43 @@ def score_text(name, code):
     test = _variables(code).get("test")
     if not callable(test):
         raise HuntError("There is no function test. Write: def test(f): and what must hold of f.")
+    if name in tasks():
+        print_text(f"f: {Suspect(tasks()[name], None).purpose()}")
     score_test(test, name)
 
 
 def _suspect(level, number):
+    if int(level) not in LEVELS:
+        raise HuntError(f"There is no level {level}; give one of {', '.join(map(str, LEVELS))}.")
     found = suspects(int(level))
     return found[int(number) % len(found)]
 
 
-def _variables(code):
-    variables = {"np": np}
-    exec(compile(code, "<your code>", "exec"), variables)
+def _variables(code, scope=None):
+    """Return the variables of a reader's code, which may use the names of a scope.
+
+    Raises
+    ------
+    HuntError : code that is no Python, or that raises an error
+    """
+    variables = {n: v for n, v in (scope or {}).items() if not n.startswith("_")} | {"np": np}
+    try:
+        exec(compile(code, "<your code>", "exec"), variables)
+    except SyntaxError as error:
+        raise HuntError(f"Line {error.lineno} of your code is no Python: {error.msg}.") from None
+    except Exception as error:
+        raise HuntError(f"Your code raised {type(error).__name__}: {error}.") from error
     return variables
 
 
-def _accepts(test, function):
+def _rejection(test, function):
+    """Say why a reader's test rejects a function; "" if it accepts it."""
     try:
         with np.errstate(all="ignore"):
             said = test(function)
-    except Exception:  # of a reader's test: each error is a rejection
-        return False
-    return bool(said) or not isinstance(said, bool | np.bool_)
+    except Exception as error:  # of a reader's test: each error is a rejection
+        return f"{type(error).__name__} {' '.join(str(error).split())[:200]}".strip()
+    return "" if bool(said) or not isinstance(said, bool | np.bool_) else "it returns False"
 
 
 def _right_styles(task):
@@ -234,7 +264,10 @@ def _right_styles(task):
     def rounded(*given, **options):
         value = task.right(*given, **options)
         is_float = isinstance(value, np.ndarray | float) and np.asarray(value).dtype.kind == "f"
-        return value * (1 + 2e-15) if is_float else value
+        inputs = [np.ravel(x) for x in (*given, *options.values()) if isinstance(x, np.ndarray)]
+        if not is_float or np.isin(value, np.concatenate([*inputs, [0, 1]])).all():
+            return value  # it computes nothing that could be rounded
+        return value * (1 + 2e-15)
 
     def laid_out(*given, **options):
         value = task.right(*given, **options)
@@ -293,7 +326,8 @@ def _bare_source(function, pieces):
         argument.annotation = None
     head = f"def {node.name.lstrip('_')}({ast.unparse(node.args)}):"
     first = body[0].lineno if body else node.end_lineno
-    rest = [line for number, line in enumerate(lines, 1) if number >= first and number not in gone]
+    ends = [part.end_lineno for part in body if isinstance(part, ast.Return)] or [len(lines)]
+    rest = [line for n, line in enumerate(lines, 1) if first <= n <= ends[0] and n not in gone]
     return "\n".join([head, "\n".join(rest).lstrip("\n")])
 
 

@@ -19,6 +19,7 @@ from tutorial_lib.counting import (
     layer_kinds,
     model_cache_bytes,
 )
+from tutorial_lib.records import facts
 from tutorial_lib.variants.patterns import window_mask
 
 NAMES = {  # field of an entry -> its names in published configurations
@@ -55,23 +56,8 @@ STATES = (  # field of a state -> its names in the two families that transformer
         "convolution": "mamba_d_conv",
     },
 )
-DEFAULTS = {  # model type -> fields that published files leave to transformers' class
-    "qwen2": {"use_sliding_window": False},
-    "qwen2_moe": {"use_sliding_window": False},
-    "qwen3": {"use_sliding_window": False, "head_dim": 128},
-    "qwen3_moe": {"use_sliding_window": False},
-    "cohere2": {"sliding_window_pattern": 4},
-    "gemma2": {"sliding_window_pattern": 2},
-    "gemma3_text": {
-        "sliding_window_pattern": 6,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "head_dim": 256,
-    },
-    "vaultgemma": {"sliding_window_pattern": 2},
-    "llama4_text": {"sliding_window_pattern": 4},
-    "gemma": {"head_dim": 256},
-}
+PERIOD = {"cohere2": 4, "gemma2": 2, "gemma3_text": 6, "vaultgemma": 2, "llama4_text": 4}
+NO_DECODERS = re.compile("MaskedLM|Classification|QuestionAnswering|PreTraining|Embedding")
 EVERY_LAYER = ("mistral", "mixtral", "phi3", "phimoe", "starcoder2", "moshi")  # has the window
 BOTH_WAYS = ("is_encoder_decoder", "type_vocab_size")
 TOLD = (1024, 8192, 32_768, 131_072)  # tokens
@@ -86,6 +72,7 @@ TOUCHES_ATTENTION = re.compile(
 READ = {name for names in NAMES.values() for name in names}
 READ |= {name for names in STATES for name in names.values()}
 PERIODS = ("sliding_window_pattern", "full_attention_interval", "global_attn_every_n_layers")
+SHOWN = ("num_attention_heads", "num_key_value_heads", "head_dim", "sliding_window", PERIODS[0])
 READ |= {"global_head_dim", "num_global_key_value_heads", "per_layer_config", "attn_layer_indices"}
 READ |= {"layer_types", "use_sliding_window", "max_window_layers", *PERIODS}
 READ |= {"index_topk", "index_n_heads", "index_head_dim"}
@@ -125,9 +112,15 @@ def read_config(config):
         raise ConfigError(f"The configuration is a {type(config).__name__}; expected an object.")
     config = config.get("text_config") or config
     kind = config.get("model_type", "the model")
-    given = {**DEFAULTS.get(kind, {}), **{k: v for k, v in config.items() if v is not None}}
+    known = facts("config_defaults")["fields"]
+    filled = known.get(kind, {}) | ({PERIODS[0]: PERIOD[kind]} if kind in PERIOD else {})
+    given = {name: v for name, v in (filled | config).items() if v is not None}
     _require_known_fields(given, kind)
-    entry = {"name": kind, "assumed": sorted(set(DEFAULTS.get(kind, {})) - set(config))}
+    _require_one_meaning(config, kind)
+    entry = {"name": kind, "known": kind in known}
+    entry["assumed"] = {
+        name: v for name, v in filled.items() if name not in config and name in SHOWN
+    }
     for field in ("layers", "d_model", "heads"):
         entry[field] = _require_field(given, field, kind)
     _read_heads(given, entry)
@@ -143,6 +136,8 @@ def read_config(config):
 def _require_known_fields(given, kind):
     if kind in OTHERWISE:
         raise ConfigError(f"{kind} cannot be counted from its fields: {OTHERWISE[kind]}.")
+    for name in [name for name in given.get("architectures") or () if NO_DECODERS.search(name)]:
+        raise ConfigError(f"{kind} is published as {name}; this reader knows decoders only.")
     for name in BOTH_WAYS:
         if given.get(name):
             raise ConfigError(
@@ -158,6 +153,15 @@ def _require_known_fields(given, kind):
             )
 
 
+def _require_one_meaning(config, kind):
+    """Require that two names of one thing agree, and that heads share KV heads evenly."""
+    for names in NAMES.values():
+        said = {name: config[name] for name in names if config.get(name) is not None}
+        if len(set(map(str, said.values()))) > 1:
+            pairs = ", ".join(f"{name}={value!r}" for name, value in said.items())
+            raise ConfigError(f"{kind} has {pairs}, two names of one thing. Keep the right one.")
+
+
 def _read_field(given, field):
     return next((given[name] for name in NAMES[field] if name in given), None)
 
@@ -166,8 +170,9 @@ def _require_field(given, field, kind):
     value = _read_field(given, field)
     if type(value) is not int or value < 1:
         raise ConfigError(
-            f"{kind} has {NAMES[field][0]}={value!r}; expected a whole number of 1 or more, under "
-            f"one of the names {', '.join(NAMES[field])}. Add it."
+            f"{kind} has {'no' if value is None else f'{value!r} as'} {NAMES[field][0]}; expected "
+            f"a whole number of 1 or more, under one of the names {', '.join(NAMES[field])}. "
+            f"{'Add' if value is None else 'Correct'} it."
         )
     return value
 
@@ -187,7 +192,7 @@ def _read_heads(given, entry):
     else:
         entry["kv_heads"] = _read_field(given, "kv_heads") or entry["heads"]
         if _read_field(given, "kv_heads") is None:
-            entry["assumed"].append("num_key_value_heads")
+            entry["assumed"]["num_key_value_heads"] = entry["heads"]
     if "q_lora_rank" in given and "kv_lora_rank" in given:
         entry["q_rank"] = given["q_lora_rank"]
     if "kv_lora_rank" in given:
@@ -196,8 +201,13 @@ def _read_heads(given, entry):
     else:
         entry["d_k"] = _read_field(given, "d_k") or entry["d_model"] // entry["heads"]
         if _read_field(given, "d_k") is None:
-            entry["assumed"].append("head_dim")
+            entry["assumed"]["head_dim"] = entry["d_k"]
     entry["d_v"] = _read_field(given, "d_v") or entry["d_k"]
+    if type(entry["kv_heads"]) is int and entry["heads"] % entry["kv_heads"]:
+        raise ConfigError(
+            f"{entry['name']} has {entry['heads']} heads and {entry['kv_heads']} KV heads; "
+            f"expected a number of KV heads that divides the other. Correct num_key_value_heads."
+        )
     entry["heads_times_d_k"] = entry["heads"] * entry["d_k"]
 
 
@@ -359,14 +369,29 @@ def describe_model(entry):
         f"{entry['heads']} heads of {entry['d_k']}, {_cached_heads(entry)}"
     ]
     for kind, count in layer_kind_counts(entry).items():
-        lines += ["", f"{count} × {_kind_in_words(entry, kind)}", *_draw_mask(kind)]
+        layers = [index for index, one in enumerate(layer_kinds(entry)) if one == kind]
+        words = f"{count} × {_kind_in_words(entry, kind)}, {_layers_in_words(layers)}"
+        lines += ["", words, *_draw_mask(kind)]
     parameters = count_attention_parameters(entry)
     lines += ["", f"W_Q, W_K, W_V, W_O of all layers: {parameters:,} parameters, without biases"]
     if "shared" in entry:
         lines.append(f"The last {entry['shared']} layers use the keys and values of earlier ones.")
     if entry["assumed"]:
-        lines.append(f"Not in the file, so taken as usual: {', '.join(entry['assumed'])}")
+        filled = ", ".join(f"{name} = {value}" for name, value in entry["assumed"].items())
+        by = "transformers fills in" if entry["known"] else "usually"
+        lines.append(f"Not in the file; {by}: {filled}")
+    if not entry["known"]:
+        lines.append("No test has counted this model type: its fields are taken by their names.")
     return "\n".join(lines)
+
+
+def _layers_in_words(layers):
+    """Return the indices of layers, counted from 0: all, a range, or the first few."""
+    if len(layers) < 4:
+        return f"layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}"
+    if layers == [*range(layers[0], layers[-1] + 1)]:
+        return f"layers {layers[0]} to {layers[-1]}"
+    return f"layers {', '.join(map(str, layers[:6]))}, … {layers[-1]}"
 
 
 def _cached_heads(entry):
@@ -378,7 +403,7 @@ def _cached_heads(entry):
 def _kind_in_words(entry, kind):
     return {
         "full": "full attention",
-        "window": f"a window of {entry.get('window', 0):,}, the token itself counted",
+        "window": f"a window of {entry.get('window', 0):,} (drawn as 3), the token itself counted",
         "latent": "full attention, with a cached latent",
         "chosen": f"the {entry.get('chosen', {}).get('keys', 0):,} best keys, with a cached latent",
         "state": "a state, no mask",
@@ -396,7 +421,8 @@ def _draw_mask(kind, T=8):
 def cache_table(entries, tokens):
     """Return the bytes of the caches as text, a row for each length and a column for each model."""
     precisions = {"16 bits": 2, "8 bits": 1}
-    heads = [f"{e['name']}, {name}" for e in entries for name in precisions]
+    named = [f"{i} {e['name']}" for i, e in enumerate(entries, 1)]
+    heads = [f"{name}, {bits}" for name in named for bits in precisions]
     rows = [
         [f"{n:,}"] + [f"{model_cache_bytes(e, n, itemsize=b):,}" for e in entries for b in (2, 1)]
         for n in tokens
@@ -434,7 +460,8 @@ def read_text(text):
         return read_config(json.loads(text))
     except json.JSONDecodeError as error:
         raise ConfigError(
-            f"This is no JSON: {error}. Copy the whole file, from its first brace to the last."
+            f"This is no JSON: {error}. Give the file as it was published, from its first brace to "
+            f"the last."
         ) from None
 
 
@@ -451,11 +478,17 @@ def show_cards(first, second=""):
     return plot_cache(entries)
 
 
+def _whole(text):
+    return int(text.replace(",", ""))
+
+
 def main(words=None):
     """Print the card of a configuration, and the bytes of its cache beside others."""
-    parser = argparse.ArgumentParser(prog="python -m tutorial_lib.models_card", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tutorial_lib.models_card", description=main.__doc__
+    )
     parser.add_argument("config", type=Path, nargs="+", help="one config.json or more")
-    parser.add_argument("--tokens", type=int, nargs="+", default=TOLD, help="lengths of a text")
+    parser.add_argument("--tokens", type=_whole, nargs="+", default=TOLD, help="lengths of a text")
     given = parser.parse_args(words)
     try:
         entries = [read_text(file.read_text("utf-8")) for file in given.config]

@@ -116,6 +116,8 @@ def test_what_no_mistake_explains_is_said_to_be_wrong(function, kind, words):
         (lambda: mine.check(in_place, "soft"), "give one of softmax"),
         (lambda: mine.check(lambda s: s.sum(), "softmax"), "No order of axes"),
         (lambda: mine.check_text("softmax", "x = 1"), "no function in the code"),
+        (lambda: mine.check_text("softmax", "def f(:"), "Line 1 of your code is no Python"),
+        (lambda: mine.check_text("softmax", "import torch_of_mine"), "raised ModuleNotFoundError"),
     ],
 )
 def test_what_cannot_be_asked_is_said(use, said):
@@ -125,4 +127,4 @@ def test_what_cannot_be_asked_is_said(use, said):
 
 def test_code_of_a_form_is_checked(capsys):
     mine.check_text("softmax", inspect.getsource(softmax_of_columns))
-    assert capsys.readouterr().out.startswith("✓ softmax: right on ordinary scores")
+    assert capsys.readouterr().out.startswith("✓ softmax: right; asked: ordinary scores")

@@ -6,6 +6,7 @@ import warnings
 import pytest
 
 from tests.probe.small_models import small_model
+from tests.pytorch import config_defaults
 from tutorial_lib import models_card
 from tutorial_lib.counting import cache_entries
 from tutorial_lib.models_card import ConfigError, read_config, transformers_cache_bytes
@@ -107,6 +108,16 @@ def test_the_defaults_of_a_class_give_the_card_of_the_book(model_type, name):
         assert entry.get(field) == card.get(field), field
 
 
+def test_what_a_file_leaves_out_is_what_transformers_fills_in():
+    assert config_defaults.FILE.read_text("utf-8") == config_defaults.written()
+    mistral = {"model_type": "mistral", "hidden_size": 4096, "num_hidden_layers": 32}
+    filled = read_config(mistral)
+    assert filled["window"] == MAPPING["mistral"]().sliding_window
+    assert filled["kv_heads"] == MAPPING["mistral"]().num_key_value_heads
+    assert filled["assumed"]["num_key_value_heads"] == filled["kv_heads"]
+    assert "window" not in read_config(mistral | {"sliding_window": None})
+
+
 LLAMA = {"model_type": "llama", "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
 
 
@@ -114,13 +125,16 @@ LLAMA = {"model_type": "llama", "hidden_size": 24, "num_hidden_layers": 2, "num_
     ("fields", "named"),
     [
         ({"kv_latent_groups": 3}, "kv_latent_groups=3"),
-        ({"num_hidden_layers": None}, "num_hidden_layers=None"),
-        ({"num_attention_heads": 2.5}, "num_attention_heads=2.5"),
+        ({"num_hidden_layers": None}, "has no num_hidden_layers"),
+        ({"num_attention_heads": 2.5}, "has 2.5 as num_attention_heads"),
         ({"is_encoder_decoder": True}, "is_encoder_decoder=True"),
         ({"layer_types": ["full_attention", "conv"]}, "conv"),
         ({"layer_types": ["full_attention", "linear_attention"]}, "linear_num_value_heads"),
         ({"sliding_window": 4}, "which layers have it"),
         ({"layer_types": ["full_attention"]}, "layer_types for 1"),
+        ({"num_key_value_heads": 2}, "3 heads and 2 KV heads"),
+        ({"num_attention_heads": 3, "n_head": 4}, "two names of one thing"),
+        ({"architectures": ["BertForMaskedLM"]}, "published as BertForMaskedLM"),
         ({"kv_lora_rank": 8, "v_head_dim": 4}, "qk_nope_head_dim=None"),
         ({"num_key_value_heads": "3"}, "kv_heads"),
         ({"per_layer_config": {"0": {"head_dim": 5}}}, "per_layer_config"),
@@ -146,7 +160,7 @@ def test_the_command_prints_cards_side_by_side_and_refusals_in_a_line(tmp_path, 
     files[1].write_text(json.dumps({"text_config": LLAMA | {"num_key_value_heads": 1}}), "utf-8")
     models_card.main([*map(str, files), "--tokens", "32768"])
     printed = capsys.readouterr().out
-    assert "2 × full attention\n    ■ · · · · · · ·" in printed
+    assert "2 × full attention, layers 0, 1\n    ■ · · · · · · ·" in printed
     numbers = ["32,768", "6,291,456", "3,145,728", "2,097,152", "1,048,576"]  # 2 · 3 · 16 · 2 each
     assert printed.splitlines()[-1].split() == numbers
     files[0].write_text(json.dumps(LLAMA | {"attn_pools": 2}), "utf-8")

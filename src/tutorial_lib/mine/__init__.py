@@ -274,18 +274,32 @@ def _rows_that_count(wrong, asked, case):
 def _say(kind, verdict, way):
     words, shown = verdict
     if words == "right":
-        print_text(lay_out(f"✓ {kind}: right on {shown}", str(way).capitalize()))
+        print_text(lay_out(f"✓ {kind}: right; asked: {shown}", f"T{str(way)[1:]}"))
     elif words == "wrong":
-        print_text(lay_out(f"✗ {kind}: its values are others on this input: {shown}", str(way)))
+        print_text(
+            lay_out(f"✗ {kind}: its values are others on this input: {shown}", f"T{str(way)[1:]}")
+        )
     else:
-        print_text(lay_out(f"✗ {kind}: {words}", *[f"Seen on: {shown}"] * bool(shown), str(way)))
+        print_text(
+            lay_out(f"✗ {kind}: {words}", *[f"Seen on: {shown}"] * bool(shown), f"T{str(way)[1:]}")
+        )
     return words
 
 
 def check_text(kind, code):
-    """Check the last function that a form's code defines."""
+    """Check the last function that a form's code defines.
+
+    Raises
+    ------
+    MineError : code that is no Python, that raises an error, or that defines no function
+    """
     variables = {"np": np}
-    exec(compile(code, "<your code>", "exec"), variables)
+    try:
+        exec(compile(code, "<your code>", "exec"), variables)
+    except SyntaxError as error:
+        raise MineError(f"Line {error.lineno} of your code is no Python: {error.msg}.") from None
+    except Exception as error:
+        raise MineError(f"Your code raised {type(error).__name__}: {error}.") from error
     functions = [f for f in variables.values() if inspect.isfunction(f)]
     if not functions:
         raise MineError("There is no function in the code. Paste one that begins with def.")

@@ -188,6 +188,13 @@ SHIFTED = {
 }
 
 
+def _first_corner(scores, mask):
+    """Weigh with a causal mask of the first corner, and with any other mask as it is."""
+    if mask is not None and (mask == causal_mask(*mask.shape)).all():
+        mask = np.tri(*mask.shape, dtype=bool)
+    return _weigh(scores, mask)
+
+
 def _exchanged(function, one, other):
     """Return a function in which two of its arguments are taken for each other."""
     return lambda **given: function(**given | {one: given[other], other: given[one]})
@@ -275,6 +282,12 @@ def _roles(*names):
 
 def _attention_kind(equal=False):
     wrong = _wrong(attend) | {
+        "a causal mask is always applied": lambda Q, K, V, mask=None: attend(
+            Q, K, V, causal_mask(Q.shape[-2], K.shape[-2])
+        ),
+        "its causal mask is aligned to the first corner, as is_causal of PyTorch": partial(
+            attend, weigh=_first_corner
+        ),
         "keys and values are exchanged": _exchanged(attend, "K", "V"),
         "queries and keys are exchanged": _exchanged(attend, "Q", "K"),
         "the scores compare the keys with themselves": lambda Q, K, V, mask=None: attend(

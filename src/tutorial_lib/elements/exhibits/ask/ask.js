@@ -63,7 +63,10 @@ class Ask extends Exhibit {
   }
 
   type() {
-    const text = this.writtenIn(this.field, this.forms().text);
+    const [known, expected] = this.forms().text;
+    const stranger = this.split(this.field.value).find((name) => !this.given.tokens.includes(name));
+    const words = stranger ? `${expected}, and “${stranger}” is none of them` : expected;
+    const text = this.writtenIn(this.field, [known, words]);
     if (text !== undefined) this.change({ text, query: "" });
   }
 

@@ -576,9 +576,12 @@ def packed(keep_needed):
     return call
 
 
-def test_packed_sequences_are_separated_beside_a_padding_mask():
-    assert probe(packed(False), **PADDED).ok
-    assert probe(packed(True), **PADDED).names == ("packed_sequences_mixed",)
+def test_what_a_padding_mask_does_to_packed_sequences_is_described():
+    signs = [
+        {row["question"]: row["sign"] for row in probe(packed(needed), **PADDED).table()}
+        for needed in (False, True)
+    ]
+    assert [sign["packed"] for sign in signs] == ["✓", "·"]
 
 
 @pytest.mark.parametrize("name", PLACED)

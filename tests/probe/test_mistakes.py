@@ -548,6 +548,12 @@ def in_half(Q, K, V, *, scaled_first=False):
         return layers.softmax(np.where(sees, scores, np.float16(-np.inf))) @ V
 
 
+def test_only_the_most_basic_place_keeps_its_name():
+    report = probe(lambda Q, K, V: attention()(Q + K.mean(), K, V), **HEADS)
+    assert len(report.wrong) > 1, report
+    assert report.names == ("sequences_mixed",), report
+
+
 def test_a_function_in_half_precision_is_asked_in_its_range():
     assert probe(partial(in_half, scaled_first=True), **HEADS).ok
     assert probe(in_half, **HEADS).names == ("scores_overflow_in_half",)
@@ -576,9 +582,12 @@ def packed(keep_needed):
     return call
 
 
-def test_packed_sequences_are_separated_beside_a_padding_mask():
-    assert probe(packed(False), **PADDED).ok
-    assert probe(packed(True), **PADDED).names == ("packed_sequences_mixed",)
+def test_what_a_padding_mask_does_to_packed_sequences_is_described():
+    signs = [
+        {row["question"]: row["sign"] for row in probe(packed(needed), **PADDED).table()}
+        for needed in (False, True)
+    ]
+    assert [sign["packed"] for sign in signs] == ["✓", "·"]
 
 
 @pytest.mark.parametrize("name", PLACED)

@@ -274,5 +274,5 @@ def test_the_built_page_has_a_card_for_each_entry():
     page = ROOT / "_build" / "html" / "book" / "models.html"
     if not page.exists():
         pytest.skip("no site is built here")
-    found = re.findall(r'<section id="([^"]+)">\s*<h2>', page.read_text(encoding="utf-8"))
+    found = re.findall(r'<section id="([^"]+)">\s*<h3>', page.read_text(encoding="utf-8"))
     assert found == [cards.slug(model) for model in carded()]

@@ -19,7 +19,7 @@ CAPS = (5, 10, 15, 20, 30, 50)  # of scores
 LONG = 40  # tokens; beyond them only one mistake is sought
 
 
-def softmax(scores, axis=-1):
+def stable_softmax(scores, axis=-1):
     """Return a softmax; a slice of which all is −∞ becomes 0."""
     with np.errstate(all="ignore"):
         top = scores.max(axis=axis, keepdims=True)
@@ -34,7 +34,7 @@ def hidden(scores, seen):
 
 
 def _log_softmax(scores, seen):
-    found = softmax(hidden(scores, seen))
+    found = stable_softmax(hidden(scores, seen))
     return np.log(np.where(found > 0, found, 1.0))
 
 
@@ -45,25 +45,31 @@ def _plus_one(scores, seen):
 
 # What is done to scores (B, H, T, S), already scaled by `scale`, where `seen` (T, S) is seen.
 WEIGHTS = {
-    None: lambda s, seen, scale: softmax(hidden(s, seen)),
-    "mask_after_softmax": lambda s, seen, scale: softmax(s) * seen,
-    "mask_added_as_number": lambda s, seen, scale: softmax(s + seen),
-    "hidden_score_zero": lambda s, seen, scale: softmax(np.where(seen, s, 0.0)),
-    "softmax_over_queries": lambda s, seen, scale: softmax(hidden(s, seen), -2),
-    "softmax_over_heads": lambda s, seen, scale: softmax(hidden(s, seen), 1),
-    "softmax_over_batch": lambda s, seen, scale: softmax(hidden(s, seen), 0),
-    "softmax_over_all_pairs": lambda s, seen, scale: softmax(hidden(s, seen), (-2, -1)),
-    "softmax_twice": lambda s, seen, scale: softmax(hidden(softmax(hidden(s, seen)), seen)),
+    None: lambda s, seen, scale: stable_softmax(hidden(s, seen)),
+    "mask_after_softmax": lambda s, seen, scale: stable_softmax(s) * seen,
+    "mask_added_as_number": lambda s, seen, scale: stable_softmax(s + seen),
+    "hidden_score_zero": lambda s, seen, scale: stable_softmax(np.where(seen, s, 0.0)),
+    "softmax_over_queries": lambda s, seen, scale: stable_softmax(hidden(s, seen), -2),
+    "softmax_over_heads": lambda s, seen, scale: stable_softmax(hidden(s, seen), 1),
+    "softmax_over_batch": lambda s, seen, scale: stable_softmax(hidden(s, seen), 0),
+    "softmax_over_all_pairs": lambda s, seen, scale: stable_softmax(hidden(s, seen), (-2, -1)),
+    "softmax_twice": lambda s, seen, scale: stable_softmax(
+        hidden(stable_softmax(hidden(s, seen)), seen)
+    ),
     "softmax_in_logarithms": lambda s, seen, scale: _log_softmax(s, seen),
-    "softmax_in_base_2": lambda s, seen, scale: softmax(hidden(s * np.log(2), seen)),
+    "softmax_in_base_2": lambda s, seen, scale: stable_softmax(hidden(s * np.log(2), seen)),
     "softmax_missing": lambda s, seen, scale: np.where(seen, s, 0.0),
     "softmax_not_normalised": lambda s, seen, scale: np.exp(hidden(s, seen)),
     "softmax_over_one": lambda s, seen, scale: np.where(seen, 1.0, 0.0 * s),
     "softmax_with_one_more": lambda s, seen, scale: _plus_one(s, seen),
     "sigmoid_for_softmax": lambda s, seen, scale: np.where(seen, 1 / (1 + np.exp(-s)), 0.0),
-    "scale_after_softmax": lambda s, seen, scale: softmax(hidden(s / scale, seen)) * scale,
-    "weights_transposed": lambda s, seen, scale: np.swapaxes(softmax(hidden(s, seen)), -1, -2),
-    "scores_transposed": lambda s, seen, scale: softmax(hidden(np.swapaxes(s, -1, -2), seen)),
+    "scale_after_softmax": lambda s, seen, scale: stable_softmax(hidden(s / scale, seen)) * scale,
+    "weights_transposed": lambda s, seen, scale: np.swapaxes(
+        stable_softmax(hidden(s, seen)), -1, -2
+    ),
+    "scores_transposed": lambda s, seen, scale: stable_softmax(
+        hidden(np.swapaxes(s, -1, -2), seen)
+    ),
 }
 
 
@@ -92,10 +98,13 @@ VARIANTS = [
 ]
 for _cap in CAPS:
     VARIANTS += [
-        ("soft_cap", lambda s, seen, scale, c=_cap: softmax(hidden(c * np.tanh(s / c), seen))),
+        (
+            "soft_cap",
+            lambda s, seen, scale, c=_cap: stable_softmax(hidden(c * np.tanh(s / c), seen)),
+        ),
         (
             "mask_before_soft_cap",
-            lambda s, seen, scale, c=_cap: softmax(c * np.tanh(hidden(s, seen) / c)),
+            lambda s, seen, scale, c=_cap: stable_softmax(c * np.tanh(hidden(s, seen) / c)),
         ),
     ]
 # What is handed over as Q, K and V (each of all heads) in place of them.
@@ -174,7 +183,7 @@ class Parts:
         scale = self.scale[1](Q.shape[-1], *Q.shape[1:3])
         scores = Q @ np.swapaxes(K, -1, -2) * scale
         if self.exchanged[1]:
-            return np.swapaxes(softmax(scores) @ V, 1, 2)
+            return np.swapaxes(stable_softmax(scores) @ V, 1, 2)
         T = Q.shape[2]
         with np.errstate(all="ignore"):
             weights = self.weights[1](scores + self.bias[1](T), self.mask[1](T), scale)

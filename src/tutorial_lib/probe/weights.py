@@ -177,13 +177,13 @@ def ask_bias(function, claims, facts):
 
 def _slopes_as_claimed(function, steps):
     """Compare what a key gains by one token, (H, …), with the slopes of ALiBi."""
-    if abs(steps - alibi_slopes(len(steps))[:, None]).max() <= 100 * function.precision:
+    if abs(steps - paper_slopes(len(steps))[:, None]).max() <= 100 * function.precision:
         return [Finding(RIGHT, "bias", "the slopes of ALiBi, in every head")]
     slopes = ", ".join(f"{slope:.3g}" for slope in steps[:, 0])
     return [Finding(WRONG, "bias", f"the slopes of the heads are {slopes}", "bias_of_other_slopes")]
 
 
-def alibi_slopes(H):
+def paper_slopes(H):
     """Return the slopes of ALiBi for H heads, also where H is no power of 2."""
     power = 2 ** int(np.log2(H))
     more = 2.0 ** (-4 / power * np.arange(1, 2 * (H - power), 2))

@@ -60,9 +60,12 @@ def test_another_order_begins_anew_and_takes_the_tiles_so(tiles, name, order, en
     assert link == f"#tiles=0&order={order}&tiles={end}"
 
 
-@pytest.mark.parametrize(("rows", "keys", "most"), [(1, 1, 7), (3, 5, 33), (4, 3, 36)])
-def test_no_size_and_no_order_ends_elsewhere_than_plain_attention(tiles, rows, keys, most):
-    for order in ("rows", "columns", "last"):
+@pytest.mark.parametrize(
+    ("rows", "keys", "held"),  # column by column, all queries wait with what they have so far
+    [(1, 1, (7, 31, 7)), (3, 5, (33, 33, 33)), (4, 3, (36, 36, 36))],
+)
+def test_no_size_and_no_order_ends_elsewhere_than_plain_attention(tiles, rows, keys, held):
+    for order, most in zip(("rows", "columns", "last"), held, strict=True):
         tiles.evaluate(RECALL, f"rows={rows}&keys={keys}&order={order}&tiles=")
         press(tiles, "All the rest")
         assert f"bark ends at {BARK}, and all outputs are plain attention's" in said(tiles)

@@ -57,7 +57,7 @@ def _parser():
     commands = parser.add_subparsers(dest="command", required=True)
     given = {name: commands.add_parser(name, allow_abbrev=False) for name in COMMANDS}
     for name, one in given.items():
-        known = f"one of {', '.join(assignment.names())}"
+        known = f"one of {', '.join(assignment.assignment_names())}"
         chapter = "a chapter, such as 04_multi_head_attention"
         one.add_argument("name", help=chapter if name == "student" else known)
         if name != "check":
@@ -167,7 +167,7 @@ def _tell(graded, out, named):
     paths = [out / name for name in ("grades.csv", "items.csv", "feedback.zip", "email.csv")]
     if named:
         paths.append(roster.write_back(named, rows, out, graded["assignment"]))
-        told += roster.to_say(named, rows)
+        told += roster.roster_warnings(named, rows)
     print(f"{len(rows)} students: {', '.join(str(path) for path in paths if path)}")
     for sentence in filter(None, told):
         print(shown(sentence))

@@ -31,7 +31,7 @@ WINDOW = 16
 SEED = [*SEEDS, TEST, known_text.STREAM]
 
 
-def seen(T, *, window=LENGTH, ahead=0):
+def visible_keys_mask(T, *, window=LENGTH, ahead=0):
     """Return what each query may see: `window` keys, the last of them `ahead` of it."""
     behind = torch.ones(T, T, dtype=torch.bool).tril(ahead)
     return behind & ~torch.ones(T, T, dtype=torch.bool).tril(ahead - window)
@@ -39,7 +39,7 @@ def seen(T, *, window=LENGTH, ahead=0):
 
 def attend_and_concat(X, matrices, arm, *, scale=None, tiled=False, **sees):
     """Return the heads side by side, (B, T, H * d_v), of a layer with options or a mistake."""
-    how = {"seen": seen(X.shape[1], **sees), "scale": scale, "tiled": tiled}
+    how = {"seen": visible_keys_mask(X.shape[1], **sees), "scale": scale, "tiled": tiled}
     return known_text.attend_and_concat(X, matrices, arm, **how)
 
 

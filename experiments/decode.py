@@ -350,7 +350,7 @@ def exact(layer, T, X):
     return concat_heads(scaled_dot_product_attention(new[0], K, V)) @ params.W_O
 
 
-def drawn_layers(plan, *, capacity, layers):
+def random_layers_by_kind(plan, *, capacity, layers):
     """Return some layers of each kind: {kind: list}."""
     rng = np.random.default_rng(SEED)
     return {
@@ -368,7 +368,7 @@ def forms(layers):
 
 def measure_steps(plan, X):
     """Check, time and weigh every form at every length: rates of the machine, and rows."""
-    layers = drawn_layers(plan, capacity=plan.lengths[-1] + 1, layers=plan.layers)
+    layers = random_layers_by_kind(plan, capacity=plan.lengths[-1] + 1, layers=plan.layers)
     calls = {}
     for library, form, kind, make in forms(layers):
         steps, token = [make(layer) for layer in layers[kind]], token_of(library, X)
@@ -432,9 +432,9 @@ def read_call(plan):
 def measure_without(plan):
     """Time the whole layer over all tokens, which a step without a cache must run."""
     rng = np.random.default_rng(SEED)
-    [layer] = drawn_layers(plan._replace(kv_heads={"MHA": plan.n_heads}), capacity=1, layers=1)[
-        "MHA"
-    ]
+    [layer] = random_layers_by_kind(
+        plan._replace(kv_heads={"MHA": plan.n_heads}), capacity=1, layers=1
+    )["MHA"]
     X, params = normal(rng, 1, plan.lengths[-1], plan.d_model), layer.params
     module = module_from_params(params, dtype=torch.float32).eval()
     calls = {}

@@ -24,7 +24,7 @@ SEED = 1
 PREPARED = False  # the memory is that of a grader as it runs
 
 
-def ordinary(exam):
+def ordinary_handins(exam):
     """Return the bytes of every kind of ordinary hand-in."""
     notebook = read_notebook(exam.name)
     wrong = [
@@ -38,7 +38,7 @@ def ordinary(exam):
 
 def hand_in(folder, exam, number):
     """Put so many hand-ins into a folder."""
-    kinds = ordinary(exam)
+    kinds = ordinary_handins(exam)
     for i in range(number):
         notebook = json.loads(kinds[i % len(kinds)]) | {"hand-in": i}
         (folder / f"student {i:04}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")

@@ -29,10 +29,10 @@ from experiments.scored_heads import (
     MEANS,
     ablation_costs,
     all_heads,
-    costs,
     forward,
     group_by_task,
     head_name,
+    losses_by_task,
 )
 from tutorial_lib import records
 from tutorial_lib.models import entropy, grammar
@@ -96,7 +96,7 @@ def documents_and_baseline(model, seed):
     """Return documents of a seed with what there is before heads go: costs, and traces."""
     documents = held_out_documents(seed)
     logits, traces = forward(model, documents.ids[:, :-1])
-    return documents, (costs(logits, documents), traces)
+    return documents, (losses_by_task(logits, documents), traces)
 
 
 def ablate_singles(model, given, others):
@@ -181,7 +181,7 @@ def evaluate_gates(model, given, outputs):
     found = {}
     for task, (name, sign) in ((t, w) for t in JOBS for w in (("keep", 1), ("ruin", -1))):
         gates = train_gates(model, few, outputs, task, sign)
-        after = costs(gated(model, documents.ids[:, :-1], gates, outputs), documents)
+        after = losses_by_task(gated(model, documents.ids[:, :-1], gates, outputs), documents)
         rise = {part: after[part][task] - before[part][task] for part in ("form", "nats")}
         row = {"gates": list(gates.values()), **rise}
         found.setdefault(task, {})[name] = row

@@ -15,7 +15,7 @@ import torch
 
 from experiments import measuring
 from experiments.measuring import SIZES, Size, inputs
-from experiments.torch_attention import BareSDPA, bare
+from experiments.torch_attention import MinimalSelfAttention, bare
 from tutorial_lib import (
     attend_in_blocks,
     causal_mask,
@@ -93,7 +93,7 @@ NUMPY = {
 }
 
 
-class StepByStep(BareSDPA):
+class StepByStep(MinimalSelfAttention):
     """The same in torch, a new tensor at every step."""
 
     def attend(self, Q, K, V):
@@ -110,7 +110,7 @@ TORCH = {
 }
 
 
-def timed_at(name):
+def forms_timed_at_size(name):
     """Return the names of the forms that are timed at a size: at the long one, those that fit."""
     return [form for form in (*NUMPY, *TORCH) if name != "long" or form.startswith(SMALL)]
 
@@ -136,7 +136,7 @@ def errors(forms, expected):
 
 def measure_size(name, size, rounds):
     """Check, time and weigh every form at one size."""
-    forms = calls(*measuring.single_inputs(size), timed_at(name))
+    forms = calls(*measuring.single_inputs(size), forms_timed_at_size(name))
     found = errors(forms, reference_output(name, *inputs(size)))
     times_ms = measuring.time_in_rounds(
         forms | {"gemm": measuring.gemm()}, rounds=rounds, title=name

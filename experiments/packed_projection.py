@@ -21,7 +21,7 @@ FULL = {"gpt2": (SIZES["gpt2"], 31)}
 QUICK = {"tiny": (Size(2, 5, 12, 3), 2)}
 
 
-def by_one(X, packed):
+def project_packed(X, packed):
     """Return Q, K and V, each (B, T, d): a product, cut in three."""
     return F.linear(X, packed).chunk(3, dim=-1)
 
@@ -37,7 +37,7 @@ def ways(X, params):
     three = [W.clone() for W in wide.chunk(3)]
     each = [W.clone() for W in wide.chunk(3 * params.n_heads)]
     makers = {THREE: three, EACH: each}
-    return {ONE: partial(by_one, X, wide)} | {
+    return {ONE: partial(project_packed, X, wide)} | {
         n: partial(by_matrices, X, W) for n, W in makers.items()
     }
 

@@ -97,7 +97,7 @@ def weights_on(traces, target):
     return np.concatenate([score_head(record.weights, target) for record in traces])
 
 
-def costs(logits, documents):
+def losses_by_task(logits, documents):
     """Return by task the accuracy and the losses of form and word, and the loss of all words.
 
     The loss of a form is that of the right one among the forms of its set, which the task decides;
@@ -118,7 +118,7 @@ def ablation_costs(model, documents, before, instead):
     `before` is what there is otherwise: the costs, and the traces.
     """
     whole, traces = before
-    found = costs(forward(model, documents.ids[:, :-1], instead, traces)[0], documents)
+    found = losses_by_task(forward(model, documents.ids[:, :-1], instead, traces)[0], documents)
     fall = {task: whole["accuracy"][task] - found["accuracy"][task] for task in TASKS}
     rise = {part: {t: found[part][t] - whole[part][t] for t in TASKS} for part in ("form", "nats")}
     return {"fall": fall, **rise, "loss": found["loss"] - whole["loss"]}
@@ -296,7 +296,7 @@ def patching_shares(model):
     return tuple(by_way)
 
 
-def logit_contributions(model, documents):
+def logit_difference_by_component(model, documents):
     """Return by task what the word itself and each head add to the right word's lead."""
     parts = logit_terms(model, documents.ids[:, :-1])
     return {task: [logit_margins(p, documents, task).mean() for p in parts] for task in TASKS}
@@ -320,7 +320,7 @@ def weight_statistics(traces, documents):
 def evaluate_heads(model, documents, instead):
     """Return everything that one set of documents says of each head, in a dict."""
     logits, traces = forward(model, documents.ids[:, :-1])
-    before = costs(logits, documents), traces
+    before = losses_by_task(logits, documents), traces
     each = [
         ablation_costs(model, documents, before, {head: instead[head]}) for head in all_heads(model)
     ]
@@ -349,7 +349,7 @@ def score_heads(model):
     before, found = evaluate_heads(model, documents, instead)
     found["patch"], found["difference"] = patching_shares(model)
     if not isinstance(model, BlockModel):
-        found["path"] = logit_contributions(model, documents)
+        found["path"] = logit_difference_by_component(model, documents)
     found["pair"] = ablate_pairs(model, documents, before, instead, first["weight"])
     return rounded(found, 3)
 
@@ -360,7 +360,7 @@ def score_model(name, seed, rate):
     return {"seed": seed} | score_heads(known_text.half_precision_model(MODELS[name], seed, rate))
 
 
-def surnames_said(documents, places):
+def surnames_seen_before(documents, places):
     """Return for places, (n, T), which surnames were said before, (places, 12)."""
     n, t = np.nonzero(places)
     text = documents.ids[n][:, :-1]
@@ -374,7 +374,7 @@ def repeated_surnames(documents):
     places = documents.task == TASKS.index("surname")
     n, t = np.nonzero(places)
     right = documents.ids[n, t + 1] - np.flatnonzero(SURNAME)[0]
-    return n, t, surnames_said(documents, places), right
+    return n, t, surnames_seen_before(documents, places), right
 
 
 @cache
@@ -383,7 +383,7 @@ def new_name_rates():
     documents = held_out_documents(VALIDATION)
     places = SURNAME[documents.ids[:, 1:]]
     new = documents.decided_by[places] < 0
-    known = surnames_said(documents, places).sum(axis=1)
+    known = surnames_seen_before(documents, places).sum(axis=1)
     return np.array([new[known == k].sum() / max(1, (known == k).sum()) for k in range(KNOWN + 1)])
 
 
@@ -403,17 +403,17 @@ def guess_rules():
     n, _, said, right = repeated_surnames(held_out_documents(TEST))
     rows, found = np.arange(len(n)), {"cases": len(n)}
     for name, rule in (("uniform", uniform_guess(said)), ("blindly", blind_guess(said))):
-        found[name] = {"nats": -np.log(rule[rows, right]).mean(), **never_said(said, rule)}
+        found[name] = {"nats": -np.log(rule[rows, right]).mean(), **unseen_weight(said, rule)}
     return rounded(found | {"right": uniform_guess(said)[rows, right].mean()})
 
 
-def with_error(values, n):
+def mean_and_error(values, n):
     """Return the mean of what places give, and its standard error over their documents."""
     apart = np.bincount(n, weights=values - values.mean())
     return {"mean": values.mean(), "standard_error": np.sqrt((apart**2).sum()) / len(values)}
 
 
-def never_said(said, weights):
+def unseen_weight(said, weights):
     """Return how much of the weights, (places, 12), falls on surnames that were never said."""
     return {"never_said": (weights * ~said).sum(axis=1).mean()}
 
@@ -431,8 +431,8 @@ def evaluate_guesses(arm, seed, rate, steps):
     guess = np.eye(expected.shape[1])[expected.argmax(axis=1)]
     chance = (guess * uniform_guess(said)).sum(axis=1)
     found = {"seed": seed, "steps": steps, "right": guess[rows, right].mean()}
-    found |= {"guesses": never_said(said, guess), "expected": never_said(said, expected)}
-    found["over_chance"] = with_error(guess[rows, right] - chance, n)
+    found |= {"guesses": unseen_weight(said, guess), "expected": unseen_weight(said, expected)}
+    found["over_chance"] = mean_and_error(guess[rows, right] - chance, n)
     return rounded(found | {"nats": -np.log(expected[rows, right]).mean()})
 
 

@@ -111,7 +111,7 @@ def held_out(seed):
     return copying.sample_sequences(np.random.default_rng(seed), TESTED)
 
 
-def tried(arm):
+def accuracy_by_rate(arm):
     """Return the accuracy of each rate after the steps of a choice: rate → accuracy."""
     short, validation = arm._replace(steps=arm.tried_for), held_out(VALIDATION)
     return {rate: run(short, RATE_SEED, rate, validation)[-1] for rate in RATES}
@@ -125,7 +125,7 @@ def measure(arm):
 
 def measure_anew(arm):
     """Return the same of an arm that is not done, without what names it."""
-    rates, test = tried(arm), held_out(TEST)
+    rates, test = accuracy_by_rate(arm), held_out(TEST)
     rate = max(rates, key=rates.get)
     found = {"layers": arm.layers, "heads": arm.heads, "d_k": arm.d_k, "d_v": arm.d_v}
     found["parameters"] = sum(array.size for array in begin(arm, np.random.default_rng(0)).arrays)

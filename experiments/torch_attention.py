@@ -41,7 +41,7 @@ class Form(NamedTuple):
     module: nn.Module
 
 
-class BareSDPA(nn.Module):
+class MinimalSelfAttention(nn.Module):
     """What is left of the layer without checks and options: two products around SDPA."""
 
     def __init__(self, d_model, n_heads):
@@ -62,7 +62,7 @@ class BareSDPA(nn.Module):
         return F.scaled_dot_product_attention(Q, K, V, is_causal=True)
 
 
-class FlexLayer(BareSDPA):
+class FlexLayer(MinimalSelfAttention):
     """The same around FlexAttention, which leaves out the blocks above the diagonal."""
 
     def __init__(self, d_model, n_heads, T):
@@ -94,7 +94,7 @@ def ours(X, params):
     return Form(partial(module, is_causal=True), module)
 
 
-def bare(X, params, *, kind=BareSDPA):
+def bare(X, params, *, kind=MinimalSelfAttention):
     """The least that PyTorch needs."""
     module = filled(kind(params.d_model, params.n_heads), params)
     return Form(module, module)
@@ -180,7 +180,7 @@ def error_of(call, expected):
     return measuring.error_of(call().detach(), expected, wrong="not the same layer")
 
 
-def measure_way(calls, expected, rounds, title):
+def benchmark_pass(calls, expected, rounds, title):
     """Check, time and weigh the calls of one way; return ({name: row}, {name: reason})."""
     errors, reasons = measuring.attempt(
         {name: partial(error_of, call, expected) for name, call in calls.items()}
@@ -215,7 +215,7 @@ def measure_size(name, size, rounds):
     found = {**size._asdict(), "flop": size.flop}
     for way, calls in ways.items():
         with torch.inference_mode(way == FORWARD):
-            rows, reasons = measure_way(calls, expected[way], rounds, f"{name}, {way}")
+            rows, reasons = benchmark_pass(calls, expected[way], rounds, f"{name}, {way}")
         reasons |= absent | (WITHOUT_BACKWARD if way == BACKWARD else {})
         left_out = {n: {"left_out": reason} for n, reason in reasons.items()}
         found[way] = {n: (rows | left_out)[n] for n in FORMS}

@@ -43,4 +43,4 @@ def parts(noun, n):
     if n > kinds.SHORT:
         ends = [[True] * k + [False] * (n - k) for k in range(n)]
         patterns = ends + [end[::-1] for end in ends]
-    return {kinds._part(noun, list(pattern)) for pattern in patterns} - {""}
+    return {kinds._parts_text(noun, list(pattern)) for pattern in patterns} - {""}

@@ -247,7 +247,7 @@ def test_a_kernel_whose_products_are_wrong_or_that_is_not_used_is_left_out(monke
 def test_the_blas_lane_fails_with_a_run_that_fails(monkeypatch, capfd, tmp_path):
     values = (("A", "B"), ("c",), ("d",), ("",), ("1",))
     factors = dict(zip(blas_matrix.OPTIONS, values, strict=True))
-    monkeypatch.setattr(blas_matrix, "factors_here", lambda most: factors)
+    monkeypatch.setattr(blas_matrix, "available_settings", lambda most: factors)
     monkeypatch.setattr(blas_matrix, "probe", lambda run: [run["OPENBLAS_CORETYPE"], 1, "c", True])
     script = tmp_path / "script.py"
     script.write_text('import os, sys; sys.exit(os.environ["OPENBLAS_CORETYPE"] == "A")', "utf-8")

@@ -99,7 +99,7 @@ def environment(run: dict[str, str]) -> dict[str, str]:
     return {**os.environ, **variables(run), "PYTHONPATH": paths}
 
 
-def words(run: dict[str, str]) -> str:
+def shell_settings(run: dict[str, str]) -> str:
     """Return the settings of a run as a shell would take them."""
     return " ".join(f"{option}={value!r}" for option, value in run.items())
 
@@ -122,7 +122,7 @@ def is_usable(kernel: str) -> bool:
     return used is not None and used[0] == kernel and used[3]
 
 
-def factors_here(most: int) -> dict[str, tuple]:
+def available_settings(most: int) -> dict[str, tuple]:
     """Return the settings that this processor can run, its own first, with so many kernels."""
     machine = platform.machine().lower().replace("amd64", "x86_64")
     own, _, best, _ = probe({"OMP_NUM_THREADS": "1"})
@@ -136,8 +136,8 @@ def factors_here(most: int) -> dict[str, tuple]:
 
 def other_processors() -> dict[str, dict[str, str]]:
     """Return variables that make this processor others, FEW_RUNS with itself, by their words."""
-    factors = factors_here(FEW_RUNS)
-    return {words(run): variables(run) for run in choose_runs(factors, FEW_RUNS)[1:]}
+    factors = available_settings(FEW_RUNS)
+    return {shell_settings(run): variables(run) for run in choose_runs(factors, FEW_RUNS)[1:]}
 
 
 def pytest_sessionstart(session):
@@ -154,18 +154,18 @@ def main(arguments: list[str]) -> int:
     most, command = MOST_RUNS, arguments
     if arguments[0] == "--most":
         most, command = int(arguments[1]), arguments[2:]
-    factors = factors_here(most)
+    factors = available_settings(most)
     if len(factors["OPENBLAS_CORETYPE"]) < 2:
         print("At least two kernels are needed: x86_64 or aarch64, and NumPy with OpenBLAS.")
         return 1
-    verdicts = {words(run): repeat(command, run) for run in choose_runs(factors, most)}
+    verdicts = {shell_settings(run): repeat(command, run) for run in choose_runs(factors, most)}
     print(*(f"==> {verdict}: {name}" for name, verdict in verdicts.items()), sep="\n")
     return int(any(verdict != "passed" for verdict in verdicts.values()))
 
 
 def repeat(command: list[str], run: dict[str, str]) -> str:
     """Run the command with one choice of settings; return how it went."""
-    print(f"==> {words(run)}", flush=True)
+    print(f"==> {shell_settings(run)}", flush=True)
     used = probe(run)
     if used is None or used[2] != run["ATEN_CPU_CAPABILITY"]:
         return f"FAILED (PyTorch or NumPy uses {used and used[:3]})"

@@ -58,7 +58,7 @@ def _step(minutes):
     return max(STEP, STEP * round(minutes / STEP))
 
 
-def words_of(text):
+def count_words(text):
     """Count the words that are read: no fold, comment, address or code; a formula is one."""
     return len(WORD.findall(UNREAD.sub(" ", FORMULA.sub("F", FENCE.sub("", text)))))
 
@@ -92,9 +92,9 @@ def count(cells, *, deeper=True):
     tasks = "\n".join(text for section, kind, text in found if section in TASKS and kind == "text")
     tasks = SPECIFIED.sub(r"\1", tasks)
     whole = tasks.partition("\n### ")[0]  # of a review; below it its answer is used
-    sizes = [words_of(task) for task in EXERCISE.split(tasks)[1:] or [whole] if task]
+    sizes = [count_words(task) for task in EXERCISE.split(tasks)[1:] or [whole] if task]
     return Counts(
-        words=sum(words_of(text) for _, kind, text in found if kind == "text"),
+        words=sum(count_words(text) for _, kind, text in found if kind == "text"),
         lines=sum(
             bool(line.strip()) for _, k, t in found if k == "code" for line in t.splitlines()
         ),

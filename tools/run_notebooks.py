@@ -308,7 +308,7 @@ def find(names):
     return paths
 
 
-def _other_processors():
+def _emulated_cpu_environments():
     from tools.blas_matrix import other_processors  # not above: Colab's environment has no `tools`
 
     return other_processors()
@@ -321,7 +321,7 @@ def main(arguments=None):
     names = parser.parse_args(arguments).names
     try:
         paths = find(names)
-        others = {} if are_files(names) else _other_processors()
+        others = {} if are_files(names) else _emulated_cpu_environments()
         for path in paths:
             refresh(path.resolve(), others=others, report=lambda line: print(line, flush=True))
     except FileNotFoundError as error:

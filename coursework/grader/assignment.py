@@ -114,23 +114,23 @@ class Exam:
         return sum(test.case.points for test in self.tests)
 
 
-def names():
+def assignment_names():
     """Return the names of all assignments."""
     return sorted(path.parent.name for path in FOLDER.glob("*/grading.py"))
 
 
-def folder_of(name):
+def assignment_folder(name):
     """Return the folder of an assignment; AssignmentError: there is none of this name."""
-    if name not in names():
+    if name not in assignment_names():
         raise AssignmentError(
-            f"there is no assignment {name!r}. Choose one of: {', '.join(names())}."
+            f"there is no assignment {name!r}. Choose one of: {', '.join(assignment_names())}."
         )
     return FOLDER / name
 
 
 def read_notebook(name):
     """Return an assignment's notebook, solutions and all."""
-    return nbformat.read(folder_of(name) / "assignment.ipynb", as_version=4)
+    return nbformat.read(assignment_folder(name) / "assignment.ipynb", as_version=4)
 
 
 def is_solution(cell):
@@ -151,7 +151,7 @@ def without_solutions(notebook):
 
 
 @cache
-def handed_out(name):
+def student_code_cells(name):
     """Return the sources of the code cells that students are given."""
     cells = without_solutions(read_notebook(name)).cells
     return [cell.source.strip() for cell in cells if cell.cell_type == "code"]
@@ -162,7 +162,7 @@ def read_assignment(name):
 
     AssignmentError: no such assignment; its file raises, or defines none.
     """
-    path = folder_of(name) / "grading.py"
+    path = assignment_folder(name) / "grading.py"
     spec = importlib.util.spec_from_file_location(f"grading_{name}", path)
     module = importlib.util.module_from_spec(spec)
     beside, file = path.with_name("mistakes.txt"), str(path)
@@ -174,12 +174,12 @@ def read_assignment(name):
             names = ", ".join(sorted(unknown))
             raise AssignmentError(f"{beside.name} has mistakes of {names}, no task")
     except Exception as error:
-        raise AssignmentError(f"{path}{_where(error, file)}: correct this first") from error
+        raise AssignmentError(f"{path}{_error_place(error, file)}: correct this first") from error
     tasks = (replace(task, mistakes=written.get(task.function, ())) for task in given.tasks)
     return replace(given, tasks=tuple(tasks))
 
 
-def _where(error, file):
+def _error_place(error, file):
     """Return the line of one of our files that raised an error, and which error."""
     steps = traceback.extract_tb(error.__traceback__)
     lines = [step.lineno for step in steps if step.filename == file]
@@ -190,14 +190,14 @@ def _where(error, file):
 
 def _solve(name, tasks):
     """Return the right functions, from the notebook's solution cells; their source can be read."""
-    path = folder_of(name) / "assignment.ipynb"
+    path = assignment_folder(name) / "assignment.ipynb"
     space, file = {"__name__": f"solution_{name}"}, f"<solution of {name}>"
     try:
         source = solution_source(name, [task.function for task in tasks])
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
         exec(compile(source, file, "exec"), space)
     except Exception as error:
-        raise AssignmentError(f"{path}, a solution{_where(error, '')}") from error
+        raise AssignmentError(f"{path}, a solution{_error_place(error, '')}") from error
     if missing := [task.function for task in tasks if task.function not in space]:
         raise AssignmentError(
             f"{path}: no cell with the tag `solution` defines {', '.join(missing)}, which "

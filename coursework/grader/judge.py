@@ -13,7 +13,7 @@ from itertools import permutations
 
 import numpy as np
 
-from coursework.grader.assignment import handed_out
+from coursework.grader.assignment import student_code_cells
 from coursework.grader.inert import plain
 from coursework.grader.kinds import kind_of_difference
 from coursework.grader.sandbox import ENDED, Lost
@@ -153,7 +153,7 @@ class _Caller:
         That is so before the first call alone: behind it, all calls have the same cells.
         """
         functions = self.exam.functions
-        how = {"handed_out": handed_out(self.exam.name), "left_out": self.left_out}
+        how = {"handed_out": student_code_cells(self.exam.name), "left_out": self.left_out}
         while True:
             self.sandbox = self.open_sandbox()
             try:

@@ -33,7 +33,7 @@ def kind_of_difference(value, expected, axes=()):
     if expected.dtype.kind == "b":
         said, where = first(BOOLEANS), _where(value == expected, True, axes)
         return f"{said}; {where}" if where else said
-    where = _where(*_right(value, expected), axes)
+    where = _where(*_right_entries(value, expected), axes)
     nouns = [noun for *_, noun in _named(expected.shape[:-1], axes[:-1])]
     none = nouns and not np.isclose(value, expected, rtol=0.1).all(axis=-1).any()
     said = NONE.format(nouns[-1]) if none else ""  # and so none of the axes above
@@ -50,7 +50,7 @@ def _where(right, known, axes):
     for axis, _, noun in _named(right.shape, axes):
         others = tuple(i for i in range(right.ndim) if i != axis)
         parts = right.all(axis=others)
-        if (known.any(axis=others) | ~parts).all() and (said := _part(noun, parts.tolist())):
+        if (known.any(axis=others) | ~parts).all() and (said := _parts_text(noun, parts.tolist())):
             return said
     return ""
 
@@ -62,7 +62,7 @@ def _named(shape, axes):
             yield axis, shape[axis], noun
 
 
-def _part(noun, right):
+def _parts_text(noun, right):
     """Say which parts of an axis are right and which are not; of a long one how far from an end."""
     n = len(right)
     good = [i for i in range(n) if right[i]]
@@ -70,10 +70,10 @@ def _part(noun, right):
     if n > SHORT and good and bad:
         first, last = bad[0], bad[-1]
         good, bad = (good[:first], [first]) if first else ([i for i in good if i > last], [last])
-    return f"{_some(noun, good)} right, {_some(noun, bad)} not" if good and bad else ""
+    return f"{_items_text(noun, good)} right, {_items_text(noun, bad)} not" if good and bad else ""
 
 
-def _some(noun, places):
+def _items_text(noun, places):
     """Name parts of an axis: "head 2 is", "heads 0 and 2 are", "heads 1 to 4 are"."""
     *before, last = places
     if not before:
@@ -83,22 +83,22 @@ def _some(noun, places):
     return f"{re.sub('(?<=[^aeiou])y$', 'ie', noun)}s {told} are"
 
 
-def _close(one, other):
-    return bool(_right(one, other)[0].all())
+def _all_right(one, other):
+    return bool(_right_entries(one, other)[0].all())
 
 
-def _times(value, expected):
+def _is_multiple(value, expected):
     kept = np.abs(expected) > 1e-9 * np.abs(expected).max(initial=0)
     if not kept.any():
         return False
     factor = np.median(value[kept] / expected[kept])
-    return bool(np.isfinite(factor) and factor != 0) and _close(value, factor * expected)
+    return bool(np.isfinite(factor) and factor != 0) and _all_right(value, factor * expected)
 
 
 def _axes_swapped(value, expected):
     n, pairs = expected.shape, combinations(range(expected.ndim), 2)
     swapped = (np.swapaxes(expected, i, j) for i, j in pairs if n[i] == n[j])
-    return any(_close(value, other) for other in swapped)
+    return any(_all_right(value, other) for other in swapped)
 
 
 def _sums_to_1(expected):
@@ -113,16 +113,16 @@ def _own_factors(value, expected):
         return False
     weight = (expected * expected).sum(axis=-1, keepdims=True)
     factor = (value * expected).sum(axis=-1, keepdims=True) / np.where(weight == 0, 1, weight)
-    return bool(factor.any()) and _close(value, factor * expected)
+    return bool(factor.any()) and _all_right(value, factor * expected)
 
 
 def _some_rows(value, expected):
-    right, known = _right(value, expected)
+    right, known = _right_entries(value, expected)
     has_three = expected.ndim > 0 and expected.size > 2 * expected.shape[-1] > 2
     return has_three and bool((right.all(axis=-1) & known[..., 0]).any() and not right.all())
 
 
-def _right(value, expected):
+def _right_entries(value, expected):
     """Whether each number is right, and whether its row has values: zeros are right too easily.
 
     By the largest number of its row, or by that of all where the row is no more than rounding
@@ -141,19 +141,19 @@ NUMBERS = (  # what is said, and when it is so
         "each number has the opposite sign",
         lambda value, e: e.size > 7 and bool(((value * e < 0) == (e != 0)).all()),
     ),
-    ("each number is the right one times one and the same factor", _times),
+    ("each number is the right one times one and the same factor", _is_multiple),
     (
         "each number is off by one and the same amount",
-        lambda value, e: _close(value - e, np.full_like(value - e, np.median(value - e))),
+        lambda value, e: _all_right(value - e, np.full_like(value - e, np.median(value - e))),
     ),
     ("two of its axes have changed places", _axes_swapped),
     (
         "the order along one of its axes is reversed",
-        lambda value, e: any(_close(value, np.flip(e, axis)) for axis in range(e.ndim)),
+        lambda value, e: any(_all_right(value, np.flip(e, axis)) for axis in range(e.ndim)),
     ),
     (
         "the right numbers are in a different order",
-        lambda value, e: _close(np.sort(value, axis=None), np.sort(e, axis=None)),
+        lambda value, e: _all_right(np.sort(value, axis=None), np.sort(e, axis=None)),
     ),
     ("some of its rows are right, and others are not", _some_rows),
     ("each row is right but for a factor of its own", _own_factors),

@@ -12,10 +12,10 @@ import numpy as np
 
 from coursework.grader.assignment import (
     AssignmentError,
-    handed_out,
     read_assignment,
     read_notebook,
     solution_source,
+    student_code_cells,
     value_or_none,
     without_solutions,
 )
@@ -139,7 +139,7 @@ def measure(exam, task, told=print):
     """
     tests = [test for test in exam.tests if test.task.function == task.function]
     of, ideas = sum(t.case.points for t in tests), [t.case.points for t in tests if t.case.idea]
-    unearned = _unearned(tests, np.random.default_rng(exam.seed))
+    unearned = _points_without_idea(tests, np.random.default_rng(exam.seed))
     told(f"  {task.function}: its idea {sum(ideas)} of {of} points, in {len(ideas)} tests; without")
     told(f"    it: {', '.join(f'{what} {n}' for what, n in unearned.items())}")
     faults = [
@@ -161,7 +161,7 @@ def measure(exam, task, told=print):
     ]
 
 
-def _unearned(tests, rng):
+def _points_without_idea(tests, rng):
     """Return {what: points} of answers that know nothing of a task, and of the chapter's own."""
     arguments = range(len(tests[0].case.arguments))
     answers = {
@@ -192,7 +192,7 @@ def unseen(exam, task):
 
     def printed(own):
         shown, names = io.StringIO(), {"__name__": "__main__"}
-        for source in handed_out(exam.name):
+        for source in student_code_cells(exam.name):
             stubs = [name for name in right if f"def {name}(" in source]
             below = [right[name] for name in stubs if name != task.function] + [own] * bool(stubs)
             try:

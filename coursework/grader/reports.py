@@ -43,7 +43,7 @@ def write_reports(batch, out, *, say=lambda sentence: None):
     out, entries = Path(out), batch["handins"]
     tasks = {task.function: task for task in read_assignment(batch["assignment"]).tasks}
     records = {entry["id"]: record_of(out, entry) for entry in entries}
-    made = _who_made(tasks, records)
+    made = _students_by_mistake(tasks, records)
     corrections = read_corrections(out, entries, list(batch["points"]), made)
     reports = [_Report(batch, e, records[e["id"]], corrections, tasks) for e in entries]
     make_folder(out / "reports")
@@ -63,7 +63,7 @@ def write_reports(batch, out, *, say=lambda sentence: None):
     return rows
 
 
-def _who_made(tasks, records):
+def _students_by_mistake(tasks, records):
     """Return who made which mistake; a test that can give no points does not count."""
     made = {mistake.name: set() for task in tasks.values() for mistake in task.mistakes}
     for folder, record in records.items():
@@ -120,10 +120,10 @@ class _Report:
 
     def reasons(self):
         """Return why points were lost, for `grades.csv`."""
-        if self.record["problem"] or not _lost(self.record["results"]):
+        if self.record["problem"] or not _failed_results(self.record["results"]):
             return []
         remarks = [_joined(remark) for remark in self.record["remarks"]]
-        whys = {name: _why(group, self.tasks[name]) for name, group in self.groups.items()}
+        whys = {name: _loss_reason(group, self.tasks[name]) for name, group in self.groups.items()}
         whys = [f"{name}: {why}" for name, why in whys.items() if why]
         return [*remarks[:TOO_MANY], *whys]
 
@@ -154,7 +154,7 @@ class _Report:
             hand = " (by hand)" if function in self.hand else ""
             earned = f"{self.points[function]} of {self.most[function]}{hand}"
             body.append(f"<h2>{code(f'{function}: {earned}')}</h2>")
-            if mistake := _named(results, self.tasks[function]):
+            if mistake := _explaining_mistake(results, self.tasks[function]):
                 more = f" This mistake alone leaves {self.graded[function]} points."
                 kept = any(result["kept"] for result in results)
                 says = f"{mistake.says[:1].upper()}{mistake.says[1:]}"
@@ -169,15 +169,15 @@ def _joined(pair):
     return f"{ours}: {quoted(words)}" if words else ours
 
 
-def _lost(results):
+def _failed_results(results):
     return [result for result in results if result["earned"] < result["points"]]
 
 
-def _why(results, task):
+def _loss_reason(results, task):
     """Return what a function has lost points for: the known mistake, or what its tests say."""
-    if mistake := _named(results, task):
+    if mistake := _explaining_mistake(results, task):
         return mistake.says
-    of, said = sum(r["points"] > 0 for r in results), [r["said"] for r in _lost(results)]
+    of, said = sum(r["points"] > 0 for r in results), [r["said"] for r in _failed_results(results)]
     kinds = Counter(min(filter(own.startswith, said), key=len) for own in said)
     found = []
     for kind, number in kinds.most_common(TOO_MANY):
@@ -186,9 +186,9 @@ def _why(results, task):
     return ", ".join(found)
 
 
-def _named(results, task):
+def _explaining_mistake(results, task):
     """Return the known mistake that explains every test that was lost; None: none does."""
-    made = {result["mistake"] for result in _lost(results)}
+    made = {result["mistake"] for result in _failed_results(results)}
     return next((mistake for mistake in task.mistakes if mistake.name in made), None)
 
 

@@ -115,7 +115,7 @@ def enrol(roster, handins, *, keep_unknown=False):
     `handins` : list of Handin
     `keep_unknown` : leave those who fit no line, or several, under the names that they have
     """
-    fits = _fits(roster, handins)
+    fits = _students_by_handin_name(roster, handins)
     unknown = {name: students for name, students in fits.items() if len(students) != 1}
     if unknown and not keep_unknown:
         nobody = [name for name, students in unknown.items() if not students]
@@ -128,22 +128,22 @@ def enrol(roster, handins, *, keep_unknown=False):
     named = []
     for handin in handins:
         if handin.student not in unknown:
-            named.append(_whose(handin, *fits[handin.student]))
+            named.append(_with_student_details(handin, *fits[handin.student]))
         else:
             more = f" ({OUTSIDE})" * (handin.student in taken)
             named.append(replace(handin, student=handin.student + more, identifier=""))
     came = {handin.student for handin in named}
     absent = [student for student in roster.students if student.name not in came]
     nothing = Handin(roster.path, problem=NOTHING)
-    return named + [_whose(nothing, student) for student in absent]
+    return named + [_with_student_details(nothing, student) for student in absent]
 
 
-def _whose(handin, student):
+def _with_student_details(handin, student):
     own = {"student": student.name, "identifier": student.identifier, "address": student.address}
     return replace(handin, late=handin.late or student.late, **own)
 
 
-def _fits(roster, handins):
+def _students_by_handin_name(roster, handins):
     """Return the students that a hand-in's name can mean, by that name.
 
     A system's number decides between namesakes; where most hand-ins have the number that the
@@ -165,7 +165,7 @@ def _fits(roster, handins):
     return fits | {name: found for name, found in exact.items() if found or shared}
 
 
-def to_say(roster, rows):
+def roster_warnings(roster, rows):
     """Yield what to say of who is outside the roster, and of another maximum in Moodle."""
     if names := [row["student"] for row in rows if not row.get("identifier")]:
         told = f"{len(names)} graded outside the roster, and so in no file for the system"

@@ -55,7 +55,7 @@ class Suspect(NamedTuple):
     @property
     def level(self):
         """The key of LEVELS that says which cases of the check show the mistake."""
-        shown = _cases_that_differ(self.mistake.of(self.task.right), self.task)
+        shown = _failing_case_labels(self.mistake.of(self.task.right), self.task)
         if len(shown) == len(self.task.cases):
             return 1
         return 3 if all(any(word in label for word in NARROW) for label in shown) else 2
@@ -63,17 +63,19 @@ class Suspect(NamedTuple):
     def purpose(self):
         """Say what the function takes and returns, by the first case of its check."""
         case, right = self.task.cases[0], inspect.unwrap(self.task.right)
-        takes = ", ".join(f"{n} {_form(v)}" for n, v in case.arguments.items())
+        takes = ", ".join(f"{n} {_shape_text(v)}" for n, v in case.arguments.items())
         text = (inspect.getdoc(right) or "").partition("\n")[0]
         gives = call(self.task.right, case).value
-        said = f"{self.task.name}({takes}) returns {_form(gives)}."
+        said = f"{self.task.name}({takes}) returns {_shape_text(gives)}."
         return f"{text} {said}" if text else said
 
     def numbered_lines(self):
         """Return the numbered lines of the function, and the numbers of the wrong ones."""
-        lines = _sources(self.task.right, self.mistake.edits)
+        lines = _source_lines(self.task.right, self.mistake.edits)
         numbered = "\n".join(f"{number:2}  {line}" for number, line in enumerate(lines, 1))
-        return numbered, _changed_lines(_sources(self.task.right, self.mistake.edits, ()), lines)
+        return numbered, _changed_lines(
+            _source_lines(self.task.right, self.mistake.edits, ()), lines
+        )
 
     def show(self):
         """Print what the function should do, and its lines with their numbers."""
@@ -99,7 +101,7 @@ class Suspect(NamedTuple):
             print_text(lay_out("○ Both give the same on this input", self._hint()))
 
     def _hint(self):
-        shown = _cases_that_differ(self.mistake.of(self.task.right), self.task)
+        shown = _failing_case_labels(self.mistake.of(self.task.right), self.task)
         if self.level == 1:
             return "A hint: take several rows, heads and tokens, and no two lengths alike"
         return f"A hint: the check of the chapter sees it on “{shown[0]}”"
@@ -187,7 +189,7 @@ def score_test(test, name):
     missed = [function for function in wrong if not _rejection(test, function)]
     caught = len(wrong) - len(missed)
     print_text(f"{'✓' if not missed else '○'} It catches {caught} of {len(wrong)} known mistakes.")
-    shown = Counter("; ".join(_cases_that_differ(function, task)) for function in missed)
+    shown = Counter("; ".join(_failing_case_labels(function, task)) for function in missed)
     for labels, count in shown.items():
         print_text(lay_out(f"○ It lets {count} through that would show on: {labels}"))
     return caught, len(wrong)
@@ -261,7 +263,7 @@ def _rejection(test, function):
 def _right_styles(task):
     """Return right functions in other styles, by what is other about them."""
 
-    def rounded(*given, **options):
+    def with_roundoff(*given, **options):
         value = task.right(*given, **options)
         is_float = isinstance(value, np.ndarray | float) and np.asarray(value).dtype.kind == "f"
         inputs = [np.ravel(x) for x in (*given, *options.values()) if isinstance(x, np.ndarray)]
@@ -269,32 +271,32 @@ def _right_styles(task):
             return value  # it computes nothing that could be rounded
         return value * (1 + 2e-15)
 
-    def laid_out(*given, **options):
+    def in_fortran_order(*given, **options):
         value = task.right(*given, **options)
         return np.asfortranarray(value) if isinstance(value, np.ndarray) else value
 
     return {
         "the library's own": task.right,
-        "its last digits come from another order of operations": rounded,
-        "its array lies in memory in another order": laid_out,
+        "its last digits come from another order of operations": with_roundoff,
+        "its array lies in memory in another order": in_fortran_order,
     }
 
 
-def _cases_that_differ(function, task):
+def _failing_case_labels(function, task):
     wrong = Answers(function, task.right, task.cases).wrong
     return [task.cases[index].label for index in wrong]
 
 
-def _form(value):
+def _shape_text(value):
     """Return the shape of an array, a number itself, or the forms of several results."""
     if isinstance(value, np.ndarray):
         return f"{value.shape}"
     if isinstance(value, tuple):
-        return " and ".join(map(_form, value))
+        return " and ".join(map(_shape_text, value))
     return f"= {value}" if isinstance(value, int | float) else type(value).__name__
 
 
-def _sources(function, edits, changed=None):
+def _source_lines(function, edits, changed=None):
     """Return the lines of a function and of those it calls that edits name, edited or not.
 
     Parameters

@@ -10,25 +10,25 @@ import pytest
 from book._ext.content import cards
 from book._ext.content.cards import (
     CardError,
-    arrow_lines,
+    cache_kb_per_token,
     checked,
-    each,
     links,
     numbers,
     table,
+    variant_list,
 )
 from book._ext.content.models import (
     STEPS,
-    arrows,
-    carded,
-    furthest,
     keys_of,
-    longest,
     masks_of,
+    max_context_length,
+    models_with_card,
+    receptive_field_size,
+    scaled_for_drawing,
     share,
-    small,
     sources_of,
     steps,
+    variants_of,
     writes,
 )
 from book._ext.content.variants import every_row
@@ -38,9 +38,9 @@ from tutorial_lib.records import facts
 from tutorial_lib.variants.patterns import receptive_field, window_mask
 
 CHAPTERS = [page for page in pages() if page.has_variants]
-BY_NAME = {model["name"]: model for model in carded()}
+BY_NAME = {model["name"]: model for model in models_with_card()}
 NAMED = pytest.mark.parametrize("model", BY_NAME.values(), ids=BY_NAME)
-WRITERS = [model for model in carded() if writes(model)]
+WRITERS = [model for model in models_with_card() if writes(model)]
 WRITING = pytest.mark.parametrize("model", WRITERS, ids=[model["name"] for model in WRITERS])
 T = 16
 
@@ -66,7 +66,7 @@ def pairs(model, kind):
 
 @NAMED
 def test_a_drawn_mask_has_the_pairs_that_a_plain_loop_counts(model):
-    shrunk = small(model)
+    shrunk = scaled_for_drawing(model)
     for kind in layer_kind_counts(model):
         scored, through = masks_of(shrunk, kind)
         found = int((scored | through).sum())
@@ -91,7 +91,7 @@ def sparse_keys(sparse, query, T):
 
 
 def test_chosen_pools_are_whole_and_as_many_as_are_chosen():
-    model = small(BY_NAME["DeepSeek-V4-Flash"])
+    model = scaled_for_drawing(BY_NAME["DeepSeek-V4-Flash"])
     near, pooled = masks_of(model, "chosen pool")
     size, count, width = (model["chosen"][part] for part in ("pool", "keys", "gathers"))
     assert (near == window_mask(T, T, model["window"])).all()
@@ -105,10 +105,10 @@ def test_chosen_pools_are_whole_and_as_many_as_are_chosen():
 def test_a_pool_of_v4_gathers_twice_its_stride():
     chosen = BY_NAME["DeepSeek-V4-Flash"]["chosen"]
     assert (chosen["gathers"], chosen["pool"]) == (8, 4)
-    drawn = small(BY_NAME["DeepSeek-V4-Flash"])["chosen"]
+    drawn = scaled_for_drawing(BY_NAME["DeepSeek-V4-Flash"])["chosen"]
     assert drawn["gathers"] * chosen["pool"] == chosen["gathers"] * drawn["pool"]
     told = "512 pools of 8 tokens at stride 4, by 64 heads of 128"
-    assert arrows(BY_NAME["DeepSeek-V4-Flash"])["Top-k attention"] == told
+    assert variants_of(BY_NAME["DeepSeek-V4-Flash"])["Top-k attention"] == told
     name, small_one = cards.named(BY_NAME["DeepSeek-V4-Flash"], "chosen pool")
     assert name == "window of 128, top 512 pools of 8 at stride 4"
     assert small_one == ", drawn as 4, 2 pools of 4 at stride 2"
@@ -139,10 +139,10 @@ def test_shares_are_those_of_masks_of_the_same_size():
 @pytest.mark.parametrize(("layers", "window"), [(1, 4), (2, 4), (3, 4), (5, 2), (6, 8)])
 def test_the_furthest_token_is_the_one_that_reach_finds(layers, window):
     model = BY_NAME["Mistral 7B"] | {"window": window}
-    tokens = furthest(model, ["window"] * layers)
+    tokens = receptive_field_size(model, ["window"] * layers)
     mask = window_mask(64, 64, window)
     assert tokens == receptive_field(mask, layers)[-1].sum()
-    assert furthest(model, ["window", "full"]) is None
+    assert receptive_field_size(model, ["window", "full"]) is None
 
 
 def test_every_entry_has_a_card_or_does_not_say_what_its_layers_are():
@@ -150,17 +150,19 @@ def test_every_entry_has_a_card_or_does_not_say_what_its_layers_are():
     assert len({cards.slug(model) for model in entries}) == len(entries)
     without = {m["name"] for m in entries} - set(BY_NAME)
     assert without == {"Transformer base", "Transformer big", "T5-11B", "GPT-3 175B"}
-    rows = re.findall(r'<a href="#(.*?)">(.*?)</a>', table(carded()))
-    assert rows == [(cards.slug(model), model["name"]) for model in carded()]
-    assert [model["year"] for model in carded()] == sorted(m["year"] for m in carded())
+    rows = re.findall(r'<a href="#(.*?)">(.*?)</a>', table(models_with_card()))
+    assert rows == [(cards.slug(model), model["name"]) for model in models_with_card()]
+    assert [model["year"] for model in models_with_card()] == sorted(
+        m["year"] for m in models_with_card()
+    )
 
 
 @NAMED
 def test_every_arrow_of_a_card_leads_to_where_it_is_built(model):
-    lines = arrow_lines(model, links(CHAPTERS))
+    lines = variant_list(model, links(CHAPTERS))
     more = len(model.get("other", ())) + ("scale" in model)
-    assert len(lines) == max(1, len(arrows(model)) + more)
-    for name, line in zip(arrows(model), lines, strict=False):
+    assert len(lines) == max(1, len(variants_of(model)) + more)
+    for name, line in zip(variants_of(model), lines, strict=False):
         page, _ = every_row(CHAPTERS)[name]
         assert line.startswith(f"- [{name}](../notebooks/{page.name}.ipynb#")
         assert set(STEPS[name]) <= set(steps(model))
@@ -173,14 +175,18 @@ def test_the_numbers_of_a_card_are_those_of_its_entry(model):
         name, _ = cards.named(model, kind)
         assert f'<th scope="row">{name}</th><td>{count}</td>' in told
     rows = re.findall(r'<th scope="row">([\d,]+)</th><td>(.*?)</td>', told)
-    assert len(rows) == (sum(n <= cards.most(model) for n in cards.TOLD) if writes(model) else 0)
+    assert len(rows) == (
+        sum(n <= cards.max_learned_positions(model) for n in cards.TOLD) if writes(model) else 0
+    )
     for tokens, kept in rows:
         assert kept == cards.size(model_cache_bytes(model, int(tokens.replace(",", ""))))
     for address in sources_of(model):
         if address.startswith("https"):
             assert told.count(f'<a href="{address.split(" ")[0]}">') == 1
     kept = model_cache_bytes(model, 1024) / 1024_000
-    assert each(model, 1024) == (f"{kept:,.{int(kept < 100)}f}" if writes(model) else "–")
+    assert cache_kb_per_token(model, 1024) == (
+        f"{kept:,.{int(kept < 100)}f}" if writes(model) else "–"
+    )
 
 
 def test_what_grows_and_what_does_not_stand_apart_where_a_model_keeps_both():
@@ -194,29 +200,31 @@ def test_what_grows_and_what_does_not_stand_apart_where_a_model_keeps_both():
 
 
 def test_a_state_says_what_its_tables_weigh_in_32_bits():
-    words = cards.kept_words(BY_NAME["Kimi K3"])
+    words = cards.cache_words(BY_NAME["Kimi K3"])
     wider = 4 * 69 * 96 * 128 * 128 + 2 * 69 * 3 * 36_864
     assert f"{cards.size(wider)} with states of 32 bits" in words
     assert "last 3 inputs of a short convolution" in words
-    assert "32 bits" not in cards.kept_words(BY_NAME["gpt-oss-120b"])
+    assert "32 bits" not in cards.cache_words(BY_NAME["gpt-oss-120b"])
 
 
 def test_a_step_that_no_chapter_builds_is_told_and_not_linked():
-    *_, line = arrow_lines(BY_NAME["DeepSeek-V4-Flash"], links(CHAPTERS))
+    *_, line = variant_list(BY_NAME["DeepSeek-V4-Flash"], links(CHAPTERS))
     assert line.startswith("- project out: in 8 groups of heads")
     assert "](" not in line
-    assert [m["name"] for m in carded() if "project out" in steps(m)] == ["DeepSeek-V4-Flash"]
+    assert [m["name"] for m in models_with_card() if "project out" in steps(m)] == [
+        "DeepSeek-V4-Flash"
+    ]
 
 
 def test_positions_are_told_of_all_layers_and_change_embed_where_none_are_added():
-    words = arrows(BY_NAME["DeepSeek-V4-Flash"])["RoPE"]
+    words = variants_of(BY_NAME["DeepSeek-V4-Flash"])["RoPE"]
     assert words.startswith("base 160,000, 64 of 512 rotated, stretched 16 times (YaRN), ")
     assert words.endswith("base 10,000 in the 2 layers with only a window")
     assert steps(BY_NAME["Llama 2 7B"]) == ["embed", "score"]
 
 
 def test_a_scale_that_is_not_that_of_the_width_is_told_as_a_step_of_score():
-    scales = {m["name"]: m["scale"] for m in carded() if "scale" in m}
+    scales = {m["name"]: m["scale"] for m in models_with_card() if "scale" in m}
     for name in ("DeepSeek-V3", "DeepSeek-V3.2", "gpt-oss-120b"):  # YaRN's, of keys and queries
         model = BY_NAME[name]
         factor = (0.1 * math.log(model["positions"]["stretched"]) + 1) ** 2
@@ -229,21 +237,23 @@ def test_a_scale_that_is_not_that_of_the_width_is_told_as_a_step_of_score():
         widths = f"1/√{model['d_k']} in windows and 1/√{model['full']['d_k']} in full layers"
         assert scales.pop(name) == f"1 instead of {widths}"
     assert not scales
-    for model in carded():
+    for model in models_with_card():
         line = f"- score: scaled by {model.get('scale')}"
-        assert (line in arrow_lines(model, links(CHAPTERS))) == ("scale" in model)
+        assert (line in variant_list(model, links(CHAPTERS))) == ("scale" in model)
     assert steps(BY_NAME["GPT-2 small"] | {"scale": "1"}) == ["score"]
 
 
 @WRITING
 def test_a_text_is_pale_where_it_is_longer_than_any_that_is_named(model):
     pale = re.findall(r'<td class="beyond">', cards._row(model))
-    assert len(pale) == sum(tokens > (longest(model) or math.inf) for tokens in cards.COMPARED)
+    assert len(pale) == sum(
+        tokens > (max_context_length(model) or math.inf) for tokens in cards.COMPARED
+    )
 
 
 def test_learned_places_end_a_row():
-    assert each(BY_NAME["GPT-2 small"], 1024) == "36.9"
-    assert each(BY_NAME["GPT-2 small"], 1025) == "–"
+    assert cache_kb_per_token(BY_NAME["GPT-2 small"], 1024) == "36.9"
+    assert cache_kb_per_token(BY_NAME["GPT-2 small"], 1025) == "–"
     assert "1,048,576" not in numbers(BY_NAME["GPT-2 small"])
 
 
@@ -258,7 +268,7 @@ def test_learned_places_end_a_row():
 )
 def test_an_entry_out_of_form_ends_the_build_by_name(monkeypatch, change, told):
     wrong = BY_NAME["GPT-2 small"] | change
-    monkeypatch.setattr(cards, "carded", lambda: [wrong])
+    monkeypatch.setattr(cards, "models_with_card", lambda: [wrong])
     with pytest.raises(CardError, match=re.escape(told)):
         checked()
 
@@ -267,7 +277,7 @@ def test_a_variant_that_no_chapter_builds_is_told():
     ways = {name: "" for name in STEPS if name != "Sink"}
     told = "gpt-oss-120b of models.json has the variant 'Sink'; expected one of the rows"
     with pytest.raises(CardError, match=told):
-        arrow_lines(BY_NAME["gpt-oss-120b"], ways)
+        variant_list(BY_NAME["gpt-oss-120b"], ways)
 
 
 def test_the_built_page_has_a_card_for_each_entry():
@@ -275,4 +285,4 @@ def test_the_built_page_has_a_card_for_each_entry():
     if not page.exists():
         pytest.skip("no site is built here")
     found = re.findall(r'<section id="([^"]+)">\s*<h3>', page.read_text(encoding="utf-8"))
-    assert found == [cards.slug(model) for model in carded()]
+    assert found == [cards.slug(model) for model in models_with_card()]

@@ -8,8 +8,8 @@ from book._ext.content import courses
 from book._ext.content.courses import (
     CourseError,
     assignments,
-    left_out,
     minutes,
+    omitted_pages,
     table,
     weeks,
 )
@@ -31,7 +31,7 @@ def rows_of(planned):
 
 def test_there_is_a_calendar_for_each_length_and_the_longest_leaves_nothing_out():
     assert [len(planned) for planned in CALENDARS] == WEEKS
-    assert left_out(CALENDARS[-1]) == []
+    assert omitted_pages(CALENDARS[-1]) == []
     assert [name for week in CALENDARS[-1] for name in week] == list(pages())
 
 
@@ -47,7 +47,7 @@ def test_minutes_of_a_week_are_those_of_its_chapters(planned):
 def test_a_course_names_what_it_leaves_out(planned):
     named = {each.name for week in planned for each in week}
     absent = [each for each in pages() if each.name not in named]
-    assert left_out(planned) == absent
+    assert omitted_pages(planned) == absent
 
 
 @EACH
@@ -84,4 +84,4 @@ def test_a_calendar_out_of_form_is_refused(lines, said):
 
 def test_a_course_without_any_page_left_says_so():
     assert "Nothing is left out." in table(CALENDARS[-1])[-1]
-    assert courses.table(CALENDARS[0])[-1].count("](") == len(left_out(CALENDARS[0]))
+    assert courses.table(CALENDARS[0])[-1].count("](") == len(omitted_pages(CALENDARS[0]))

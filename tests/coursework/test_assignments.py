@@ -19,7 +19,7 @@ from coursework.grader import assignment
 from coursework.grader.assignment import (
     AssignmentError,
     Mistake,
-    folder_of,
+    assignment_folder,
     read_notebook,
     set_exam,
 )
@@ -34,7 +34,7 @@ from tests.sampling import every
 from tutorial_lib.practice.mistake import Edit, edited
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
-NAMES = assignment.names()
+NAMES = assignment.assignment_names()
 TEACHING = "\n".join(p.read_text(encoding="utf-8") for p in sorted(BOOK.glob("teaching*.md")))
 LEAST_MISTAKES = 4
 
@@ -186,7 +186,7 @@ def equal_inputs(one, other):
 
 
 def test_public_cells_show_what_is_stored_and_solutions_come_last(exam):
-    notebook = assignment.without_solutions(read(folder_of(exam.name) / "assignment.ipynb"))
+    notebook = assignment.without_solutions(read(assignment_folder(exam.name) / "assignment.ipynb"))
     assert run_through(notebook) == []
     assert any("not done yet" in printed(cell) for cell in code_cells(notebook))
     solution = ["solution" in tags(cell) for cell in read_notebook(exam.name).cells]

@@ -152,4 +152,4 @@ def test_unknown_assignment_is_told_with_those_that_there_are(tmp_path, capsys):
     assert main(["release", "04_multi_head_attention", "--out", str(tmp_path)]) == 1
     said = capsys.readouterr().err
     assert "'04_multi_head_attention'" in said
-    assert all(name in said for name in assignment.names())
+    assert all(name in said for name in assignment.assignment_names())

@@ -35,7 +35,7 @@ from tests.coursework.printed import (
 )
 from tests.sampling import every
 
-ASSIGNMENTS = assignment.names()
+ASSIGNMENTS = assignment.assignment_names()
 QUICK = {"seconds": 0.1, "share": 0.5}  # all cases, and all of the time, in `make test-all`
 MOST = 0.2  # of the points of a function, for what it has of the chapter's
 PATIENT = 60  # seconds: the limit for what must come back, under any load

@@ -14,7 +14,7 @@ from coursework.grader.assignment import read_notebook
 from coursework.grader.batch import as_bytes
 from coursework.grader.files import Handin
 from coursework.grader.handins import find_handins
-from coursework.grader.roster import enrol, read_roster, to_say, write_back
+from coursework.grader.roster import enrol, read_roster, roster_warnings, write_back
 from tests.coursework.classes import table, text_of
 
 CANVAS, MOODLE, OWN = (
@@ -131,9 +131,9 @@ def test_of_two_columns_of_one_name_canvas_makes_a_new_one(tmp_path):
 
 def test_what_cannot_be_written_back_is_told_and_the_roster_is_not_replaced(tmp_path):
     outside = "1 graded outside the roster, and so in no file for the system: eve"
-    assert [*to_say(roster(tmp_path, CANVAS), GRADED)] == [outside]
-    assert not [*to_say(roster(tmp_path, f"{MOODLE}\n"), GRADED[:-1])]
-    [said] = to_say(roster(tmp_path, MOODLE.replace("10.00", "100.0")), GRADED[:-1])
+    assert [*roster_warnings(roster(tmp_path, CANVAS), GRADED)] == [outside]
+    assert not [*roster_warnings(roster(tmp_path, f"{MOODLE}\n"), GRADED[:-1])]
+    [said] = roster_warnings(roster(tmp_path, MOODLE.replace("10.00", "100.0")), GRADED[:-1])
     assert "maximum grade is 100, the assignment's 10: correct it in Moodle" in said
     assert write_back(roster(tmp_path, OWN), [], tmp_path) is None
     roster(tmp_path, CANVAS).path.rename(tmp_path / "canvas.csv")

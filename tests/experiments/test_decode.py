@@ -28,7 +28,7 @@ KINDS = [*TINY.kv_heads, "MLA"]
 @pytest.fixture(scope="module")
 def layers():
     """A layer of each kind with a full cache."""
-    return benchmark.drawn_layers(TINY, capacity=521, layers=1)
+    return benchmark.random_layers_by_kind(TINY, capacity=521, layers=1)
 
 
 # What is timed.
@@ -116,7 +116,7 @@ def test_bytes_are_those_of_the_arrays_by_hand():
 
 
 def test_the_line_and_its_slope_are_held_against_reading():
-    [layer] = benchmark.drawn_layers(TINY, capacity=3, layers=1)["GQA"]
+    [layer] = benchmark.random_layers_by_kind(TINY, capacity=3, layers=1)["GQA"]
     lengths, rate = (5, 300, 600), np.array([100.0, 400.0])  # bytes a ms, in two rounds
     a_token = layer.bytes_per_token / rate
     times_ms = np.array([7 + 1.5 * T * a_token for T in lengths])

@@ -108,7 +108,7 @@ def test_pairs_are_texts_of_the_rules_that_differ_in_what_is_asked(few):
 
 def test_an_error_of_a_mean_counts_documents_and_not_places():
     values, n = np.array([1.0, 1, 0, 0]), np.array([0, 0, 1, 1])
-    assert scored_heads.with_error(values, n)["standard_error"] == pytest.approx(np.sqrt(2) / 4)
+    assert scored_heads.mean_and_error(values, n)["standard_error"] == pytest.approx(np.sqrt(2) / 4)
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -117,13 +117,13 @@ def test_the_committed_model_gives_again_what_one_run_says(name):
     assert run["seed"] == stored["seed"] == SEEDS[0]
     model, documents = shown(name), held_out_documents(known_text.TEST)
     logits, traces = scored_heads.forward(model, documents.ids[:, :-1])
-    costs = scored_heads.costs(logits, documents)
+    costs = scored_heads.losses_by_task(logits, documents)
     ends = {task: shares[-1] for task, shares in run["accuracy"].items()}
     assert costs["loss"] == pytest.approx(run["excess_loss"][-1], abs=2e-5)  # in half precision
     assert costs["accuracy"] == pytest.approx(ends, abs=1e-3)
     found = scored_heads.weight_statistics(traces, documents)
     if "path" in stored:
-        found["path"] = scored_heads.logit_contributions(model, documents)
+        found["path"] = scored_heads.logit_difference_by_component(model, documents)
     again, parts = json.loads(json.dumps(rounded(found, 3))), {part: stored[part] for part in found}
     faults = unlike(again, parts, places=3, path=name)
     assert not faults, "\n".join(faults)

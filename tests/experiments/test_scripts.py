@@ -51,7 +51,10 @@ NAMES = {  # part of a record -> the names in it, which its script has
         ]
         for T in windows.FULL.lengths
     },
-    **{f"numpy_attention/sizes/{n}/forms": numpy_attention.timed_at(n) for n in measuring.SIZES},
+    **{
+        f"numpy_attention/sizes/{n}/forms": numpy_attention.forms_timed_at_size(n)
+        for n in measuring.SIZES
+    },
     **{
         f"torch_attention/sizes/{name}/{way}": torch_attention.FORMS
         for name in measuring.SIZES

@@ -104,7 +104,7 @@ def test_ratios_are_taken_within_rounds_over_the_bare_module_and_over_ours(monke
     }
     monkeypatch.setattr(measuring, "time_in_rounds", lambda calls, **options: times_ms)
     ones = torch.ones(3)
-    rows, reasons = benchmark.measure_way(
+    rows, reasons = benchmark.benchmark_pass(
         dict.fromkeys(times_ms, lambda: ones), ones.numpy(), 3, ""
     )
     assert not reasons
@@ -118,7 +118,7 @@ def test_a_wrong_layer_is_not_timed_and_says_why(wrong):
     right, timed = torch.ones(3), []
     calls = {benchmark.OURS: lambda: right, benchmark.BARE: lambda: right}
     calls |= {"wrong": lambda: timed.append(1) or right + wrong, "broken": lambda: 1 / 0}
-    rows, reasons = benchmark.measure_way(calls, right.numpy(), 2, "")
+    rows, reasons = benchmark.benchmark_pass(calls, right.numpy(), 2, "")
     assert set(rows) == {benchmark.OURS, benchmark.BARE}
     assert len(timed) == 1, "called once, to be compared"
     assert "not the same layer" in reasons["wrong"]
@@ -130,7 +130,7 @@ def test_nothing_is_measured_without_ours_and_the_bare_module(name):
     right = torch.ones(3)
     calls = {benchmark.OURS: lambda: right, benchmark.BARE: lambda: right}
     with pytest.raises(ValueError, match=f"nothing to compare with: .*{name}"):
-        benchmark.measure_way(calls | {name: lambda: right + 1}, right.numpy(), 2, "")
+        benchmark.benchmark_pass(calls | {name: lambda: right + 1}, right.numpy(), 2, "")
 
 
 def test_a_reason_is_the_first_cause_in_a_line_without_the_advice():

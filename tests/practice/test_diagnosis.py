@@ -10,10 +10,10 @@ from tests.practice.rooms import account
 from tutorial_lib.practice.calls import Answers, Case
 from tutorial_lib.practice.diagnosis import (
     KINDS,
-    coarse,
-    diagnose,
     differing,
-    of_shape,
+    explain_difference,
+    rounding_error,
+    shape_difference_text,
 )
 from tutorial_lib.practice.inputs import normal
 
@@ -130,7 +130,7 @@ WRONG = [  # the right function, a wrong one, the cases, what is said
 def claim_of(row):
     """What is said of a wrong function of the table on two cases; the claim, and a new case."""
     reference, own, case, _ = row
-    claim = diagnose(Answers(own, reference, (case(1, SIZES), case(20, OTHER))))
+    claim = explain_difference(Answers(own, reference, (case(1, SIZES), case(20, OTHER))))
     return claim, next(differing(Answers(own, reference, (case(40, LAST),))))
 
 
@@ -163,7 +163,7 @@ def test_of_differences_without_a_kind_nothing_is_said():
     def wrong(A):
         return np.sin(9 * A) + A**3
 
-    assert diagnose(Answers(wrong, twice, (matrices(1, SIZES),))) is None
+    assert explain_difference(Answers(wrong, twice, (matrices(1, SIZES),))) is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
@@ -171,7 +171,7 @@ def test_rounding_is_told_as_rounding(dtype):
     def rounded(A):
         return twice(A.astype(dtype)).astype(float)
 
-    error = coarse(Answers(rounded, twice, (matrices(1, SIZES),)))
+    error = rounding_error(Answers(rounded, twice, (matrices(1, SIZES),)))
     assert (error is None) == (dtype is np.float16), "of half precision too little is left"
 
 
@@ -187,8 +187,8 @@ def test_rounding_is_told_as_rounding(dtype):
 )
 def test_a_wrong_shape_is_told_by_how_it_comes_about(change, words):
     A = normal(1, 2, 5, 7)
-    assert words in of_shape(change(A), A)
-    assert bool(words) == bool(of_shape(change(A), A))
+    assert words in shape_difference_text(change(A), A)
+    assert bool(words) == bool(shape_difference_text(change(A), A))
 
 
 def test_dropout_is_told_by_a_second_call(capsys):
@@ -210,7 +210,7 @@ def test_of_a_few_small_numbers_nothing_is_claimed():
         return T + S if T < 5 else T * S // 2
 
     few = Case("few", {"T": 5, "S": 7})
-    assert diagnose(Answers(product, one_more, (few,))) is None
+    assert explain_difference(Answers(product, one_more, (few,))) is None
     many = [Case(f"{n}", {"T": n, "S": 997 + n}) for n in (50, 51, 53)]
-    claim = diagnose(Answers(lambda T, S: 2 * (T + S), one_more, many))
+    claim = explain_difference(Answers(lambda T, S: 2 * (T + S), one_more, many))
     assert claim.says == "every number is 2 times the right one"

@@ -7,7 +7,7 @@ import pytest
 
 from tutorial_lib import mine
 
-KNOWN = [(kind, words) for kind, make in mine.KINDS.items() for words in make().wrong]
+KNOWN = [(kind, words) for kind, make in mine.SPECS.items() for words in make().wrong]
 ALIKE = {  # mistakes of a kind that give the same values as another
     ("attention", "queries and keys are exchanged"),  # of unequal lengths it is another shape
     ("cache", "the mask is not used"),
@@ -26,7 +26,7 @@ def under_the_roles(function, roles, *, mask):
 
 @pytest.mark.parametrize(("kind", "words"), KNOWN)
 def test_a_known_mistake_is_named(kind, words, capsys):
-    asked = mine.KINDS[kind]()
+    asked = mine.SPECS[kind]()
     takes_mask = any("mask" in case.given for case in asked.cases)
     wrong = under_the_roles(asked.wrong[words], asked.roles, mask=takes_mask)
     if (kind, words) in ALIKE:

@@ -101,7 +101,7 @@ def hidden_cases(name):
     return found.values()
 
 
-@pytest.mark.parametrize("name", assignment.names())
+@pytest.mark.parametrize("name", assignment.assignment_names())
 def test_no_length_of_a_hidden_case_follows_from_others(name):
     """Where each case asks one property, the one that asks all tells the lengths apart."""
     faults = []

@@ -9,7 +9,7 @@ import pytest
 from tests.patience import limited
 from tests.practice.rooms import MISTAKES, asked
 from tutorial_lib.practice.calls import call, same
-from tutorial_lib.practice.slips import omissions, slips
+from tutorial_lib.practice.slips import omissions, one_token_mutants
 
 PATIENCE_S = 3  # a slip may never end; one that takes longer is no right function
 EQUAL = Path(__file__).with_name("equal_slips.txt")  # with the reason of each
@@ -35,7 +35,9 @@ def test_slip_of_one_token_is_rejected_or_gives_the_same(name):
     right, cases = asked(name)
     rights = [call(right, case).value for case in cases]
     known = equal_slips(name)
-    accepted = {slip.says for slip in slips(right) if is_right(slip.function, cases, rights)}
+    accepted = {
+        slip.says for slip in one_token_mutants(right) if is_right(slip.function, cases, rights)
+    }
     told = f"{name}: close the hole by a case, or write why it gives the same into {EQUAL.name}"
     assert accepted == known, f"{told}: {accepted ^ known}"
 
@@ -54,9 +56,9 @@ def require_nothing(X):
 @pytest.mark.parametrize(
     ("made", "says"),
     [
-        (slips, "`X.sum` in place of `X.mean` in `X.mean(axis=axis, keepdims=True)`"),
-        (slips, "`width >= 0` in place of `width > 0`"),
-        (slips, "`width - eps` in place of `width + eps` in `np.sqrt(width + eps)`"),
+        (one_token_mutants, "`X.sum` in place of `X.mean` in `X.mean(axis=axis, keepdims=True)`"),
+        (one_token_mutants, "`width >= 0` in place of `width > 0`"),
+        (one_token_mutants, "`width - eps` in place of `width + eps` in `np.sqrt(width + eps)`"),
         (omissions, "`width` in place of `width + eps` in `np.sqrt(width + eps)`"),
         (omissions, "`X.mean(axis=axis)` in place of `X.mean(axis=axis, keepdims=True)`"),
         (omissions, "`width` in place of `X` in `X.mean`"),

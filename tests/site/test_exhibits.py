@@ -45,7 +45,7 @@ from tutorial_lib.elements.exhibits.bench.element import draw_bench
 from tutorial_lib.elements.exhibits.bytes.element import draw_calculator
 from tutorial_lib.elements.exhibits.clock.element import draw_clock
 from tutorial_lib.elements.exhibits.drawing.element import draw_drawing
-from tutorial_lib.elements.exhibits.heads.element import draw_heads
+from tutorial_lib.elements.exhibits.heads.element import draw_attention_map_atlas
 from tutorial_lib.elements.exhibits.map.element import draw_map
 from tutorial_lib.elements.exhibits.paint.element import draw_mask
 from tutorial_lib.elements.exhibits.plane.element import draw_plane
@@ -192,7 +192,7 @@ ROWS = {
         reset="The maps are as they were: one is large, no group is ringed.",
         targets={"[role=gridcell]": (30, 30)},
         tinted="td:has(b:not(:empty))",
-        draw=draw_heads,
+        draw=draw_attention_map_atlas,
         state=heads_state,
     ),
     "strip": Row(

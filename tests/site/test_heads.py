@@ -8,7 +8,7 @@ from tests.elements.test_heads import FOUND, weights
 from tests.site.browsing import PHONE, said
 from tests.site.showing import assert_shows
 from tutorial_lib.elements.exhibits import head_maps
-from tutorial_lib.elements.exhibits.heads.element import draw_heads
+from tutorial_lib.elements.exhibits.heads.element import draw_attention_map_atlas
 
 WEIGHTS = weights()
 GROUPS = {name: [f"{x}.{h}" for x, h in g["heads"]] for name, g in FOUND["groups"].items()}
@@ -19,7 +19,7 @@ TELL = "() => { told = []; addEventListener('tl-work', (e) => told.push(e.detail
 
 def agrees(board, **state):
     """Compare all that is seen with Python's, and the rings with the record's."""
-    assert_shows(board, draw_heads(**state))
+    assert_shows(board, draw_attention_map_atlas(**state))
     assert sorted(board.evaluate(RINGS)) == sorted(GROUPS.get(state.get("group"), []))
 
 

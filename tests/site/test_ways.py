@@ -9,7 +9,7 @@ from tests.chapters.prose_numbers import FENCE
 from tests.site.arrival import WEIGHT
 from tests.site.browsing import PHONE, ROOT, SITE, said
 from tools.chapters import pages
-from tools.minutes import A_LINE_READ, A_WORD, STEP, passages, words_of
+from tools.minutes import A_LINE_READ, A_WORD, STEP, count_words, passages
 
 TEN, EVENING = "book/ten_minutes.html", "book/one_evening.html"
 EXHIBITS = ["plane", "bench", "sum", "paint", "ask"]
@@ -29,7 +29,7 @@ def test_twenty_minutes_are_five_exhibits_a_figure_and_no_code_and_what_the_rule
     assert kinds == [f"tl-{kind}" for kind in EXHIBITS]
     text = source("ten_minutes.md")
     assert "`" not in FENCE.sub("", text)
-    minutes = A_WORD * words_of(text) + A_QUESTION * len(EXHIBITS)  # one task with each
+    minutes = A_WORD * count_words(text) + A_QUESTION * len(EXHIBITS)  # one task with each
     assert text.startswith("# Twenty minutes:")
     assert STEP * round(minutes / STEP) == 20
 
@@ -68,7 +68,7 @@ def stretch(name, question):
 
 def minutes_of_reading(read):
     """The minutes that the rule gives to words and to lines of code."""
-    words = sum(words_of(text) for _, kind, text in read if kind == "text")
+    words = sum(count_words(text) for _, kind, text in read if kind == "text")
     code = [line for _, kind, text in read if kind == "code" for line in text.splitlines()]
     return A_WORD * words + A_LINE_READ * sum(bool(line.strip()) for line in code)
 

@@ -125,7 +125,7 @@ def measure(text) -> float | None:
     return None if text in UNMEASURED else float(Fraction(number))
 
 
-def limit(cells) -> float | None:
+def full_tint_size(cells) -> float | None:
     """Return the size of the number that has the fullest tint, or None where nothing has a tint."""
     numbers = [number for text in cells.flat if (number := measure(text)) is not None]
     largest = max(map(abs, numbers), default=0)
@@ -152,7 +152,7 @@ def draw(array) -> str:
 
 def draw_matrix(cells, array, caption) -> str:
     """Return the table of one matrix of an array, in a box that scrolls where it is too wide."""
-    full = limit(array.cells)
+    full = full_tint_size(array.cells)
     heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in array.columns or [])
     corner = "<td></td>" if array.rows and heads else ""
     rows = [f'<th scope="row">{escape(name)}</th>' for name in array.rows or []]

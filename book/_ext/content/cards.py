@@ -10,17 +10,17 @@ from sphinx.util.docutils import SphinxDirective
 from book._ext.content.exhibits import raw
 from book._ext.content.models import (
     TOKENS,
-    arrows,
-    carded,
+    display_context_length,
     faults,
-    furthest,
-    length_of,
-    longest,
     masks_of,
+    max_context_length,
+    models_with_card,
+    receptive_field_size,
+    scaled_for_drawing,
     share,
-    small,
     sources_of,
     steps,
+    variants_of,
     writes,
 )
 from book._ext.content.variants import every_row
@@ -56,10 +56,10 @@ def checked() -> list:
     ------
     CardError : one of them is out of form
     """
-    for model in carded():
+    for model in models_with_card():
         if told := faults(model):
             raise CardError(f"{model.get('name', 'an entry')} of models.json: {'; '.join(told)}.")
-    return carded()
+    return models_with_card()
 
 
 def links(chapters) -> dict[str, str]:
@@ -71,7 +71,7 @@ def links(chapters) -> dict[str, str]:
     return found
 
 
-def arrow_lines(model, ways) -> list[str]:
+def variant_list(model, ways) -> list[str]:
     """Return the variants of a model as a list in Markdown, each a link to where it is built.
 
     Raises
@@ -79,7 +79,7 @@ def arrow_lines(model, ways) -> list[str]:
     CardError : a variant that is no row of the table
     """
     lines, other = [], model.get("other", {})
-    for name, words in arrows(model).items():
+    for name, words in variants_of(model).items():
         if name not in ways:
             raise CardError(
                 f"{model['name']} of models.json has the variant {name!r}; expected one of "
@@ -115,21 +115,21 @@ def _row(model):
     cells = [model["year"], ", ".join(steps(model)) or "none", heads]
     told = "".join(f"<td>{cell}</td>" for cell in cells)
     for tokens in COMPARED:
-        pale = ' class="beyond"' * (tokens > (longest(model) or math.inf))
-        told += f"<td{pale}>{each(model, tokens)}</td>"
+        pale = ' class="beyond"' * (tokens > (max_context_length(model) or math.inf))
+        told += f"<td{pale}>{cache_kb_per_token(model, tokens)}</td>"
     name = f'<a href="#{slug(model)}">{escape(model["name"])}</a>'
     return f'<tr><th scope="row">{name}</th>{told}</tr>'
 
 
-def each(model, tokens) -> str:
+def cache_kb_per_token(model, tokens) -> str:
     """Return the kB that a model caches per token of such a text; a dash where it cannot."""
-    if not writes(model) or tokens > most(model):
+    if not writes(model) or tokens > max_learned_positions(model):
         return "–"
     kept = model_cache_bytes(model, tokens) / tokens / 1000
     return f"{kept:,.0f}" if kept >= 100 else f"{kept:.1f}"
 
 
-def most(model) -> float:
+def max_learned_positions(model) -> float:
     """Return the tokens beyond which a model has learned no position."""
     positions = model.get("positions", {})
     return positions["max_positions"] if positions.get("kind") == "learned" else math.inf
@@ -158,18 +158,18 @@ def kv_heads(model) -> str:
     return f"{model['kv_heads']} KV head{'s' * (model['kv_heads'] > 1)}"
 
 
-def masks(model) -> str:
+def mask_figures(model) -> str:
     """Return the mask of every kind of layer, each with its numbers below it."""
-    drawn = "".join(_mask(model, kind, n) for kind, n in layer_kind_counts(model).items())
+    drawn = "".join(_mask_figure(model, kind, n) for kind, n in layer_kind_counts(model).items())
     return f'<div class="card-masks">{drawn}</div>'
 
 
-def _mask(model, kind, count):
-    mask, through = masks_of(small(model), kind)
+def _mask_figure(model, kind, count):
+    mask, through = masks_of(scaled_for_drawing(model), kind)
     name, drawn = named(model, kind)
     alt = f"{name}: {(mask | through).sum()} of {mask.size} cells of the mask are filled"
     svg = mask_svg(mask, through=through)
-    words = f"<b>{count} × {name}</b>{drawn}{_pairs(model, kind, mask | through)}"
+    words = f"<b>{count} × {name}</b>{drawn}{_score_share_text(model, kind, mask | through)}"
     return (
         f'<figure><div class="card-mask" role="img" aria-label="{alt}">{svg}</div>'
         f"<figcaption>{words}</figcaption></figure>"
@@ -178,7 +178,7 @@ def _mask(model, kind, count):
 
 def named(model, kind) -> tuple[str, str]:
     """Return what a kind of layer is called, and how its mask was made small."""
-    shrunk, window = small(model), f"window of {model.get('window', 0):,}"
+    shrunk, window = scaled_for_drawing(model), f"window of {model.get('window', 0):,}"
     chosen = model.get("chosen", {})
     if kind == "window":
         return window, f", drawn as {shrunk['window']}"
@@ -199,14 +199,14 @@ def named(model, kind) -> tuple[str, str]:
     return {"both": "both ways", "latent": "latent", "state": "state", "full": "full"}[kind], ""
 
 
-def _pairs(model, kind, mask):
+def _score_share_text(model, kind, mask):
     """Say how many pairs a drawn mask has, and which fraction of scores a true layer computes."""
     if kind in WHOLE:
         return ""
     if kind == "state":
         return "<br>no scores: a state holds every earlier token"
     whole = mask.size if kind == "sparse" else TOKENS * (TOKENS + 1) // 2
-    length = length_of(model)
+    length = display_context_length(model)
     part = f"{100 * share(model, kind, length):.2g}{PERCENT} at {length:,} tokens"
     return f"<br>{mask.sum()} of {whole} pairs; {part}"
 
@@ -222,7 +222,7 @@ def size(number) -> str:
     return f"{float(f'{number / 1000**power:.3g}'):,g}\N{NO-BREAK SPACE}{UNITS[power]}"
 
 
-def kept_words(model) -> str:
+def cache_words(model) -> str:
     """Say how many bytes are cached of each token, of the newest ones, and once."""
     growing, windowed, fixed = (2 * number for number in cache_entries(model))
     parts = [f"{growing:,} bytes of each token"] * bool(growing)
@@ -262,26 +262,26 @@ def reach_words(model) -> str:
 
 
 def _reach(model, kinds):
-    tokens = furthest(model, kinds)
+    tokens = receptive_field_size(model, kinds)
     if tokens is None:
         return "the whole text"
-    whole = "the whole text, " if tokens >= length_of(model) else ""
+    whole = "the whole text, " if tokens >= display_context_length(model) else ""
     return f"{whole}{tokens:,} tokens"
 
 
 def numbers(model) -> str:
     """Return what a card draws as tables, and where its entry was read."""
     kinds = "".join(_kind_row(model, kind, n) for kind, n in layer_kind_counts(model).items())
-    names = ("layer", "layers", f"fraction of scores at {length_of(model):,}")
+    names = ("layer", "layers", f"fraction of scores at {display_context_length(model):,}")
     tables = _table(names, kinds)
     if writes(model):
-        told = [tokens for tokens in TOLD if tokens <= most(model)]
-        parts = [name for name, n in zip(PARTS, _parts(model, 1), strict=True) if n]
+        told = [tokens for tokens in TOLD if tokens <= max_learned_positions(model)]
+        parts = [name for name, n in zip(PARTS, _growing_fixed_bytes(model, 1), strict=True) if n]
         rows = "".join(_bytes_row(model, tokens) for tokens in told)
         tables += _table(("tokens", "cached", *parts * (len(parts) > 1)), rows)
     return (
         f'<details class="card-numbers"><summary>Numbers and sources</summary>'
-        f"{tables}<p>{_sources(model)}</p></details>"
+        f"{tables}<p>{_sources_text(model)}</p></details>"
     )
 
 
@@ -294,33 +294,33 @@ def _table(names, rows):
 
 
 def _kind_row(model, kind, count):
-    part = f"{100 * share(model, kind, length_of(model)):.2f}{PERCENT}"
+    part = f"{100 * share(model, kind, display_context_length(model)):.2f}{PERCENT}"
     cells = f"<td>{count}</td><td>{'none' if kind == 'state' else part}</td>"
     return f'<tr><th scope="row">{named(model, kind)[0]}</th>{cells}</tr>'
 
 
-def _parts(model, tokens):
+def _growing_fixed_bytes(model, tokens):
     """Return the bytes that grow with a text, and those of windows and states."""
     fixed = fixed_bytes(model, tokens)
     return model_cache_bytes(model, tokens) - fixed, fixed
 
 
 def _bytes_row(model, tokens):
-    parts = [n for n in _parts(model, tokens) if n]
+    parts = [n for n in _growing_fixed_bytes(model, tokens) if n]
     told = [sum(parts), *parts * (len(parts) > 1)]
     cells = "".join(f"<td>{size(n)}</td>" for n in told)
     return f'<tr><th scope="row">{tokens:,}</th>{cells}</tr>'
 
 
-def _sources(model):
-    first, *rest = map(_source, sources_of(model))
+def _sources_text(model):
+    first, *rest = map(_source_link, sources_of(model))
     told = f"Read in {first}: {escape(model['source_kind'])}."
     told += f" Some fields are from {'; '.join(rest)}." if rest else ""
     note = f" {model['note'][0].upper()}{model['note'][1:]}." if "note" in model else ""
     return told + escape(note)
 
 
-def _source(text):
+def _source_link(text):
     """Return the link to a source: its file in a repository at a commit, an issue, or a paper."""
     if text.startswith("arXiv:"):
         number, _, place = text.removeprefix("arXiv:").partition(", ")
@@ -341,7 +341,7 @@ class Cards(SphinxDirective):
         chapters = [page for page in pages() if page.has_variants]
         try:
             models, ways = checked(), links(chapters)
-            cards = [self.card(model, arrow_lines(model, ways)) for model in models]
+            cards = [self.card(model, variant_list(model, ways)) for model in models]
         except ValueError as error:
             raise self.error(str(error)) from None
         return [raw('<div class="cards">'), *cards, raw("</div>")]
@@ -352,9 +352,9 @@ class Cards(SphinxDirective):
         section += nodes.title(model["name"], model["name"])
         section += raw(head(model))
         section += self.parse_text_to_nodes("\n".join(lines))
-        drawn = [masks(model), reach_words(model)]
+        drawn = [mask_figures(model), reach_words(model)]
         if writes(model):
-            drawn.append(f'<p class="card-kept">{kept_words(model)}</p>')
+            drawn.append(f'<p class="card-kept">{cache_words(model)}</p>')
         else:
             drawn.append('<p class="card-kept">Reads both ways, and keeps nothing.</p>')
         section += raw("".join([*drawn, numbers(model)]))

@@ -24,7 +24,7 @@ def short(page) -> str:
     return f"{page.number:02}" if page.number else page.name.replace("_part_", " ")
 
 
-def by_name() -> dict:
+def pages_by_short_name() -> dict:
     """Return every page by its short name, in order."""
     return {short(page): page for page in pages()}
 
@@ -52,7 +52,7 @@ def weeks(lines) -> list:
     ------
     CourseError : a line out of form, a page that is not there, comes twice or too early
     """
-    known, found = by_name(), []
+    known, found = pages_by_short_name(), []
     for line in lines:
         match = WEEK.fullmatch(line.strip())
         if not match or int(match[1]) != len(found) + 1:
@@ -71,7 +71,7 @@ def weeks(lines) -> list:
     return found
 
 
-def left_out(planned) -> list:
+def omitted_pages(planned) -> list:
     """Return the pages of the book that a course does without."""
     named = {page.name for page in chain(*planned)}
     return [page for page in pages() if page.name not in named]
@@ -89,12 +89,12 @@ def assignments(planned) -> list[list[str]]:
     return given
 
 
-def total(planned) -> int:
+def sum_minutes(planned) -> int:
     """Return the minutes of reading and doing of a course."""
     return sum(sum(minutes(page)) for page in chain(*planned))
 
 
-def _links(found):
+def _page_links(found):
     return ", ".join(f"[{short(page)}](../{FOLDER}{page.name}.ipynb)" for page in found)
 
 
@@ -104,10 +104,10 @@ def table(planned) -> list[str]:
     for number, (week, given) in enumerate(zip(planned, assignments(planned), strict=True), 1):
         reading, doing = map(sum, zip(*map(minutes, week), strict=True))
         tasks = ", ".join(f"`{name}`" for name in given) or "–"
-        lines.append(f"| {number} | {_links(week)} | {reading} | {doing} | {tasks} |")
-    hours = f"{total(planned) / 60:.0f} hours of reading and doing in all, assignments apart."
-    absent = left_out(planned)
-    said = f"Left out: {_links(absent)}." if absent else "Nothing is left out."
+        lines.append(f"| {number} | {_page_links(week)} | {reading} | {doing} | {tasks} |")
+    hours = f"{sum_minutes(planned) / 60:.0f} hours of reading and doing in all, assignments apart."
+    absent = omitted_pages(planned)
+    said = f"Left out: {_page_links(absent)}." if absent else "Nothing is left out."
     return [*lines, "", f"{hours} {said}"]
 
 

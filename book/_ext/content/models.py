@@ -65,7 +65,7 @@ PARTED = ("window", "latent", "state", "chosen", "pool", "sparse", "full")
 POSITIONS = {"learned", "rope", "alibi", "none"}
 
 
-def carded():
+def models_with_card():
     """Return the entries that have a card: those that say what their layers are, by year."""
     entries = facts("models")["models"] + facts("models")["further"]
     return sorted((m for m in entries if "pattern" in m), key=lambda model: model["year"])
@@ -93,7 +93,7 @@ def faults(model) -> list[str]:
         told.append("parameters are not their sum")
     sources = sources_of(model)
     told += [f"{each} names no commit" for each in sources if not re.fullmatch(SOURCE, each)]
-    return told + misfits(model) + misread(model)
+    return told + inconsistencies(model) + misread(model)
 
 
 def sources_of(model) -> dict[str, list[str]]:
@@ -120,7 +120,7 @@ def parts_of(model, field) -> list[str]:
     return [f"{field}.{part}" for part in value] if isinstance(value, dict) else [field]
 
 
-def misfits(model) -> list[str]:
+def inconsistencies(model) -> list[str]:
     """Say what does not fit between the layers of an entry, its positions and its years."""
     told = []
     kinds = {*model.get("pattern", ()), *model.get("first", ()), *model.get("last", ())}
@@ -160,19 +160,19 @@ def window_words(model) -> str:
     return f"{model['window']:,} keys, in {layers}"
 
 
-def longest(model):
+def max_context_length(model):
     """Return the longest text that a model's sources name; None where they name none."""
     positions = model.get("positions", {})
     stretched = positions.get("stretched", 0) * positions.get("max_positions", 0)
     return model.get("context") or stretched or None
 
 
-def length_of(model) -> int:
+def display_context_length(model) -> int:
     """Return the length at which a model is looked at: its longest text, or else a long one."""
-    return longest(model) or LONG
+    return max_context_length(model) or LONG
 
 
-def arrows(model) -> dict[str, str]:
+def variants_of(model) -> dict[str, str]:
     """Return the variants that a model is made of, {row of the table: a few words}."""
     found = {}
     if "latent" in model:
@@ -187,10 +187,10 @@ def arrows(model) -> dict[str, str]:
     if "window" in model:
         found["Window"] = window_words(model)
     if "sparse" in model:
-        found["Sparse patterns"] = sparsely(model["sparse"])
+        found["Sparse patterns"] = sparse_pattern_text(model["sparse"])
     if "chosen" in model:
         found["Top-k attention"] = choice_words(model["chosen"])
-    found |= placed(model) | model.get("variants", {})
+    found |= position_variants(model) | model.get("variants", {})
     return dict(sorted(found.items(), key=lambda item: list(STEPS).index(item[0])))
 
 
@@ -202,7 +202,7 @@ def choice_words(chosen) -> str:
     return f"{chosen['keys']:,} {what}, by {chosen['heads']} heads of {chosen['d_k']}"
 
 
-def placed(model) -> dict[str, str]:
+def position_variants(model) -> dict[str, str]:
     """Return what a model does with positions: nothing here where it adds them in embed."""
     positions = model["positions"]
     if positions["kind"] == "none":
@@ -225,7 +225,7 @@ def placed(model) -> dict[str, str]:
     return {"RoPE": ", ".join(words) or "the base is not given"}
 
 
-def sparsely(sparse) -> str:
+def sparse_pattern_text(sparse) -> str:
     """Say what the pattern of an encoder is made of."""
     unit = "keys" if sparse["block"] == 1 else f"blocks of {sparse['block']}"
     words = f"a window of {sparse['window']} {unit}, {sparse['globals']} global"
@@ -237,13 +237,15 @@ def steps(model) -> list[str]:
 
     Whoever adds no learned positions changes embed, whatever stands in for them later.
     """
-    changed = {step for row in arrows(model) for step in STEPS[row]} | {*model.get("other", {})}
+    changed = {step for row in variants_of(model) for step in STEPS[row]} | {
+        *model.get("other", {})
+    }
     changed |= {"embed"} if model["positions"]["kind"] != "learned" else set()
     changed |= {"score"} if "scale" in model else set()
     return [step for step in MAP if step in changed]
 
 
-def small(model) -> dict:
+def scaled_for_drawing(model) -> dict:
     """Return a model with the windows, pools and choices of a drawn mask."""
     given = {field: size for field, size in SMALL.items() if field in model}
     shrunk = {
@@ -272,18 +274,18 @@ def masks_of(model, kind, T=TOKENS):
     if kind == "both":
         return ~nothing, nothing
     if kind == "sparse":
-        return _sparse(model["sparse"], T, rng), nothing
+        return _sparse_mask(model["sparse"], T, rng), nothing
     if kind == "chosen":
         return top_k_mask(rng.random((T, T)), model["chosen"]["keys"], mask=causal), nothing
     if kind == "state":
         return nothing, causal
     if "window" not in LAYERS[kind]:
         return causal, nothing
-    pooled = nothing if kind == "window" else _pooled(model, kind, causal, rng)
+    pooled = nothing if kind == "window" else _pooled_mask(model, kind, causal, rng)
     return window_mask(T, T, model["window"]), pooled
 
 
-def _pooled(model, kind, causal, rng):
+def _pooled_mask(model, kind, causal, rng):
     """Return the tokens of the pools that each query scores: those whose last token is there.
 
     A pool may gather the tokens of strides before its own too.
@@ -298,7 +300,7 @@ def _pooled(model, kind, causal, rng):
     return np.repeat(seen, size, axis=1)  # T is a multiple of the size
 
 
-def _sparse(sparse, T, rng):
+def _sparse_mask(sparse, T, rng):
     """Return a window both ways, global tokens at both ends, and keys at random among the rest."""
     half = sparse["window"] // 2 + 1
     ends = [*range(T)][-(sparse["globals"] // 2) :] if sparse["globals"] > 1 else []
@@ -347,7 +349,7 @@ def share(model, kind, T) -> float:
     return keys_of(model, kind, T).sum() / (T * T if both_ways else T * (T + 1) / 2)
 
 
-def furthest(model, kinds):
+def receptive_field_size(model, kinds):
     """Count the tokens that can move a row through layers of these kinds; None where all can.
 
     L windows of w reach L(w − 1) + 1 tokens. A full layer reaches all, and so does one that

@@ -144,11 +144,11 @@ def with_icons(site, css) -> str:
     icons = re.findall(ICON, css)
     codes = {int(i[1:], 16) if i.startswith("\\") else ord(i) for i in icons}
 
-    def embedded(source):
+    def inline_font(source):
         font = b64encode(subset_font(site / ICON_FONTS / f"{source[1]}.ttf", codes)).decode()
         return f'src:url(data:font/woff;base64,{font}) format("woff")'
 
-    return re.sub(ICON_SOURCE, embedded, css)
+    return re.sub(ICON_SOURCE, inline_font, css)
 
 
 def subset_font(path, codes) -> bytes:

@@ -18,9 +18,9 @@ from tutorial_lib.mine.kinds import (
     D_K,
     D_MODEL,
     EMPTY_ROWS,
-    KINDS,
     MASK,
     OVERFLOW,
+    SPECS,
     G,
     H,
 )
@@ -41,7 +41,7 @@ class MineError(ValueError):
     """A function that cannot be asked; says what it would have to take."""
 
 
-class Way(NamedTuple):
+class CallConvention(NamedTuple):
     """How a function is called: the axes, and the role or the number of each argument."""
 
     axes: str
@@ -53,12 +53,14 @@ class Way(NamedTuple):
         return f"taken as {given}; axes {self.axes}"
 
 
-def _orders(function, roles):
+def _argument_assignments(function, roles):
     """Yield what the arguments may be, {name: role or number}; their names decide if they can."""
     takes = inspect.signature(function).parameters
     named = {}
     for name in takes:
-        named[name] = _meaning(name, [role for role in roles if role not in named.values()], roles)
+        named[name] = _role_from_name(
+            name, [role for role in roles if role not in named.values()], roles
+        )
     asked = [name for name, meaning in named.items() if meaning is None]
     asked = [name for name in asked if takes[name].default is inspect.Parameter.empty]
     known = {name: meaning for name, meaning in named.items() if meaning is not None}
@@ -74,7 +76,7 @@ def _orders(function, roles):
         yield dict(zip(names, order, strict=False)) | numbers
 
 
-def _meaning(name, left, roles):
+def _role_from_name(name, left, roles):
     """Return the role that the name of an argument says, or the number; None where it says none."""
     if "past_K" in roles and CACHE.search(name.lower()):
         return "cache"
@@ -86,7 +88,7 @@ def _meaning(name, left, roles):
     return next((n for p, n in SIZES.items() if re.search(p, name, re.IGNORECASE)), None)
 
 
-class _NamedPair(dict):
+class _CacheUnderAnyName(dict):
     """Cached keys and values under any name that begins or ends with k or v."""
 
     def __init__(self, K, V):
@@ -96,7 +98,7 @@ class _NamedPair(dict):
         return self["v" if name.lower().strip("cahe_s")[:1] == "v" or "val" in name else "k"]
 
 
-def _cannot_say(way, case):
+def _lacks_needed_argument(way, case):
     """Whether no argument takes what is special in a case."""
     roles = set(way.arguments.values())
     if "mask" in case.given:
@@ -110,7 +112,7 @@ def _arguments(way, case):
     for name, role in way.arguments.items():
         if role in ("cache", "cache by name"):
             pair = [way.lay("past", case.given[past]) for past in ("past_K", "past_V")]
-            given[name] = tuple(pair) if role == "cache" else _NamedPair(*pair)
+            given[name] = tuple(pair) if role == "cache" else _CacheUnderAnyName(*pair)
         elif role is True:
             given[name] = case.causal or case.label.endswith("cached")
         elif not isinstance(role, str):
@@ -126,7 +128,7 @@ def _is_asked_by_a_flag(way, case):
 
 def _call(function, way, case):
     """Return the array of the right shape that a function gives on a case, or None, and a fault."""
-    if _cannot_say(way, case):
+    if _lacks_needed_argument(way, case):
         return None, "skip"
     given, before = _arguments(way, case), _arguments(way, case)
     try:
@@ -138,12 +140,12 @@ def _call(function, way, case):
     fits = [array for array in values if array.shape == wanted]
     if not fits:
         return None, f"it returned {[array.shape for array in values]}, expected {wanted}"
-    if changed := [name for name in given if not _alike(given[name], before[name])]:
+    if changed := [name for name in given if not _arrays_equal(given[name], before[name])]:
         return fits[0], f"it changes its argument {changed[0]}"
     return fits[0], _fault_of_cache(values, way, case)
 
 
-def _alike(one, other):
+def _arrays_equal(one, other):
     pairs = zip(_arrays_in(one), _arrays_in(other), strict=True)
     return all(np.array_equal(a, b) for a, b in pairs)
 
@@ -168,7 +170,7 @@ def _arrays_in(value):
     return [np.asarray(value)] if isinstance(value, np.ndarray | np.generic) else []
 
 
-def _same(value, right):
+def _is_close(value, right):
     rtol = 2e-5 if value.dtype == np.float32 else 1e-6
     scale = np.abs(right[np.isfinite(right)]).max(initial=1e-30)
     return bool(np.allclose(value, right, rtol=rtol, atol=rtol * scale, equal_nan=True))
@@ -180,7 +182,7 @@ def check(function, kind):
     Parameters
     ----------
     function : of NumPy arrays
-    kind : one of KINDS
+    kind : one of SPECS
 
     Returns
     -------
@@ -190,31 +192,33 @@ def check(function, kind):
     ------
     MineError : an unknown kind, or a function that no order of arguments and axes fits
     """
-    if kind not in KINDS:
-        raise MineError(f"kind is {kind!r}; give one of {', '.join(KINDS)}.")
-    makes = KINDS[kind]
+    if kind not in SPECS:
+        raise MineError(f"kind is {kind!r}; give one of {', '.join(SPECS)}.")
+    makes = SPECS[kind]
     tries = [makes()] + (
         [makes(equal=True)] if "equal" in inspect.signature(makes).parameters else []
     )
     errors = []
     for asked in tries:
-        best = list(_answers(function, asked, errors))
+        best = list(_try_calls(function, asked, errors))
         right = [found for found in best if found[0][0] == "right"]
         if right and all(way.axes == "(S)" for _, way in right):
-            return _say(kind, ("it is right for one row, and fails for several", ""), right[0][1])
+            return _print_verdict(
+                kind, ("it is right for one row, and fails for several", ""), right[0][1]
+            )
         named = [found for found in best if found[0][0] != "wrong"]
         if best:
-            return _say(kind, *(right or named or best)[0])
+            return _print_verdict(kind, *(right or named or best)[0])
     tried = "; ".join(dict.fromkeys(errors[:3])) or "no argument has a role"
     raise MineError(f"No order of axes and arguments fits: {tried}.")
 
 
-def _answers(function, asked, errors):
+def _try_calls(function, asked, errors):
     """Yield (verdict, way) of each way of calling that fits; the fullest axes decide."""
     for axes, lay in asked.layouts.items():
         found = False
-        for arguments in _orders(function, asked.roles):
-            way = Way(axes, lay, arguments)
+        for arguments in _argument_assignments(function, asked.roles):
+            way = CallConvention(axes, lay, arguments)
             answers = [_call(function, way, case) for case in asked.cases]
             heard = [i for i, (_, fault) in enumerate(answers) if fault != "skip"]
             errors += [answers[i][1] for i in heard if answers[i][0] is None]
@@ -232,17 +236,21 @@ def _verdict(asked, way, answers, heard):
             return fault, ""
     rights = [[c.right for c in asked.cases]]
     rights += [[f(**c.given) for c in asked.cases] for f in asked.rights]
-    fits = [[_same(answers[i][0], way.lay("right", right[i])) for i in heard] for right in rights]
+    fits = [
+        [_is_close(answers[i][0], way.lay("right", right[i])) for i in heard] for right in rights
+    ]
     if any(map(all, fits)):
         return "right", ", ".join(asked.cases[i].label for i in heard)
     shown = asked.cases[heard[fits[0].index(False)]].label
     names = [
-        words for words, wrong in asked.wrong.items() if _gives(wrong, asked, way, answers, heard)
+        words
+        for words, wrong in asked.wrong.items()
+        if _mistake_gives_answers(wrong, asked, way, answers, heard)
     ]
     return (names[0] if len(names) == 1 else "wrong"), shown
 
 
-def _gives(wrong, asked, way, answers, heard):
+def _mistake_gives_answers(wrong, asked, way, answers, heard):
     """Whether a mistake gives the values of every case; rows that see nothing do not count."""
     for index in heard:
         case = asked.cases[index]
@@ -258,7 +266,7 @@ def _gives(wrong, asked, way, answers, heard):
             if rows.size > 1
             else answers[index][0]
         )
-        if np.shape(right) != np.shape(given) or not _same(given, right):
+        if np.shape(right) != np.shape(given) or not _is_close(given, right):
             return False
     return True
 
@@ -271,7 +279,7 @@ def _rows_that_count(wrong, asked, case):
     return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None]
 
 
-def _say(kind, verdict, way):
+def _print_verdict(kind, verdict, way):
     words, shown = verdict
     if words == "right":
         print_text(lay_out(f"✓ {kind}: right; asked: {shown}", f"T{str(way)[1:]}"))

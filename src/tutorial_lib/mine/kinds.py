@@ -23,7 +23,7 @@ class Case(NamedTuple):
     causal: bool = False
 
 
-class Kind(NamedTuple):
+class FunctionSpec(NamedTuple):
     """What a function should be.
 
     Parameters
@@ -63,7 +63,7 @@ def layer(**given):
     """The layer of X and its four matrices; more parts: `split` and `merge`, of arrays of heads."""
     X, matrices = given.pop("X"), [given.pop(name) for name in ("W_Q", "W_K", "W_V")]
     W_O, mask = given.pop("W_O"), given.pop("mask", None)
-    split, merge = given.pop("split", None), given.pop("merge", _side_by_side)
+    split, merge = given.pop("split", None), given.pop("merge", _merge_heads)
     projected = [X[:, None] @ W for W in matrices]
     heads = attend(*(projected if split is None else map(split, projected)), mask, **given)
     return merge(heads) @ W_O
@@ -84,43 +84,43 @@ def rope(x, positions, *, half=False, frequencies=None):
     return rotate(x, positions, frequencies, half=half)
 
 
-def _side_by_side(heads):
+def _merge_heads(heads):
     return np.swapaxes(heads, -3, -2).reshape(len(heads), heads.shape[-2], -1)
 
 
-def _repeated(x):
+def _repeat_kv_heads(x):
     return np.repeat(x, H // G, axis=-3)
 
 
-def _hidden(scores, mask, fill):
+def _masked_scores(scores, mask, fill):
     return scores if mask is None else np.where(mask, scores, fill)
 
 
-def _unstable(scores):
+def _softmax_without_shift(scores):
     with np.errstate(all="ignore"):
         return np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
 
 
-def _summing_more(scores, mask):
-    exps = np.exp(_hidden(scores, mask, -np.inf) - scores.max(axis=-1, keepdims=True))
+def _softmax_with_extra_one(scores, mask):
+    exps = np.exp(_masked_scores(scores, mask, -np.inf) - scores.max(axis=-1, keepdims=True))
     return exps / (1 + exps.sum(axis=-1, keepdims=True))
 
 
 WEIGHINGS = {  # each takes the scores and the mask
     "the softmax runs over the queries and not over the keys": lambda scores, mask: softmax(
-        _hidden(scores, mask, -1e9), axis=-2
+        _masked_scores(scores, mask, -1e9), axis=-2
     ),
     "the softmax runs over the heads": lambda scores, mask: softmax(
-        _hidden(scores, mask, -1e9), axis=-3
+        _masked_scores(scores, mask, -1e9), axis=-3
     ),
     "the whole array sums to 1, not each row": lambda scores, mask: softmax(
-        _hidden(scores, mask, -1e9).reshape(1, -1)
+        _masked_scores(scores, mask, -1e9).reshape(1, -1)
     ).reshape(scores.shape),
     "the mask comes after the softmax, so rows no longer sum to 1": lambda scores, mask: (
         softmax(scores) * (1 if mask is None else mask)
     ),
     "hidden scores become 0, so hidden keys still get weight": lambda scores, mask: softmax(
-        _hidden(scores, mask, 0)
+        _masked_scores(scores, mask, 0)
     ),
     "the mask is added to the scores as 0 and 1": lambda scores, mask: softmax(
         scores + (0 if mask is None else mask)
@@ -129,22 +129,22 @@ WEIGHINGS = {  # each takes the scores and the mask
     "True and False of the mask are exchanged": lambda scores, mask: softmax(
         scores if mask is None else np.where(mask, -1e9, scores)
     ),
-    "the softmax is missing": lambda scores, mask: _hidden(scores, mask, 0),
-    "one is added to the sum of each row": _summing_more,
+    "the softmax is missing": lambda scores, mask: _masked_scores(scores, mask, 0),
+    "one is added to the sum of each row": _softmax_with_extra_one,
     "it returns the logarithm of the weights": lambda scores, mask: np.log(softmax(scores)),
 }
 OVERFLOW = {
     "large scores overflow: subtract each row's largest score first": lambda scores, mask: (
-        _unstable(_hidden(scores, mask, -np.inf))
+        _softmax_without_shift(_masked_scores(scores, mask, -np.inf))
     ),
 }
 EMPTY_ROWS = {
     "a row in which everything is hidden gets uniform weights": lambda scores, mask: softmax(
-        _hidden(scores, mask, -1e9)
+        _masked_scores(scores, mask, -1e9)
     ),
     "a row in which everything is hidden becomes NaN": lambda scores, mask: np.where(
         (True if mask is None else mask.any(axis=-1, keepdims=True)),
-        softmax(_hidden(scores, mask, -1e9)),
+        softmax(_masked_scores(scores, mask, -1e9)),
         np.nan,
     ),
 }
@@ -280,7 +280,7 @@ def _roles(*names):
     return {name: re.compile(NAMES[name], re.IGNORECASE) for name in names}
 
 
-def _attention_kind(equal=False):
+def _attention_spec(equal=False):
     wrong = _wrong(attend) | {
         "a causal mask is always applied": lambda Q, K, V, mask=None: attend(
             Q, K, V, causal_mask(Q.shape[-2], K.shape[-2])
@@ -303,7 +303,7 @@ def _attention_kind(equal=False):
             Q, np.swapaxes(K.reshape(*K.shape[:-2], K.shape[-1], -1), -1, -2), V, mask
         ),
     }
-    return Kind(_roles("Q", "K", "V"), ROWS, _sized_cases(attend, H, equal), wrong)
+    return FunctionSpec(_roles("Q", "K", "V"), ROWS, _sized_cases(attend, H, equal), wrong)
 
 
 def _sized_cases(right, n_kv_heads, equal):
@@ -313,23 +313,23 @@ def _sized_cases(right, n_kv_heads, equal):
     return _cases(right, given, **_masks(T if equal else S))
 
 
-def _grouped_kind(equal=False):
-    right = partial(attend, share=(_repeated, _repeated))
-    wrong = _wrong(right, value=_repeated) | {
+def _grouped_spec(equal=False):
+    right = partial(attend, share=(_repeat_kv_heads, _repeat_kv_heads))
+    wrong = _wrong(right, value=_repeat_kv_heads) | {
         "KV heads are tiled, 0 1 0 1, where they should be repeated, 0 0 1 1": partial(
             attend, share=(_tiled, _tiled)
         ),
         "keys are repeated, 0 0 1 1, but values are tiled, 0 1 0 1": partial(
-            attend, share=(_repeated, _tiled)
+            attend, share=(_repeat_kv_heads, _tiled)
         ),
         "all heads use the first KV head": partial(
             attend, share=(lambda x: x[..., :1, :, :], lambda x: x[..., :1, :, :])
         ),
         "the query heads of a group are averaged": lambda Q, K, V, mask=None: right(
-            _repeated(Q.reshape(B, G, H // G, *Q.shape[2:]).mean(axis=2)), K, V, mask
+            _repeat_kv_heads(Q.reshape(B, G, H // G, *Q.shape[2:]).mean(axis=2)), K, V, mask
         ),
     }
-    return Kind(_roles("Q", "K", "V"), HEADS, _sized_cases(right, G, equal), wrong)
+    return FunctionSpec(_roles("Q", "K", "V"), HEADS, _sized_cases(right, G, equal), wrong)
 
 
 def _tiled(x):
@@ -339,7 +339,7 @@ def _tiled(x):
 OF_SOFTMAX = [words for words in WEIGHINGS if "mask" not in words and "hidden" not in words]
 
 
-def _softmax_kind():
+def _softmax_spec():
     ordinary = 3 * normal(5, B, H, T, S)
     far = ordinary + 1e4 * (np.arange(S) == 2)
     apart = ordinary + 1e4 * (np.arange(T) == 2)[:, None]
@@ -347,20 +347,20 @@ def _softmax_kind():
     cases = tuple(Case(label, {"scores": s}, softmax(s)) for label, s in given.items())
     weighings = {words: WEIGHINGS[words] for words in OF_SOFTMAX} | OVERFLOW
     wrong = {words: partial(weigh, mask=None) for words, weigh in weighings.items()}
-    return Kind(_roles("scores"), SCORES, cases, wrong)
+    return FunctionSpec(_roles("scores"), SCORES, cases, wrong)
 
 
-def _weights_kind():
+def _weights_spec():
     causal = causal_mask(T, S)
     masks = {"causal": causal, "partly empty": causal & (np.arange(T) != 2)[:, None], "no": None}
     scores = 3 * normal(6, B, H, T, S)
     far = scores + 1e4 * (np.arange(S) == S - 1) - 1e4 * (np.arange(T) == 3)[:, None]
     cases = _cases(_weigh, {"scores": scores}, **masks)
     cases += (Case("large scores", {"scores": far, "mask": causal}, _weigh(far, causal)),)
-    return Kind(_roles("scores", "mask"), ROWS, cases, WEIGHINGS | OVERFLOW | EMPTY_ROWS)
+    return FunctionSpec(_roles("scores", "mask"), ROWS, cases, WEIGHINGS | OVERFLOW | EMPTY_ROWS)
 
 
-def _layer_kind():
+def _layer_spec():
     given = {"X": normal(9, B, T, D_MODEL)}
     given |= {n: normal(10 + i, H, D_MODEL, D_K) / 7 for i, n in enumerate(("W_Q", "W_K", "W_V"))}
     given["W_O"] = normal(13, H * D_K, D_MODEL) / 7
@@ -384,10 +384,10 @@ def _layer_kind():
         ),
     }
     cases = _cases(layer, given, causal=causal_mask(T))
-    return Kind(_roles("X", "W_Q", "W_K", "W_V", "W_O"), LAYERS, cases, wrong)
+    return FunctionSpec(_roles("X", "W_Q", "W_K", "W_V", "W_O"), LAYERS, cases, wrong)
 
 
-def _rotary_kind():
+def _rotary_spec():
     x, late = normal(15, B, H, T, D_K), 40 + np.arange(T)
     given = {"positions from 0": np.arange(T), "positions from 40": late}
     cases = tuple(Case(n, {"x": x, "positions": p}, rope(x, p)) for n, p in given.items())
@@ -400,7 +400,9 @@ def _rotary_kind():
             _mixed, half=True
         ),
     }
-    return Kind(_roles("x", "positions"), ROWS, cases, wrong, (rope, partial(rope, half=True)))
+    return FunctionSpec(
+        _roles("x", "positions"), ROWS, cases, wrong, (rope, partial(rope, half=True))
+    )
 
 
 def _wrong_rotations(*, half):
@@ -466,7 +468,7 @@ def _causal(k, T, S):
     return np.tri(T, S, k=S - T + k, dtype=bool)
 
 
-def _cache_kind():
+def _cache_spec():
     cases = []
     for new in (1, 3):
         given = {"Q": normal(20, B, H, new, D_K), "K": normal(21, B, H, new, D_K)}
@@ -490,15 +492,15 @@ def _cache_kind():
             Q=Q, K=past_K, V=past_V, past_K=K, past_V=V
         ),
     }
-    return Kind(_roles("Q", "K", "V", "past_K", "past_V"), ROWS, tuple(cases), wrong)
+    return FunctionSpec(_roles("Q", "K", "V", "past_K", "past_V"), ROWS, tuple(cases), wrong)
 
 
-KINDS = {
-    "softmax": _softmax_kind,
-    "weights": _weights_kind,
-    "attention": _attention_kind,
-    "layer": _layer_kind,
-    "rotary": _rotary_kind,
-    "cache": _cache_kind,
-    "grouped": _grouped_kind,
+SPECS = {
+    "softmax": _softmax_spec,
+    "weights": _weights_spec,
+    "attention": _attention_spec,
+    "layer": _layer_spec,
+    "rotary": _rotary_spec,
+    "cache": _cache_spec,
+    "grouped": _grouped_spec,
 }

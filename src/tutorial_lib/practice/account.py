@@ -16,7 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tutorial_lib.practice.calls import Answers, Case, a, fault, first_difference, same
-from tutorial_lib.practice.diagnosis import coarse, diagnose, draws, of_shape
+from tutorial_lib.practice.diagnosis import (
+    explain_difference,
+    is_random,
+    rounding_error,
+    shape_difference_text,
+)
 from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.records import SITE
 
@@ -46,20 +51,20 @@ def _difference(value, expected):
     row, right = value[index], expected[index]
     first = next(i for i in range(len(row)) if not same(row[i], right[i]))
     for decimals in (3, 6, 9, 12):
-        given, wanted = _row(row, first, decimals), _row(right, first, decimals)
+        given, wanted = _format_row(row, first, decimals), _format_row(right, first, decimals)
         if given != wanted:
             break
     return f"{f'in {name}, ' if name else ''}{place} {given} and should be {wanted}"
 
 
-def _row(row, first, decimals):
+def _format_row(row, first, decimals):
     """Print six entries: those from the start, or from the first wrong one if it lies behind."""
     start = 0 if first < 6 else first
-    texts = [_entry(entry, decimals) for entry in row[start : start + 6].tolist()]
+    texts = [_format_entry(entry, decimals) for entry in row[start : start + 6].tolist()]
     return ", ".join(["…"] * (start > 0) + texts + ["…"] * (start + 6 < len(row)))
 
 
-def _entry(entry, decimals):
+def _format_entry(entry, decimals):
     if not isinstance(entry, float):
         return str(entry)
     if abs(entry) >= 1e15:
@@ -103,12 +108,12 @@ def account(name, function, reference, cases, mistakes=()):
     if not answers.wrong:
         labels = textwrap.fill("; ".join(case.label for case in cases) + ".", WIDTH - 2)
         return f"✓ {name}: right on\n" + textwrap.indent(labels, "  ")
-    difference, *rest = _of_wrong(name, answers, mistakes)
+    difference, *rest = _failure_feedback(name, answers, mistakes)
     before = "; ".join(case.label for case in cases[: answers.wrong[0]])
     return lay_out(difference, *([f"Right so far: {before}"] if before else []), *rest)
 
 
-def _of_wrong(name, answers, mistakes):
+def _failure_feedback(name, answers, mistakes):
     """Name the mistake that gives every value; else the first difference, and its kind.
 
     Returns
@@ -126,23 +131,23 @@ def _of_wrong(name, answers, mistakes):
             return [f"✗ {name}: {mistake.says}", *([] if error else [seen]), *remedy(mistake)]
         like = like or (mistake if fits[first] else None)
     if error:
-        shape = "" if outcome.error else of_shape(outcome.value, right)
+        shape = "" if outcome.error else shape_difference_text(outcome.value, right)
         return [f"✗ {name}: {seen}{f' ({shape})' if shape else ''}"]
-    if error := coarse(answers):
+    if error := rounding_error(answers):
         digits = int(-math.log10(error))
         return [f"✗ {name}: {ROUNDED.format(digits)}"]
-    kind = _kind(answers)
+    kind = _difference_kind_text(answers)
     if not kind and like:
         kind = f"In this case it looks like this: {like.says}"
     return [f"✗ {name}: {seen}", *([kind] if kind else [])]
 
 
-def _kind(answers):
+def _difference_kind_text(answers):
     """Say in one sentence what kind of difference there is; "" where it is none that is known."""
-    if draws(answers):
+    if is_random(answers):
         again = "A second call with the same input gives another result: is dropout, or another"
         return f"{again} random draw, still on?"
-    claim = diagnose(answers)
+    claim = explain_difference(answers)
     if claim is None:
         return ""
     where = "In every case that differs" if len(answers.wrong) > 1 else "Here"
@@ -186,8 +191,8 @@ def _check_of_cases(mistakes, reference, yield_cases):
     name = yield_cases.__name__.removeprefix("check_")
 
     def task():
-        right = _imported(reference) if isinstance(reference, str) else reference
-        cases = tuple(_case(row, right) for row in yield_cases())
+        right = _import_by_address(reference) if isinstance(reference, str) else reference
+        cases = tuple(_case_from_row(row, right) for row in yield_cases())
         return Task(name, right, cases, mistakes[name])
 
     def check_function(function):
@@ -201,7 +206,7 @@ def _check_of_cases(mistakes, reference, yield_cases):
     return check_function
 
 
-def _imported(address):
+def _import_by_address(address):
     module, _, name = address.rpartition(".")
     return getattr(import_module(module), name)
 
@@ -216,7 +221,7 @@ def _check_docstring(name, reference):
     return f"Check `{call}`{': ' if shapes else ''}{shapes}. Prints an account."
 
 
-def _case(row, reference):
+def _case_from_row(row, reference):
     """Return the Case of a label, arguments and options; a tuple has the right function's names."""
     label, arguments, *options = row
     if isinstance(arguments, tuple):

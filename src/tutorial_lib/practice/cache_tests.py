@@ -97,7 +97,7 @@ def checked_call(call, X, *, subject="step"):
         raise Failure(f"{subject} returned {a(out)}{size}; expected (Y, cache)")
     if not np.array_equal(given, X):
         raise Failure(f"{subject} changed its input X; compute with a copy of it")
-    return _rows(out[0], X), out[1]
+    return _validated_output(out[0], X), out[1]
 
 
 def chunks(n, length):
@@ -115,7 +115,7 @@ def chunks_in_words(n):
     return f"chunks of {', '.join(map(str, first))}, then of {last}"
 
 
-def _rows(Y, X):
+def _validated_output(Y, X):
     """The rows of a step as an array of finite floats, one for each token."""
     try:
         Y = as_arrays(Y)
@@ -161,7 +161,7 @@ def test_layer(layer):
     whole = layer.run_in_chunks(X, T)
     _test_state(layer, X, whole)
     seen = attended_keys(layer, X, T, whole)
-    _test_mask(seen)
+    _test_causality(seen)
     _test_capacity(layer, X, whole)
     for n in CHUNKS:
         _test_chunks(layer, X, n, whole, seen)
@@ -181,7 +181,7 @@ def _test_state(layer, X, whole):
         raise Failure("the same sequence, processed twice, gives two results", name)
 
 
-def _test_mask(seen):
+def _test_causality(seen):
     """In one chunk no token may attend to a later one, and each attends to itself."""
     ahead, own = np.triu(seen, 1), np.eye(T, dtype=bool)
     if ahead.any():
@@ -237,7 +237,7 @@ def _fail_by_keys(layer, X, n, rows, seen):
         name = next((name for name, fits in IN_ANY_CHUNKS.items() if fits(p) and fits(three)), "")
     name = name or next((name for name, fits in IN_THESE_CHUNKS.items() if fits(p)), "")
     t = int(np.argmax((now != seen).any(axis=-1)))
-    attends = f"token {t} attends to {_in_words(now[t])}, in one chunk to {_in_words(seen[t])}"
+    attends = f"token {t} attends to {_keys_text(now[t])}, in one chunk to {_keys_text(seen[t])}"
     raise Failure(f"{chunks_in_words(n)}: {attends}", name)
 
 
@@ -320,7 +320,7 @@ def _fail_by_positions(layer, X, whole, evidence):
     raise Failure(f"{evidence}: it attends to the right tokens, but its output differs")
 
 
-def _in_words(row):
+def _keys_text(row):
     return ", ".join(map(str, np.flatnonzero(row))) or "nothing"
 
 
@@ -376,7 +376,9 @@ def _fail_by_padding(padding, tokens, right, label):
         raise Failure(f"{label}: token {t} attends to padding", "padding_seen")
     if not np.array_equal(tokens, right):
         t = int(np.argmax((tokens != right).any(axis=-1)))
-        attends = f"attends to {_in_words(tokens[t])}, and without padding to {_in_words(right[t])}"
+        attends = (
+            f"attends to {_keys_text(tokens[t])}, and without padding to {_keys_text(right[t])}"
+        )
         name = "" if (tokens & ~right).any() else "tokens_hidden"
         if width_of(right) not in (None, len(right)) and width_of(tokens) is not None:
             name = "window_counts_padding"

@@ -43,17 +43,17 @@ def call(function, case):
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # of a reader's function, so SystemExit too
-        return Outcome(error=f"it raised {type(error).__name__}{_text(error)}")
+        return Outcome(error=f"it raised {type(error).__name__}{_error_text(error)}")
     try:
-        if changed := _changed(case, {**arguments, **options}):
+        if changed := _changed_input_text(case, {**arguments, **options}):
             return Outcome(error=changed)
         return Outcome(value=as_arrays(value))
     except Exception as error:
-        raised = f"{type(error).__name__} when read{_text(error)}"
+        raised = f"{type(error).__name__} when read{_error_text(error)}"
         return Outcome(error=f"it returned {a(value)}, which raised {raised}")
 
 
-def _text(error):
+def _error_text(error):
     """Return what an error says, on one line, shortened, without its full stop."""
     said = ""
     with suppress(Exception):
@@ -63,7 +63,7 @@ def _text(error):
     return f": {said}" if said else ""
 
 
-def _changed(case, given):
+def _changed_input_text(case, given):
     """Say which input was changed; "" when none was."""
     for name, before in case.inputs.items():
         old, new = arrays_of(before), arrays_of(given[name])

@@ -22,7 +22,7 @@ from tutorial_lib.practice.calls import (
     first_difference,
     same,
 )
-from tutorial_lib.practice.slips import omissions, slips
+from tutorial_lib.practice.slips import omissions, one_token_mutants
 
 LEAST_BITS = 24  # some 200 claims are tried
 
@@ -46,7 +46,7 @@ class Seen:
     own: Callable
     reference: Callable
 
-    def instead(self, function, **inputs):
+    def rerun_with(self, function, **inputs):
         """Return the same part of what a function gives with other inputs; None if it fails."""
         given, case = self.case.inputs | inputs, self.case
         arguments = {n: given[n] for n in given if n in case.arguments}
@@ -86,7 +86,7 @@ class Claim:
         return False
 
 
-def diagnose(answers: Answers) -> Claim | None:
+def explain_difference(answers: Answers) -> Claim | None:
     """Say what kind of difference there is; None where no claim holds in all cases that differ."""
     seen = list(differing(answers))
     if len({s.part for s in seen}) != 1 or sum(map(_bits, seen)) < LEAST_BITS:
@@ -136,7 +136,7 @@ def _says(says, chapter, change):
 # --- the right numbers in another order, or times a factor ---
 
 
-def _orders(all_seen):
+def _order_claims(all_seen):
     """Yield claims that the right numbers are at other positions."""
     right = all_seen[0].right
     for one, other in combinations(range(1, 1 + min(right.ndim, 4)), 2):
@@ -161,7 +161,7 @@ def _is_reordered(seen):
     return _alike(value, right) and bool(np.unique(right).size > 2)
 
 
-def _factors(all_seen):
+def _factor_claims(all_seen):
     """Yield claims that each number is the right one times a size, or times one number."""
     factors = [_factor(seen) for seen in all_seen]
     if None in factors:
@@ -211,74 +211,74 @@ def sizes_of(seen):
 # --- as if another input had been given ---
 
 
-def _other_inputs(all_seen):
+def _other_input_claims(all_seen):
     """Yield claims that the value is the right one for other inputs."""
     inputs = all_seen[0].case.inputs
     for name, given in inputs.items():
-        for says, change in _changes(given):
-            yield _as_if(f"`{name}` were {says}", name, change)
+        for says, change in _input_changes(given):
+            yield _changed_input_claim(f"`{name}` were {says}", name, change)
     for one, other in combinations(inputs, 2):
-        yield _exchanged(one, other)
+        yield _swapped_inputs_claim(one, other)
     for name, given in inputs.items():
         if _is_array(given):
-            yield Claim(f"the result does not depend on `{name}`", 0, _does_not_use(name))
+            yield Claim(f"the result does not depend on `{name}`", 0, _ignores_input(name))
 
 
 def _is_array(given):
     return hasattr(given, "shape") and hasattr(given, "ndim") and given.ndim > 0
 
 
-def _kind(given):
+def _dtype_name(given):
     return str(getattr(given, "dtype", type(given).__name__)).removeprefix("torch.")
 
 
-def _changes(given):
+def _input_changes(given):
     """Yield what an input of its kind may be taken for, and the change of it."""
-    if "bool" in _kind(given):
+    if "bool" in _dtype_name(given):
         yield (
             "exchanged, True for False" if _is_array(given) else str(not given),
             lambda A: A ^ True,
         )
         yield "True everywhere", lambda A: A | True
-    if "float" in _kind(given):
+    if "float" in _dtype_name(given):
         yield "the negative", lambda A: -A
     if _is_array(given) and given.ndim > 1 and given.shape[-1] == given.shape[-2]:
         yield "transposed", lambda A: A.swapaxes(-1, -2)
 
 
-def _as_if(says, name, change):
+def _changed_input_claim(says, name, change):
     def holds(seen):
         given = seen.case.inputs.get(name)
         if given is None:
             return False
-        return _alike(seen.value, seen.instead(seen.reference, **{name: change(given)}))
+        return _alike(seen.value, seen.rerun_with(seen.reference, **{name: change(given)}))
 
     return Claim(f"the result is what it would be if {says}", 10 * (name == "mask"), holds)
 
 
-def _exchanged(one, other):
+def _swapped_inputs_claim(one, other):
     def holds(seen):
         given = seen.case.inputs
         if type(given[one]) is not type(given[other]):
             return False
         swapped = {one: given[other], other: given[one]}
-        return _alike(seen.value, seen.instead(seen.reference, **swapped))
+        return _alike(seen.value, seen.rerun_with(seen.reference, **swapped))
 
     says = f"the result is what it would be if `{one}` and `{other}` were exchanged"
     return Claim(says, 0, holds)
 
 
-def _does_not_use(name):
+def _ignores_input(name):
     def holds(seen):
         given = seen.case.inputs[name]
         others = [given * 0, 0.37 * given + 0.11]
-        if _kind(given) == "bool":
+        if _dtype_name(given) == "bool":
             others = [~given]
-        elif "int" in _kind(given):
+        elif "int" in _dtype_name(given):
             others = [given * 0, given[..., ::-1] * 1]
         return _has_numbers(seen.value) and all(
-            _alike(seen.value, seen.instead(seen.own, **{name: other}))
-            and not _alike(seen.right, seen.instead(seen.reference, **{name: other}))
+            _alike(seen.value, seen.rerun_with(seen.own, **{name: other}))
+            and not _alike(seen.right, seen.rerun_with(seen.reference, **{name: other}))
             for other in others
         )
 
@@ -292,13 +292,13 @@ def _has_numbers(value):
 # --- sums, and NaN ---
 
 
-def _sums(all_seen):
+def _row_sum_claims(all_seen):
     """Yield claims on what sums to 1, where the right value's rows do or are empty."""
     seen = all_seen[0]
     if seen.right.dtype.kind != "f" or seen.right.ndim < 1 or not _sums_to_1(seen.right):
         return
     says = "its rows do not sum to 1: divided by their sums they are right"
-    yield Claim(says, 3, _not_divided)
+    yield Claim(says, 3, _is_unnormalised)
     yield Claim("its rows do not sum to 1", 3, lambda s: not _sums_to_1(s.value))
 
 
@@ -307,13 +307,13 @@ def _sums_to_1(A):
     return bool((np.isclose(total, 1) | (total == 0)).all() and np.isclose(total, 1).any())
 
 
-def _not_divided(seen):
+def _is_unnormalised(seen):
     total = seen.value.sum(axis=-1, keepdims=True)
     divided = seen.value / np.where(total == 0, 1, total)
     return not _sums_to_1(seen.value) and _alike(divided, seen.right)
 
 
-def _nan(all_seen):
+def _nan_claims(all_seen):
     """Yield claims on NaN where the right value has none."""
     seen = all_seen[0]
     if seen.value.dtype.kind != "f" or np.isfinite(seen.value).all():
@@ -334,7 +334,7 @@ def _right_where_finite(seen):
 # --- a slip ---
 
 
-def _by_slip(all_seen):
+def _mutation_claims(all_seen):
     """Yield claims that one token of the right function is another, or something left out."""
     seen = all_seen[0]
     try:
@@ -343,11 +343,11 @@ def _by_slip(all_seen):
         return  # it is written in C, or in a cell
     if "while " in source:
         return  # a slip might never end
-    for slip in chain(slips(seen.reference), omissions(seen.reference)):
+    for slip in chain(one_token_mutants(seen.reference), omissions(seen.reference)):
         says = f"the result is what it would be with {slip.says}"
 
         def holds(seen, slip=slip):
-            return _alike(seen.value, seen.instead(slip.function))
+            return _alike(seen.value, seen.rerun_with(slip.function))
 
         yield Claim(says, 0, holds)
 
@@ -355,7 +355,7 @@ def _by_slip(all_seen):
 # --- a part of it ---
 
 
-def _booleans(all_seen):
+def _boolean_claims(all_seen):
     """Yield claims on True and False."""
     right = all_seen[0].right
     if right.dtype.kind != "b" or right.size < 2:
@@ -366,7 +366,7 @@ def _booleans(all_seen):
         yield Claim(says, 0, lambda s, one=one: (s.value[s.value != s.right] == one).all())
 
 
-def _row_factors(all_seen):
+def _row_factor_claims(all_seen):
     """Yield claims that rows are right but for a factor of their own."""
     right = all_seen[0].right
     for axis, counted in ((1, "row"), (2, "column")):
@@ -384,18 +384,18 @@ def _own_factor(seen, axis):
 
 
 KINDS = (
-    _orders,
-    _factors,
-    _other_inputs,
-    _sums,
-    _nan,
-    _row_factors,
-    _by_slip,
-    _booleans,
+    _order_claims,
+    _factor_claims,
+    _other_input_claims,
+    _row_sum_claims,
+    _nan_claims,
+    _row_factor_claims,
+    _mutation_claims,
+    _boolean_claims,
 )
 
 
-def of_shape(value, right):
+def shape_difference_text(value, right):
     """Say how the shape of a value comes about; "" where its numbers are not the right ones.
 
     Parameters
@@ -413,7 +413,7 @@ def of_shape(value, right):
     return "the numbers and their order are right" if _alike(value.ravel(), right.ravel()) else ""
 
 
-def coarse(answers):
+def rounding_error(answers):
     """Return how far values are off at most, where all of it is rounding; None where it is not.
 
     Returns
@@ -429,7 +429,7 @@ def coarse(answers):
     return max(errors) if 0 < max(errors) <= 2e-5 else None
 
 
-def draws(answers):
+def is_random(answers):
     """Whether a second call of the first case that differs gives another value."""
     first = answers.wrong[0]
     again, before = call(answers.function, answers.cases[first]), answers.outcomes[first]

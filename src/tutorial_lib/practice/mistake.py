@@ -90,11 +90,11 @@ def edited(right, edits):
     ValueError : what an edit takes out is gone, or stands there more than once; `right` does not
         call the function that is edited
     """
-    pieces, found = pieces_of(edits, _bare(right)), {}
-    wrong = _rebuilt(inspect.unwrap(right), pieces, found)
-    if left := set(pieces) - {_bare(function) for function in found}:
+    pieces, found = pieces_of(edits, _bare_name(right)), {}
+    wrong = _rebuild(inspect.unwrap(right), pieces, found)
+    if left := set(pieces) - {_bare_name(function) for function in found}:
         raise ValueError(
-            f"{_bare(right)} calls no function {', '.join(sorted(left))}: edit another"
+            f"{_bare_name(right)} calls no function {', '.join(sorted(left))}: edit another"
         )
     return wrong
 
@@ -107,18 +107,18 @@ def pieces_of(edits, name):
     return pieces
 
 
-def _bare(function):
+def _bare_name(function):
     return function.__name__.lstrip("_")
 
 
-def _rebuilt(function, pieces, found):
+def _rebuild(function, pieces, found):
     """Return a function in which every edited one that it calls is the edited one."""
     if function in found:
         return found[function]
     found[function] = function  # where it calls itself, too
     other = _other_globals(function, pieces, found)
     scope = {**function.__globals__, **other} if other else function.__globals__
-    changes = pieces.get(_bare(function))
+    changes = pieces.get(_bare_name(function))
     if changes:
         source = textwrap.dedent(inspect.getsource(function))
         source = replaced(source, changes, function.__name__)
@@ -135,39 +135,39 @@ def _rebuilt(function, pieces, found):
 
 def _other_globals(function, pieces, found):
     """Return the global names of a function that stand for something else in its wrong form."""
-    scope, names = {}, _names(function.__code__)
+    scope, names = {}, _names_in_code(function.__code__)
     for name in names & set(function.__globals__):
         value = function.__globals__[name]
         if name == "require" or name.startswith("require_"):
             scope[name] = lambda *given, **options: None  # as in a reader's function
         elif isinstance(value, ModuleType) and _is_ours(value.__name__):
             parts = {n: v for n, v in vars(value).items() if n in names and _can_be_edited(v)}
-            if parts := _changed(parts, pieces, found):
+            if parts := _functions_changed(parts, pieces, found):
                 scope[name] = ModuleType(value.__name__)
                 vars(scope[name]).update(vars(value) | parts)
         elif _can_be_edited(value):
-            scope |= _changed({name: value}, pieces, found)
+            scope |= _functions_changed({name: value}, pieces, found)
     return scope
 
 
-def _names(code):
+def _names_in_code(code):
     inner = (const for const in code.co_consts if inspect.iscode(const))
-    return set(code.co_names).union(*map(_names, inner))
+    return set(code.co_names).union(*map(_names_in_code, inner))
 
 
 def functions_called(function):
     """Return the functions of ours that a function calls, and those that these call, by name."""
     found, waiting = {}, [function]
     while waiting:
-        scope, names = waiting[-1].__globals__, _names(waiting.pop().__code__)
+        scope, names = waiting[-1].__globals__, _names_in_code(waiting.pop().__code__)
         parts = {name: scope[name] for name in names & set(scope)}
         for module in [
             p for p in parts.values() if isinstance(p, ModuleType) and _is_ours(p.__name__)
         ]:
             parts |= {name: value for name, value in vars(module).items() if name in names}
         for value in parts.values():
-            if _can_be_edited(value) and _bare(inspect.unwrap(value)) not in found:
-                found[_bare(inspect.unwrap(value))] = inspect.unwrap(value)
+            if _can_be_edited(value) and _bare_name(inspect.unwrap(value)) not in found:
+                found[_bare_name(inspect.unwrap(value))] = inspect.unwrap(value)
                 waiting.append(inspect.unwrap(value))
     return found
 
@@ -183,9 +183,9 @@ def _can_be_edited(value):
     )
 
 
-def _changed(functions, pieces, found):
+def _functions_changed(functions, pieces, found):
     """Return those of the functions that an edit reaches, in their new form."""
-    pairs = {name: (f, _rebuilt(inspect.unwrap(f), pieces, found)) for name, f in functions.items()}
+    pairs = {name: (f, _rebuild(inspect.unwrap(f), pieces, found)) for name, f in functions.items()}
     return {name: new for name, (old, new) in pairs.items() if new is not inspect.unwrap(old)}
 
 
@@ -198,14 +198,14 @@ def replaced(source, changes, name):
     changes : (old, new) pieces of source, in the order in which they are changed
     """
     for old, new in changes:
-        start, end = _only(name, source, old)
+        start, end = _locate_unique(name, source, old)
         line = source[: start + 1].splitlines()[-1]
         margin = line[: len(line) - len(line.lstrip())] if start else ""
         source = source[:start] + textwrap.indent(new, margin).lstrip() + source[end:]
     return source
 
 
-def _only(name, source, old):
+def _locate_unique(name, source, old):
     """Return where the one piece of source begins and ends that has the tokens of another."""
     tokens, wanted = list(TOKEN.finditer(source)), TOKEN.findall(old)
     texts, n = [token[0] for token in tokens], len(wanted)
@@ -236,28 +236,28 @@ def read_mistakes(path):
         head, *lines = block.splitlines()
         try:
             if head.startswith("# "):
-                section = sections[_new(head[2:], sections)] = {}
+                section = sections[_require_new_name(head[2:], sections)] = {}
             elif section is None:
                 raise ValueError("begin with `# function`")
             elif taken := TAKEN.fullmatch(head):
-                for mistake in _taken(path, sections, **taken.groupdict()):
-                    section[_new(mistake.name, section)] = mistake
+                for mistake in _inherited_mistakes(path, sections, **taken.groupdict()):
+                    section[_require_new_name(mistake.name, section)] = mistake
             else:
-                mistake = _written(head, lines)
-                section[_new(mistake.name, section)] = mistake
+                mistake = _parse_mistake(head, lines)
+                section[_require_new_name(mistake.name, section)] = mistake
         except (LookupError, ValueError) as error:
             where = f"{path.parent.name}/{path.name}, at {head!r}"
             raise ValueError(f"{where}: {error}") from error
     return {function: tuple(section.values()) for function, section in sections.items()}
 
 
-def _new(name, known):
+def _require_new_name(name, known):
     if name in known:
         raise ValueError(f"{name} stands here twice: give one of them another name")
     return name
 
 
-def _taken(path, sections, *, room, function, names):
+def _inherited_mistakes(path, sections, *, room, function, names):
     """Return the mistakes that a line takes over; their edits say from now on where they are."""
     if room:
         mistakes = read_mistakes(path.parents[1] / room / path.name)[function]
@@ -269,7 +269,7 @@ def _taken(path, sections, *, room, function, names):
         yield replace(known[name], edits=tuple(edits))
 
 
-def _written(head, lines):
+def _parse_mistake(head, lines):
     """Return the mistake of a block."""
     if not (first := HEAD.fullmatch(head)):
         raise ValueError("write `# function`, `name: what it does wrong` or `from function: names`")

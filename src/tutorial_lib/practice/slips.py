@@ -41,43 +41,45 @@ LONGEST = 60  # letters of a piece of code that is shown
 
 
 @dataclass(frozen=True)
-class Slip:
+class Mutant:
     """What stands in place of what, in words, and the wrong function."""
 
     says: str
     function: Callable
 
 
-def slips(right):
+def one_token_mutants(right):
     """Yield the slips of one token in a function; the wrong ones require nothing of their input."""
-    return _made(right, _tokens)
+    return _mutants(right, _token_replacements)
 
 
 def omissions(right):
     """Yield the slips in which a term, a step or an option is left out, or two are exchanged."""
-    return _made(right, _left_out)
+    return _mutants(right, _omission_replacements)
 
 
-def _made(right, instead):
+def _mutants(right, instead):
     source = textwrap.dedent(inspect.getsource(inspect.unwrap(right)))
     scope = edited(right, ()).__globals__
-    for number in range(len(list(_sites(ast.parse(source).body[0], instead)))):
+    for number in range(len(list(_replacement_sites(ast.parse(source).body[0], instead)))):
         tree = ast.parse(source)
         function = tree.body[0]
         function.decorator_list = []
-        node, new = list(_sites(function, instead))[number]
+        node, new = list(_replacement_sites(function, instead))[number]
         says = f"`{ast.unparse(new)}` in place of `{ast.unparse(node)}`"
-        if around := next((text for text in _around(function, node) if len(text) <= LONGEST), ""):
+        if around := next(
+            (text for text in _enclosing_expressions(function, node) if len(text) <= LONGEST), ""
+        ):
             says += f" in `{around}`"
-        tree = ast.fix_missing_locations(_Put(node, new).visit(tree))
+        tree = ast.fix_missing_locations(_ReplaceNode(node, new).visit(tree))
         space = dict(scope)
         with suppress(SyntaxError):  # nobody can make this slip
             exec(compile(tree, f"<slip {number} of {function.name}>", "exec"), space)
         if space.get(function.name) is not scope.get(function.name):
-            yield Slip(says, space[function.name])
+            yield Mutant(says, space[function.name])
 
 
-class _Put(ast.NodeTransformer):
+class _ReplaceNode(ast.NodeTransformer):
     """Puts one node in the place of another."""
 
     def __init__(self, old, new):
@@ -88,7 +90,7 @@ class _Put(ast.NodeTransformer):
         return self.new if node is self.old else self.generic_visit(node)
 
 
-def _around(function, node):
+def _enclosing_expressions(function, node):
     """Yield the texts of the expressions that hold a node, the smallest first."""
     holding = [
         other
@@ -98,7 +100,7 @@ def _around(function, node):
     return sorted(map(ast.unparse, holding), key=len)
 
 
-def _sites(function, instead):
+def _replacement_sites(function, instead):
     """Yield (node, the node in its place) for each expression that may be another."""
     names = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
     for node in _below(function):
@@ -106,7 +108,7 @@ def _sites(function, instead):
             yield node, new
 
 
-def _left_out(node, names):
+def _omission_replacements(node, names):
     match node:
         case ast.BinOp():
             yield node.left
@@ -130,7 +132,7 @@ def _left_out(node, names):
             yield ast.Call(node.func, node.args, node.keywords[:i] + node.keywords[i + 1 :])
 
 
-def _tokens(node, names):
+def _token_replacements(node, names):
     match node:
         case ast.Compare(ops=[op]) if type(op) in COMPARED:
             yield ast.Compare(node.left, [COMPARED[type(op)]()], node.comparators)

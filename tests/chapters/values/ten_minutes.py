@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.chapters.named import read
-from tools.minutes import A_WORD, words_of
+from tools.minutes import A_WORD, count_words
 from tutorial_lib.records import record
 
 
@@ -16,4 +16,4 @@ def head_that_finds_the_subject():
 
 def reading_takes_ten_minutes():
     """By the rule of the Goals, the words of the page take ten minutes, to the minute."""
-    return round(A_WORD * words_of(read("book/ten_minutes.md"))) == 10
+    return round(A_WORD * count_words(read("book/ten_minutes.md"))) == 10

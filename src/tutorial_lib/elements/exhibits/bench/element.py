@@ -74,7 +74,7 @@ class _Bench:
         """The score that is subtracted from all."""
         return self.scores.max() if self.away and not all(self.hidden) else 0
 
-    def made(self):
+    def softmax_parts(self):
         """Return the exponentials, the weights, and the slopes of all weights in one score.
 
         As a float64 has them, so that inf / inf is nan.
@@ -92,26 +92,26 @@ class _Bench:
     def title(self):
         return f"q · k of <em>{self.word}</em> with each word"
 
-    def names(self):
+    def column_headers(self):
         less = f" less {_by_ln_2(self.most)}" * self.away
         names = ("score", f"e to the score{less}", "weight")
         return (*names, *[f"slope by {self.words[self.by]}"] * self.slope)
 
-    def lines(self):
+    def cells_by_key(self):
         """List of every key its score, its exponential, its weight and, if asked for, the slope."""
-        exponentials, weights, slopes = self.made()
+        exponentials, weights, slopes = self.softmax_parts()
         scores = ["−∞" if score == -np.inf else _by_ln_2(score) for score in self.scores]
         columns = [map(_exponential, exponentials), map(_weight, weights)]
         columns += [map(_weight, slopes)] * self.slope
         return list(zip(scores, *columns, strict=True))
 
-    def sums(self):
-        weights = self.made()[1]
+    def largest_weight_and_entropy(self):
+        weights = self.softmax_parts()[1]
         entropy = -(weights * np.log2(np.where(weights == 0, 1, weights))).sum()
         return _four_places(weights.max()), _four_places(entropy)
 
-    def told(self):
-        largest, entropy = self.sums()
+    def summary_text(self):
+        largest, entropy = self.largest_weight_and_entropy()
         summed = f"largest weight {largest}, entropy {entropy} bits"
         return f"q · k is divided by {_six_digits(self.divide)}: {summed}."
 
@@ -139,18 +139,18 @@ def draw_bench(*, slope=False, hide="", largest="", by="", **state):
     away = largest == "away"
     row = _Bench(word, words, products, state["divide"], hidden, away, chosen, slope)
     begins = {"words": words, "products": counts, "divide": root, "slope": slope}
-    right = "\n".join([_divisor(row), _shown(row), _stack(row), _curve(row) * slope])
+    right = "\n".join([_divisor(row), _softmax_table(row), _weight_stack(row), _curve(row) * slope])
     subtract = "Subtract the largest score"
     parts = [
         f'<div class="tl-rig" {given(begins)}>',
-        f"<figure>{_bars(row)}</figure>",
+        f"<figure>{_product_bars(row)}</figure>",
         f"<div>{right}</div></div>",
         button_row(["Add 5 to all", subtract, "Reset"], [subtract] * away),
         f'<p class="tl-legend">{inline(_LEGEND.format(_SLOPE if slope else _TASK))}</p>',
         _numbers(row),
     ]
     lines = [", ".join(line) for line in _rows(row)]
-    text = "\n   ".join([f"Softmax bench: {row.told()}", *lines])
+    text = "\n   ".join([f"Softmax bench: {row.summary_text()}", *lines])
     asked = _SLOPE_QUESTION if slope else _QUESTION
     return exhibit("bench", "Softmax bench", asked, _HOW_TO, *parts, text=text)
 
@@ -200,7 +200,7 @@ def _exponential(number):
     return _as_fraction(number) or (short if far else _four_places(number))
 
 
-def _bars(row):
+def _product_bars(row):
     """Draw a bar for each product, up or down from 0, with what moves it."""
     axis = "".join(f"<span>{n}</span>" for n in (_EDGE, 0, f"−{_EDGE}"))
     chosen = [row.slope and i == row.by for i in range(len(row.words))]
@@ -237,25 +237,27 @@ def _divisor(row):
     )
 
 
-def _shown(row):
+def _softmax_table(row):
     """Draw each product, its exponential beside the largest, and its weight."""
-    exponentials = row.made()[0]
+    exponentials = row.softmax_parts()[0]
     with np.errstate(all="ignore"):
         parts = np.nan_to_num(exponentials / exponentials.max())
     lines = []
-    for word, (score, exponential, *rest), part in zip(row.words, row.lines(), parts, strict=True):
+    for word, (score, exponential, *rest), part in zip(
+        row.words, row.cells_by_key(), parts, strict=True
+    ):
         bar = f'<span>{exponential}</span><i style="width:{100 * part:.2f}%"></i>'
         lines.append((word, score, bar, *rest))
-    return table(("key", *row.names()), lines)
+    return table(("key", *row.column_headers()), lines)
 
 
-def _stack(row):
+def _weight_stack(row):
     """Draw the weights side by side, 1 together, and the two numbers that sum them up."""
     parts = []
-    for word, weight in zip(row.words, np.nan_to_num(row.made()[1]), strict=True):
+    for word, weight in zip(row.words, np.nan_to_num(row.softmax_parts()[1]), strict=True):
         small = "" if weight > 0.13 else " data-small"
         parts.append(f'<span style="width:{100 * weight:.2f}%"{small}>{word}</span>')
-    largest, entropy = (f"<b>{number}</b>" for number in row.sums())
+    largest, entropy = (f"<b>{number}</b>" for number in row.largest_weight_and_entropy())
     return (
         f'<div class="tl-stack" aria-hidden="true">{"".join(parts)}</div>'
         f'<p class="tl-two">largest weight {largest}, entropy {entropy} bits</p>'
@@ -264,7 +266,7 @@ def _stack(row):
 
 def _curve(row):
     """Draw the slope of a weight in its own score over the weight, a dot for the first word."""
-    weight = row.made()[1][row.by]
+    weight = row.softmax_parts()[1][row.by]
     seen = not np.isnan(weight)
     x, y = (f"{160 * weight:.2f}", f"{-240 * weight * (1 - weight):.2f}") if seen else ("0", "0")
     trail = f"M{x} {y}h0" * seen
@@ -287,11 +289,11 @@ def _curve(row):
 def _rows(row):
     return [
         (word, _by_ln_2(product), *line)
-        for word, product, line in zip(row.words, row.products, row.lines(), strict=True)
+        for word, product, line in zip(row.words, row.products, row.cells_by_key(), strict=True)
     ]
 
 
 def _numbers(row):
-    shown = table(("key", "q · k", *row.names()), _rows(row))
+    shown = table(("key", "q · k", *row.column_headers()), _rows(row))
     how = inline(_HOW.format(_CURVE if row.slope else ""))
-    return fold_numbers(f"<p>{row.told()}</p>", shown, how=how)
+    return fold_numbers(f"<p>{row.summary_text()}</p>", shown, how=how)

@@ -67,7 +67,7 @@ def draw_calculator(**state):
         f'<p class="tl-legend">{_LEGEND}</p>',
         _table(models),
     ]
-    lines = "\n".join(f"   {model['name']}: {_each(model)}" for model in models)
+    lines = "\n".join(f"   {model['name']}: {_cache_text(model)}" for model in models)
     text = f"Bytes of a cache, 16 bits per entry\n{lines}"
     return exhibit("bytes", "Byte calculator", _QUESTION, _HOW_TO, *parts, text=text)
 
@@ -132,7 +132,7 @@ def _cached(state, model, tokens):
     return model_cache_bytes(model, tokens, itemsize=state["bits"] / 8) * state["users"]
 
 
-def _weighing(state, model):
+def _weight_bytes(state, model):
     """Return the bytes of the weights."""
     return model["parameters"] * state["weights"] / 8
 
@@ -142,7 +142,8 @@ def _plot(state, model):
     ends = range(4 * _COUNTS["tokens"] + 1)
     cache = [_y(_cached(state, model, 2 ** (i / 4))) for i in ends]
     points = " ".join(f"{100 * i / ends[-1]:.2f},{y:.2f}" for i, y in zip(ends, cache, strict=True))
-    weights, x = _y(_weighing(state, model)), 100 * math.log2(state["tokens"]) / _COUNTS["tokens"]
+    weights = _y(_weight_bytes(state, model))
+    x = 100 * math.log2(state["tokens"]) / _COUNTS["tokens"]
     end = " data-end" * (state["tokens"] > 2**14)
     top, (grid, names) = _y(_cached(state, model, state["tokens"])), _scale()
     return (
@@ -177,9 +178,9 @@ def _facts(state, model):
         f"{state[key]:,} {key[: -1 if state[key] == 1 else None]}" for key in ("users", "tokens")
     )
     rows = {
-        "per token": _each(model, state["bits"]),
+        "per token": _cache_text(model, state["bits"]),
         f"cache of {who} at {at}": _exact(_cached(state, model, state["tokens"])),
-        "weights": _exact(_weighing(state, model)),
+        "weights": _exact(_weight_bytes(state, model)),
     }
     cells = "".join(
         f'<tr><th scope="row">{name}</th><td>{text}</td></tr>' for name, text in rows.items()
@@ -211,7 +212,7 @@ def _line(model):
     rest = model["parameters"] - fixed - windowed * model.get("window", 0)
     outgrows = f"{rest // growing + 1:,}" if growing else "never"
     outgrows += f", but it has learned {positions:,} positions" * bool(positions)
-    cells = "".join(f"<td>{cell}</td>" for cell in (_layers(model), _each(model), outgrows))
+    cells = "".join(f"<td>{cell}</td>" for cell in (_layers(model), _cache_text(model), outgrows))
     name = escape(model["name"])
     return f'<tr data-cached="{data}"><th scope="row">{name}</th>{cells}</tr>'
 
@@ -231,16 +232,16 @@ def _layers(model):
     return "; ".join(f"{count[kind]}: {words[kind]}" for kind in words if count[kind])
 
 
-def _each(model, bits=16):
+def _cache_text(model, bits=16):
     """Say how many bytes are cached per token, per token of the window, and once."""
-    growing, windowed, fixed = (_whole(number * bits / 8) for number in cache_entries(model))
+    growing, windowed, fixed = (_bytes_text(number * bits / 8) for number in cache_entries(model))
     parts = [f"{growing} bytes"] * (growing != "0")
     parts += [f"{windowed} of each of the last {model.get('window', 0):,}"] * (windowed != "0")
     parts += [f"{fixed} once"] * (fixed != "0")
     return " and ".join(parts)
 
 
-def _whole(number):
+def _bytes_text(number):
     """Write a number of bytes, or of half bytes."""
     return f"{number:,.1f}".removesuffix(".0")
 
@@ -254,7 +255,7 @@ def _y(number):
 def _exact(number):
     power = min(int(math.log10(number)) // 3, len(_UNITS) - 1)
     size = float(f"{number / 1000**power:.3g}")
-    return f"{_whole(number)} bytes = {size:,.10g}\N{NO-BREAK SPACE}{_UNITS[power]}"
+    return f"{_bytes_text(number)} bytes = {size:,.10g}\N{NO-BREAK SPACE}{_UNITS[power]}"
 
 
 def _short(tokens):

@@ -65,7 +65,7 @@ class _Clock:
     def name(self, i):
         return f"pair {i}, frequency {self.frequencies[i]:.6g}"
 
-    def told(self):
+    def summary_text(self):
         """Say where both are, and the score."""
         distance = f"{self.m - self.n}".replace("-", "−")
         score = four_places(self.score(self.m, self.n))
@@ -106,7 +106,7 @@ def draw_clock(**state):
         _numbers(clock),
     ]
     text = "\n".join(f"   {', '.join(row)}" for row in _rows(clock))
-    text = f"Clock: {clock.told()}\n{text}"
+    text = f"Clock: {clock.summary_text()}\n{text}"
     return exhibit("clock", "Clock", _QUESTION, _HOW_TO, *parts, text=text)
 
 
@@ -178,5 +178,5 @@ def _numbers(clock):
     scores = [(str(distance), four_places(clock.score(distance, 0))) for distance in _DISTANCES]
     names = ("pair", "query", "key", "product")
     tables = [table(names, _rows(clock)), table(("distance", "score"), scores)]
-    state = f"<p>{clock.told().capitalize()}</p>"
+    state = f"<p>{clock.summary_text().capitalize()}</p>"
     return fold_numbers(state, *tables)

@@ -76,14 +76,14 @@ class _Drawing:
         fields = [self.field(n) for n in range(1, self.layers + 1)]
         return np.select(fields, range(1, self.layers + 1), 0)
 
-    def counted(self, pairs):
+    def pair_count_text(self, pairs):
         """Count pairs, of how many there could be."""
         return f"{pairs.sum()} of {_BEFORE.sum() if self.causal else _TOKENS**2}"
 
-    def depends(self, n_layers):
+    def receptive_field_texts(self, n_layers):
         """Count the tokens on which the last row depends, and the pairs that are connected."""
         field = self.field(n_layers)
-        return f"{field[-1].sum()} of {_TOKENS}", self.counted(field)
+        return f"{field[-1].sum()} of {_TOKENS}", self.pair_count_text(field)
 
 
 def mask_drawing():
@@ -114,7 +114,7 @@ def draw_drawing(*, mask=None, causal="yes", layers=1):
     ]
     text = "\n".join(f"   {_says_receptive_field(drawing, n)}" for n in range(1, _LAYERS + 1))
     title = ", ".join([f"Mask on {_TOKENS} tokens", *(name.lower() for name in named)])
-    text = f"{title}: {drawing.counted(seen)} pairs\n{text}"
+    text = f"{title}: {drawing.pair_count_text(seen)} pairs\n{text}"
     return exhibit("drawing", "Draw a mask", _QUESTION, _HOW_TO, *parts, text=text)
 
 
@@ -149,7 +149,7 @@ def _cell(open_, late, out):
 
 
 def _sums(drawing):
-    counted = drawing.counted(drawing.seen)
+    counted = drawing.pair_count_text(drawing.seen)
     count, possible = map(int, counted.split(" of "))
     percent = int(1000 * count / possible + 0.5) / 10  # half a tenth goes up
     open_ = f"{counted} pairs may be looked at: {percent:.1f}\N{NO-BREAK SPACE}%."
@@ -172,14 +172,15 @@ def _slider(layers):
 
 
 def _says_receptive_field(drawing, n_layers):
-    count = drawing.depends(n_layers)[0]
+    count = drawing.receptive_field_texts(n_layers)[0]
     return f"after {_many_layers(n_layers)} row {_TOKENS - 1} depends on {count} tokens"
 
 
 def _layers(drawing):
     """Tabulate the receptive field after each number of layers; those to come are not told."""
     shown = [
-        (n, *(drawing.depends(n) if n <= drawing.layers else "––")) for n in range(1, _LAYERS + 1)
+        (n, *(drawing.receptive_field_texts(n) if n <= drawing.layers else "––"))
+        for n in range(1, _LAYERS + 1)
     ]
     return table(("layers", f"tokens in row {_TOKENS - 1}", "pairs connected"), shown)
 

@@ -32,10 +32,10 @@ def head_maps():
     Introduced in chapter 25. The reader enlarges a map and rings the heads of a group. Maps,
     groups and what is known of them are read from the record `real_circuits`.
     """
-    return draw_heads()
+    return draw_attention_map_atlas()
 
 
-def draw_heads(*, head="16.0", group=""):
+def draw_attention_map_atlas(*, head="16.0", group=""):
     """Draw the maps in a state: which one is large, and the group whose heads are ringed."""
     found = record("real_circuits")
     groups = found["groups"]

@@ -94,7 +94,7 @@ class _Painting:
     def code(self):
         """Write the mask in NumPy and in PyTorch, by its name or its opposite's if there is one."""
         T, S = self.mask.shape
-        made = [one for one in _made(S) if one[2] == T]
+        made = [one for one in _named_masks(S) if one[2] == T]
         made.sort(key=lambda one: one[1] != self.align)
         lines = {digits: some for *_, digits, some in reversed(made)}
         if packed(self.mask) in lines:
@@ -114,8 +114,8 @@ def draw_mask(task=None, **state):
     causal = np.tri(T, S, S - T if align == "bottom-right" else 0, dtype=bool)
     mask = unpacked(state["mask"], S) if "mask" in state else causal ^ (reads == "hide")
     painting = _Painting(mask, reads, align, masked)
-    arrays, made = _arrays(S), _made(S)
-    four = _given() if task is None else [[made[0][3], "look", S]]
+    arrays, made = _arrays(S), _named_masks(S)
+    four = _question_masks() if task is None else [[made[0][3], "look", S]]
     flat = [[*one[:4], *one[4]] for one in made]
     data = given([flat, four, _OTHER.tolist()], "made")
     grids = f'<div class="tl-paints" {arrays.given()} {data}>{_grids(painting)}</div>'
@@ -138,7 +138,7 @@ def _choices(painting):
     reading = [f"True means {painting.reads}", f"align {painting.align}"]
     reading += [f"{len(painting.mask)} queries", f"masked rows: {rows}"]
     kinds = button_row([*_KINDS.values(), "Reset"], painting.named())
-    return _four(), kinds, button_row(reading)
+    return _draw_question_masks(), kinds, button_row(reading)
 
 
 def _tokens():
@@ -162,25 +162,25 @@ def _arrays(T):
     return replace(arrays, tokens=_tokens()[:T], matrices=arrays.matrices | inputs)
 
 
-def _made(T):
+def _named_masks(T):
     """List every mask with a name: kind, alignment, queries, digits, and its lines of code."""
     if T < _KEYS:
         return [["causal", "bottom-right", T, packed(np.tri(T, dtype=bool)), ()]]
     sizes = [(_KEYS, "bottom-right"), (_FEW, "bottom-right"), (_FEW, "top-left")]
     return [
-        [kind, align, T, packed(_mask(kind, T, align)), _lines(kind, T, align)]
+        [kind, align, T, packed(_mask(kind, T, align)), _mask_code(kind, T, align)]
         for T, align in sizes
         for kind in _KINDS
     ]
 
 
-def _shift(T, align):
+def _diagonal_offset(T, align):
     return 0 if align == "top-left" else _KEYS - T
 
 
 def _mask(kind, T, align):
     """Return a causal mask, and what a kind hides beside: (T, 5), True = may look."""
-    k = _shift(T, align)
+    k = _diagonal_offset(T, align)
     keys = np.arange(_KEYS)
     document = keys // _REAL
     more = {
@@ -192,9 +192,9 @@ def _mask(kind, T, align):
     return np.tri(T, _KEYS, k, dtype=bool) & more[kind]
 
 
-def _lines(kind, T, align):
+def _mask_code(kind, T, align):
     """Write a mask in NumPy and in PyTorch."""
-    k = _shift(T, align)
+    k = _diagonal_offset(T, align)
     size, shift = (f"{T}" if T == _KEYS else f"{T}, {_KEYS}"), f", k={k}" * bool(k)
     lower = f"np.tri({size}{shift}, dtype=bool)", f"torch.ones({T}, {_KEYS}, dtype=torch.bool)"
     lower = lower[0], f"{lower[1]}.tril({k or ''})"
@@ -211,19 +211,19 @@ def _lines(kind, T, align):
     return [line + more.replace("LIB", name) for line, name in zip(lower, names, strict=True)]
 
 
-def _given():
+def _question_masks():
     """List the four masks of the question: digits, reading, queries."""
     lower, few = (_mask("causal", T, "bottom-right") for T in (_KEYS, _FEW))
     four = ((lower, "look"), (~lower, "hide"), (lower, "hide"), (few, "look"))
     return [[packed(mask), reads, len(mask)] for mask, reads in four]
 
 
-def _four():
+def _draw_question_masks():
     """Draw the masks of the question, which the script lets press."""
     drawn = [
         f'<div class="tl-gave">{_thumb(unpacked(digits, _KEYS))}'
         f"<span><b>{name}</b> True means {reads}</span></div>"
-        for name, (digits, reads, _) in zip("ABCD", _given(), strict=True)
+        for name, (digits, reads, _) in zip("ABCD", _question_masks(), strict=True)
     ]
     words = "Full cells are True; queries go down, keys across."
     return (
@@ -307,15 +307,15 @@ def _rows(painting):
     return [
         (
             query,
-            _listed(tokens, painting.looks[t]),
+            _chosen_names(tokens, painting.looks[t]),
             *(", ".join(entry("weights", w) for w in head[t]) for head in weights),
-            _listed(tokens, ~(changes[t] <= 1e-9)),
+            _chosen_names(tokens, ~(changes[t] <= 1e-9)),
         )
         for t, query in enumerate(tokens[-T:])
     ]
 
 
-def _listed(tokens, chosen):
+def _chosen_names(tokens, chosen):
     return ", ".join(name for name, on in zip(tokens, chosen, strict=True) if on) or "nothing"
 
 
@@ -328,12 +328,13 @@ def _numbers(painting, *judgements):
 
 def _judgements():
     four = [
-        (f"mask {name}", *_judged(*given)) for name, given in zip("ABCD", _given(), strict=True)
+        (f"mask {name}", *_mask_judgement(*given))
+        for name, given in zip("ABCD", _question_masks(), strict=True)
     ]
     return [table(("given", "pairs that may look", "leaks"), four)]
 
 
-def _judged(digits, reads, T):
+def _mask_judgement(digits, reads, T):
     """Say of a given mask how many pairs may look, and how many outputs depend on a later token."""
     looks = unpacked(digits, _KEYS) ^ (reads == "hide")
     whole = np.concatenate([np.tri(_KEYS, dtype=bool)[: _KEYS - T], looks])

@@ -70,13 +70,13 @@ def draw_plane(*, weights=True, **state):
     state = _FIRST | state
     heads = _heads(state)[: 2 if weights else 1]
     rows = [row if weights else row[:3] for row in heads[0]["rows"]]
-    shown = "".join(map(_asker, heads)) if weights else _products(heads[0])
+    shown = "".join(map(_weight_bars, heads)) if weights else _products(heads[0])
     mixed = f"\n{_triangle(heads)}" if weights else ""
     more = f' data-heads="{state["heads"]}"' * weights
     second = "Second head"
     asked, how = (_QUESTION, _HOW_TO) if weights else (_ASKED_OF_PRODUCTS, _DRAG)
     parts = [
-        f'<div class="tl-sheet" {_given(len(heads))}>',
+        f'<div class="tl-sheet" {_script_data(len(heads))}>',
         f"<div>{_arrows(heads[state['head']])}\n{_fields(heads[state['head']])}</div>",
         f'<div><div class="tl-askers"{more}>{shown}</div>{mixed}</div>',
         "</div>",
@@ -85,7 +85,7 @@ def draw_plane(*, weights=True, **state):
     ]
     lines = [f"   {word}: {', '.join(rest)}" for word, *rest in rows]
     title = "Plane of queries and keys"
-    text = "\n".join([title, _says(heads[0], weights), *lines])
+    text = "\n".join([title, _head_summary(heads[0], weights), *lines])
     plane = exhibit("plane", title, asked, how, *parts, text=text)
     if weights:
         return plane
@@ -102,7 +102,7 @@ def _example():
     return example.tokens, keys, V[0][:, :2]
 
 
-def _given(count):
+def _script_data(count):
     words, keys, values = _example()
     arrays = {"keys": [one.tolist() for one in keys[:count]], "values": values.tolist()}
     return given({"words": words, **arrays, "first": _FIRST})
@@ -130,7 +130,7 @@ def _heads(state):
     return found
 
 
-def _says(head, weights):
+def _head_summary(head, weights):
     """Say in a line where the query of a head is, and its output."""
     angle, length = (f"{head[name]:.10g}".replace("-", "−") for name in ("angle", "length"))
     where = f"angle {angle}°, length {length}, query {_point(head['query'])}"
@@ -157,20 +157,20 @@ def _line(start, end, more=""):
     return f"<line {more}{drawn}/>"
 
 
-def _in_plane(vector):
+def _to_pixels(vector):
     return _UNIT * vector[0], -_UNIT * vector[1]
 
 
-def _in_square(value):
+def _to_picture_coordinates(value):
     return _SIDE * value[0], _SIDE * (1 - value[1])
 
 
 def _arrows(head):
     """Draw the query on its line, its keys, and what they cast on that line."""
     query, way = head["query"], head["way"]
-    line = _line(_in_plane(-_LONGEST * way), _in_plane(_LONGEST * way), 'data-part="way" ')
+    line = _line(_to_pixels(-_LONGEST * way), _to_pixels(_LONGEST * way), 'data-part="way" ')
     keys = "".join(map(_key, head["words"], head["keys"], [way] * len(head["keys"])))
-    x, y = _in_plane(query)
+    x, y = _to_pixels(query)
     arrow = _line((0, 0), (x, y), 'data-part="q" ')
     hidden = f" {HIDDEN}" * (head["length"] == 0)
     tip = f'transform="translate({_at(x, y)}) rotate({-head["angle"]:.10g})"{hidden}'
@@ -185,8 +185,8 @@ def _arrows(head):
 
 
 def _key(word, key, way):
-    end, foot = _in_plane(key), _in_plane((key @ way) * way)
-    x, y = _in_plane(key * (1 + 9 / (_UNIT * hypot(*key))))
+    end, foot = _to_pixels(key), _to_pixels((key @ way) * way)
+    x, y = _to_pixels(key * (1 + 9 / (_UNIT * hypot(*key))))
     beside = x + (0 if key[0] else 6), y + (0 if key[1] else 11)  # the axes
     lines = _line(end, foot, 'data-part="drop" ') + _line((0, 0), end)
     circles = "".join(
@@ -205,15 +205,15 @@ def _fields(head):
     return f'<div class="tl-lists tl-polar" {HIDDEN}><div>{"".join(cells)}</div></div>'
 
 
-def _off(head):
+def _hidden_if_off(head):
     """Hide what belongs to the second head until it is switched on."""
     return f" {HIDDEN}" * head["off"]
 
 
-def _asker(head):
+def _weight_bars(head):
     """Draw the weights of a head as bars."""
     bars = _bars(head["words"], head["weights"], head["weights"])
-    opening = f'<div class="tl-asker" data-head="{head["h"]}"{_off(head)}>'
+    opening = f'<div class="tl-asker" data-head="{head["h"]}"{_hidden_if_off(head)}>'
     return f"{opening}<b>head {head['h']}, weights</b><div>{bars}</div></div>"
 
 
@@ -235,7 +235,7 @@ def _bars(words, shares, numbers):
 def _triangle(heads):
     """Draw the values as corners, and in them the output of each head, held by its weights."""
     words, values = heads[0]["words"], heads[0]["values"]
-    edges = " ".join(_at(*_in_square(value)).replace(" ", ",") for value in values)
+    edges = " ".join(_at(*_to_picture_coordinates(value)).replace(" ", ",") for value in values)
     names = "".join(
         f'<text data-side="{1 - 2 * value[0]:g}" transform="translate({_at(*_corner(value))})">'
         f"{word} {_whole(value)}</text>"
@@ -253,20 +253,20 @@ def _triangle(heads):
 
 def _corner(value):
     """Where the name of a value stands: outside the square, over or under its corner."""
-    x, y = _in_square(value)
+    x, y = _to_picture_coordinates(value)
     return x + (12 if value[0] else -12), y + (17 if y else -13)
 
 
 def _mark(head):
-    end = _in_square(head["output"])
+    end = _to_picture_coordinates(head["output"])
     strings = "".join(
-        _line(_in_square(value), end, f'stroke-width="{8 * weight:.2f}" ')
+        _line(_to_picture_coordinates(value), end, f'stroke-width="{8 * weight:.2f}" ')
         for value, weight in zip(head["values"], head["weights"], strict=True)
     )
     shape = '<rect x="-5" y="-5" width="10" height="10"/>' if head["h"] else '<circle r="6"/>'
     point = f'<g data-part="output" transform="translate({_at(*end)})">{shape}</g>'
     text = f'<text x="-12" y="{108 + 14 * head["h"]}">{_point(head["output"])}</text>'
-    return f'<g data-head="{head["h"]}"{_off(head)}>{strings}{point}{text}</g>'
+    return f'<g data-head="{head["h"]}"{_hidden_if_off(head)}>{strings}{point}{text}</g>'
 
 
 def _numbers(heads, weights):
@@ -274,6 +274,6 @@ def _numbers(heads, weights):
     for head in heads:
         names = ("word", "key", "q · k", "score", "weight")[:count]
         rows = [row[:count] for row in head["rows"]]
-        shown = f"<p>{_says(head, weights)}</p>\n{table(names, rows)}"
-        parts.append(f"<div{_off(head)}>{shown}</div>")
+        shown = f"<p>{_head_summary(head, weights)}</p>\n{table(names, rows)}"
+        parts.append(f"<div{_hidden_if_off(head)}>{shown}</div>")
     return fold_numbers(*parts, how=_HOW if weights else _HOW_PRODUCTS)

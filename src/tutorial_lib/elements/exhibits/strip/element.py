@@ -61,7 +61,7 @@ def memory_strip(start="heads"):
 
 def draw_strip(start="heads", *, do="", number=_NUMBER, guess=True):
     """Draw the array after presses that a link calls "r3-2-4.s0-1", with a number in hand."""
-    name, first, memory = _begin(start)
+    name, first, memory = _first_array(start)
     begins = {"name": name, "shape": first.shape, "strides": _strides(first)}
     begins |= {"memory": memory.tolist(), "number": _NUMBER}
     labels = [PRESSES[press] for press in do.split(".") if press]
@@ -70,7 +70,7 @@ def draw_strip(start="heads", *, do="", number=_NUMBER, guess=True):
         button_row(PRESSES.values()),
         f'<div class="tl-array" {given(begins)}>',
         f'<p class="tl-made"><code>{".".join([name, *labels])}</code></p>\n'
-        f"{_blocks(array, number)}\n{_facts(array, came, np.shares_memory(array, first))}",
+        f"{_slice_tables(array, number)}\n{_facts(array, came, np.shares_memory(array, first))}",
         f"<p>{_sum(array, number)}</p>\n{_line(memory, array, number)}</div>",
         button_row([_GUESS, "Show", "Undo", "Reset"], [_GUESS] * guess),
         f'<p class="tl-legend">{inline(_LEGEND)}</p>',
@@ -83,7 +83,7 @@ def draw_strip(start="heads", *, do="", number=_NUMBER, guess=True):
     return exhibit(*heading, *parts, text=text)
 
 
-def _begin(start):
+def _first_array(start):
     """Return the name of the first array, the array, and the numbers as they lie in memory."""
     if start not in _ROUTES:
         raise ValueError(f"start is {start!r}; expected one of {', '.join(_ROUTES)}.")
@@ -120,7 +120,7 @@ def _cell(tag, number, chosen, inside):
     return f'<{tag} data-t="{token}" data-h="{column // _WIDTH}"{mark}>{inside}</{tag}>'
 
 
-def _blocks(array, number):
+def _slice_tables(array, number):
     """Draw a block for each entry of the first of three axes."""
     blocks = array if array.ndim == 3 else np.atleast_2d(array)[None]
     line = " data-line" * (array.ndim == 1)
@@ -177,13 +177,13 @@ def _numbers(start, array):
     for index in np.ndindex(array.shape):
         terms, offset = _offset(array, index)
         rows.append((list(index), array[index], f"{terms}{offset}"))
-    name, first, _ = _begin(start)
-    ways = [(f"{name}.{route}", _after(first, route)) for route in _ROUTES[start]]
+    name, first, _ = _first_array(start)
+    ways = [(f"{name}.{route}", _array_facts_after(first, route)) for route in _ROUTES[start]]
     tables = [table(("index", "number", "offset"), rows), table(("pressed", "gives"), ways)]
     return fold_numbers(*tables, how=inline(_HOW))
 
 
-def _after(array, route):
+def _array_facts_after(array, route):
     """Press along a route as NumPy does, and say what became of the array at the last press."""
     for press in route.split("."):
         before, array = array, pressed(array, press)

@@ -82,15 +82,15 @@ def draw_tiles(*, rows=2, keys=2, order="rows", factor="yes", tiles="0"):
     factor : "no" where what is old is not shrunk
     tiles : numbers of the tiles that are in, the last one at the end, such as "0.3"
     """
-    cut = _cut(rows, keys)
+    cut = _tiles_of_size(rows, keys)
     folded = [cut[int(n)] for n in tiles.split(".") if n]
     states = _fold(folded, shrinks=factor == "yes")
     pressed = [_ORDERS[order], *["No factor"] * (factor == "no")]
     parts = [
         _sizes(rows, keys) + button_row([*_ORDERS.values(), "No factor"], pressed),
         button_row(["Next tile", "All the rest", "Start over"]),
-        f'<figure class="tl-fold" {_given()}>',
-        f"{_grid(cut, folded, states)}\n{_held(states)}",
+        f'<figure class="tl-fold" {_script_data()}>',
+        f"{_grid(cut, folded, states)}\n{_draw_states(states)}",
         "</figure>",
         fold_numbers(
             table(("tile", "query", "maximum", "total", "mixed", "output"), _steps()),
@@ -111,7 +111,7 @@ def _record():
     return trace(X, example.params, mask=causal_mask(len(_WORDS)))
 
 
-def _given():
+def _script_data():
     """Write what the script starts from."""
     record = _record()
     begins = {
@@ -123,7 +123,7 @@ def _given():
     return given(begins)
 
 
-def _cut(rows, keys):
+def _tiles_of_size(rows, keys):
     """List (queries, keys) of all tiles of a size, row by row."""
     T = len(_WORDS)
     blocks = ([range(i, min(i + n, T)) for i in range(0, T, n)] for n in (rows, keys))
@@ -199,7 +199,7 @@ def _marks(t, s, cut, folded, states):
     return " data-out" * (s > t) + edges + f' data-fate="{fate}"' * bool(fate)
 
 
-def _held(states):
+def _draw_states(states):
     """Draw what is held of each query."""
     rows = ""
     for t, (word, state) in enumerate(zip(_WORDS, states, strict=True)):
@@ -234,7 +234,7 @@ def _vector(numbers):
 
 def _steps():
     """List of each tile of the start, and each of its queries, the state afterwards."""
-    tiles = [(queries, keys) for queries, keys in _cut(2, 2) if keys[0] <= queries[-1]]
+    tiles = [(queries, keys) for queries, keys in _tiles_of_size(2, 2) if keys[0] <= queries[-1]]
     rows = []
     for n, (queries, keys) in enumerate(tiles, start=1):
         states = _fold(tiles[:n])

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tutorial_lib import checks
-from tutorial_lib.practice.account import Task, lay_out, print_text, remedy
+from tutorial_lib.practice.account import Task, difference_text, lay_out, print_text, remedy
 from tutorial_lib.practice.calls import Answers, Case, call, fault, same
 from tutorial_lib.practice.mistake import Mistake, functions_called, pieces_of, replaced
 
@@ -95,8 +95,10 @@ class Suspect(NamedTuple):
         if right.error:
             raise HuntError(f"The right function refuses this input: {right.error}.")
         seen = wrong.error or fault(wrong.value, right.value)
-        if seen or not same(wrong.value, right.value):
-            print_text(f"✓ This input shows it: {seen or 'the values differ'}. Which line is it?")
+        if not seen and not same(wrong.value, right.value):
+            seen = difference_text(wrong.value, right.value)
+        if seen:
+            print_text(lay_out(f"✓ This input shows it: {seen}", "Which line is it?"))
         else:
             print_text(lay_out("○ Both give the same on this input", self._hint()))
 
@@ -154,12 +156,22 @@ def tasks():
 
 
 @cache
-def suspects(level=None):
-    """Return all suspects in an order that says nothing, or those of one level."""
+def suspects(level=None, *, last_chapter=18):
+    """Return the suspects of chapters up to one, of one level or of all, in a mixed order.
+
+    Functions whose purpose is said in a sentence come first.
+    """
     found = [Suspect(task, mistake) for task in tasks().values() for mistake in task.mistakes]
     found = [suspect for suspect in found if suspect.mistake.edits]
     random.Random(17).shuffle(found)
+    found.sort(key=lambda suspect: not inspect.getdoc(inspect.unwrap(suspect.task.right)))
+    found = [suspect for suspect in found if _chapter_of(suspect.task.name) <= last_chapter]
     return tuple(suspect for suspect in found if level is None or suspect.level == level)
+
+
+def _chapter_of(name):
+    """Return the number of the chapter that checks a function."""
+    return int(getattr(checks, f"check_{name}").__module__.partition(".ch")[2][:2])
 
 
 def score_test(test, name):
@@ -197,12 +209,12 @@ def score_test(test, name):
 
 def show_suspect(level, number, **others):
     """Print the suspect of a form: a level, and a number of any size."""
-    _suspect(level, number).show()
+    _suspect(level, number, **others).show()
 
 
 def try_text(level, number, code, **others):
     """Try the input that a form's code sets, in variables with the names of the arguments."""
-    suspect = _suspect(level, number)
+    suspect = _suspect(level, number, **others)
     takes = inspect.signature(suspect.task.right).parameters
     scope = inspect.unwrap(suspect.task.right).__globals__
     known = {n: v for n, v in scope.items() if n not in takes}
@@ -213,7 +225,7 @@ def name_text(level, number, line, **others):
     """Say whether the line that a form gives is the wrong one."""
     if not line.strip().isdigit():
         raise HuntError(f"The line is {line!r}; give its number.")
-    _suspect(level, number).name_line(int(line))
+    _suspect(level, number, **others).name_line(int(line))
 
 
 def score_text(name, code):
@@ -226,10 +238,12 @@ def score_text(name, code):
     score_test(test, name)
 
 
-def _suspect(level, number):
+def _suspect(level, number, chapters="18", **others):
     if int(level) not in LEVELS:
         raise HuntError(f"There is no level {level}; give one of {', '.join(map(str, LEVELS))}.")
-    found = suspects(int(level))
+    if not number.strip().isdigit():
+        raise HuntError(f"The number is {number!r}; give 0 or more.")
+    found = suspects(int(level), last_chapter=int(chapters))
     return found[int(number) % len(found)]
 
 

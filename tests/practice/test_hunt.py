@@ -70,6 +70,7 @@ def test_an_input_counts_by_its_values_and_then_the_line_is_named(capsys):
         (lambda s: hunt.try_text("2", "0", "a b"), "Line 1 of your code is no Python"),
         (lambda s: hunt.score_text("softmax", "x"), "Your code raised NameError"),
         (lambda s: hunt.show_suspect("4", "0"), "no level 4"),
+        (lambda s: hunt.show_suspect("1", "x"), "The number is 'x'"),
         (lambda s: hunt.name_text("1", "0", "two"), "give its number"),
         (lambda s: hunt.score_text("softmax", "tset = 1"), "no function test"),
     ],
@@ -90,6 +91,14 @@ def test_every_suspect_has_a_wrong_line_and_a_level_and_edited_inner_functions_a
     )
 
 
+def test_a_reader_of_part_1_gets_functions_of_part_1_and_those_with_a_purpose_first():
+    assert {hunt._chapter_of(s.task.name) for s in hunt.suspects(last_chapter=8)} == set(
+        range(1, 9)
+    )
+    said = [bool(hunt.inspect.getdoc(hunt.inspect.unwrap(s.task.right))) for s in hunt.suspects()]
+    assert said == sorted(said, reverse=True)
+
+
 def test_a_function_that_copies_may_be_compared_exactly():
     rows = np.arange(60.0).reshape(5, 12)
     right = hunt.tasks()["split_heads"].right(rows, 3)
@@ -97,7 +106,7 @@ def test_a_function_that_copies_may_be_compared_exactly():
 
 
 def test_a_form_draws_tries_names_and_scores(capsys):
-    hunt.show_suspect("2", "7", code="", line="")
+    hunt.show_suspect("2", "7", code="", line="", chapters="8")
     hunt.try_text(
         "1", str(hunt.suspects(1).index(of("softmax", "wrong_axis"))), "scores = np.eye(3)[:2]"
     )

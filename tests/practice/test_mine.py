@@ -115,6 +115,7 @@ def test_what_no_mistake_explains_is_said_to_be_wrong(function, kind, words):
     [
         (lambda: mine.check(in_place, "soft"), "give one of softmax"),
         (lambda: mine.check(lambda s: s.sum(), "softmax"), "No order of axes"),
+        (lambda: mine.check(lambda s: None, "softmax"), "is its last line a return"),
         (lambda: mine.check_text("softmax", "x = 1"), "no function in the code"),
         (lambda: mine.check_text("softmax", "def f(:"), "Line 1 of your code is no Python"),
         (lambda: mine.check_text("softmax", "import torch_of_mine"), "raised ModuleNotFoundError"),

@@ -138,6 +138,8 @@ def _call(function, way, case):
         return None, f"it raised {type(error).__name__}: {error}"
     wanted = way.lay("right", case.right).shape
     fits = [array for array in values if array.shape == wanted]
+    if not values:
+        return None, "it returned no array: is its last line a return?"
     if not fits:
         return None, f"it returned {[array.shape for array in values]}, expected {wanted}"
     if changed := [name for name in given if not _arrays_equal(given[name], before[name])]:

@@ -42,7 +42,7 @@ class Task(NamedTuple):
     mistakes: tuple
 
 
-def _difference(value, expected):
+def difference_text(value, expected):
     """Show the first row that differs, with as many decimals as tell the two apart."""
     name, value, expected = first_difference(value, expected)
     value, expected = np.atleast_1d(value), np.atleast_1d(expected)
@@ -123,7 +123,7 @@ def _failure_feedback(name, answers, mistakes):
     first = answers.wrong[0]
     outcome, right = answers.outcomes[first], answers.rights[first]
     error = outcome.error or fault(outcome.value, right)
-    seen = error or _difference(outcome.value, right)
+    seen = error or difference_text(outcome.value, right)
     seen, like = f"{answers.cases[first].label}: {seen}", None
     for mistake in mistakes:
         fits = answers.fit(mistake.of(answers.reference))

@@ -814,7 +814,7 @@ def test_a_hunt_is_played_and_what_is_typed_comes_back(open_stand_in):
     page = open_stand_in("book/hunt.html")
     form, output = page.locator(".tl-python").first, page.locator(".tl-python output").first
     page.get_by_role("button", name="Another one like this").click()
-    output.get_by_text("One line is wrong.").wait_for()
+    output.get_by_text("It has one mistake.").wait_for()
     assert page.get_by_label("Number", exact=True).input_value() == "1"
     page.get_by_label("The number of the wrong line").fill("99")
     page.get_by_role("button", name="This line").click()

@@ -112,7 +112,7 @@ def read_config(config):
         raise ConfigError(f"The configuration is a {type(config).__name__}; expected an object.")
     config = config.get("text_config") or config
     kind = config.get("model_type", "the model")
-    known = facts("config_defaults")["fields"]
+    known = {entry["name"]: entry["fields"] for entry in facts("config_defaults")["types"]}
     filled = known.get(kind, {}) | ({PERIODS[0]: PERIOD[kind]} if kind in PERIOD else {})
     given = {name: v for name, v in (filled | config).items() if v is not None}
     _require_known_fields(given, kind)

@@ -36,6 +36,9 @@ def switch(shown, head):
 
 def test_a_sentence_is_typed_and_its_tokens_are_chosen(shown):
     field = shown.get_by_role("textbox")
+    field.fill("the dgos that")
+    field.press("Enter")
+    assert "and “dgos” is none of them. Nothing has changed." in said(shown)
     field.fill(" the dog  that sees the ")
     field.press("Enter")
     assert said(shown).startswith("Next after “the”, position 5: “")

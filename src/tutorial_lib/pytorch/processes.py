@@ -3,6 +3,7 @@
 import datetime
 import os
 import pickle
+import signal
 import sys
 import tempfile
 import time
@@ -92,6 +93,8 @@ def _run_worker(rank, n_processes, folder, timeout_s, job):
     The mesh is of CUDA devices where each process has its own, else of CPUs. After an error no
     process waits for the others: the process that started them ends them.
     """
+    # With spawn's own SIGINT a worker that is in a barrier could outlive the one that started it.
+    torch.multiprocessing._prctl_pr_set_pdeathsig(signal.SIGKILL)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
     has_cuda = best_device().type == "cuda" and torch.cuda.device_count() >= n_processes
     if has_cuda:

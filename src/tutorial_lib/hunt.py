@@ -23,7 +23,7 @@ import numpy as np
 
 from tutorial_lib import checks
 from tutorial_lib.practice.account import Task, difference_text, lay_out, print_text, remedy
-from tutorial_lib.practice.calls import Answers, Case, call, fault, same
+from tutorial_lib.practice.calls import Answers, Case, call, fault, same, variables_of
 from tutorial_lib.practice.mistake import Mistake, functions_called, pieces_of, replaced
 
 LEVELS = {
@@ -218,7 +218,9 @@ def try_text(level, number, code, **others):
     takes = inspect.signature(suspect.task.right).parameters
     scope = inspect.unwrap(suspect.task.right).__globals__
     known = {n: v for n, v in scope.items() if n not in takes}
-    suspect.try_input(**{n: v for n, v in _variables(code, known).items() if n in takes})
+    suspect.try_input(
+        **{n: v for n, v in variables_of(code, HuntError, known).items() if n in takes}
+    )
 
 
 def name_text(level, number, line, **others):
@@ -230,7 +232,7 @@ def name_text(level, number, line, **others):
 
 def score_text(name, code):
     """Score the test that a form's code defines, a function with the name test."""
-    test = _variables(code).get("test")
+    test = variables_of(code, HuntError).get("test")
     if not callable(test):
         raise HuntError("There is no function test. Write: def test(f): and what must hold of f.")
     if name in tasks():
@@ -245,23 +247,6 @@ def _suspect(level, number, chapters="18", **others):
         raise HuntError(f"The number is {number!r}; give 0 or more.")
     found = suspects(int(level), last_chapter=int(chapters))
     return found[int(number) % len(found)]
-
-
-def _variables(code, scope=None):
-    """Return the variables of a reader's code, which may use the names of a scope.
-
-    Raises
-    ------
-    HuntError : code that is no Python, or that raises an error
-    """
-    variables = {n: v for n, v in (scope or {}).items() if not n.startswith("_")} | {"np": np}
-    try:
-        exec(compile(code, "<your code>", "exec"), variables)
-    except SyntaxError as error:
-        raise HuntError(f"Line {error.lineno} of your code is no Python: {error.msg}.") from None
-    except Exception as error:
-        raise HuntError(f"Your code raised {type(error).__name__}: {error}.") from error
-    return variables
 
 
 def _rejection(test, function):

@@ -25,6 +25,7 @@ from tutorial_lib.mine.kinds import (
     H,
 )
 from tutorial_lib.practice.account import lay_out, print_text
+from tutorial_lib.practice.calls import variables_of
 
 SIZES = {  # name of an argument that wants a number -> the number
     r"causal|is_c": True,
@@ -303,13 +304,7 @@ def check_text(kind, code):
     ------
     MineError : code that is no Python, that raises an error, or that defines no function
     """
-    variables = {"np": np}
-    try:
-        exec(compile(code, "<your code>", "exec"), variables)
-    except SyntaxError as error:
-        raise MineError(f"Line {error.lineno} of your code is no Python: {error.msg}.") from None
-    except Exception as error:
-        raise MineError(f"Your code raised {type(error).__name__}: {error}.") from error
+    variables = variables_of(code, MineError)
     functions = [f for f in variables.values() if inspect.isfunction(f)]
     if not functions:
         raise MineError("There is no function in the code. Paste one that begins with def.")

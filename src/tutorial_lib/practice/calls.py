@@ -34,6 +34,25 @@ class Outcome:
     error: str = ""
 
 
+def variables_of(code, error, scope=None):
+    """Return the variables that a reader's code sets, which may use NumPy and the names of a scope.
+
+    Parameters
+    ----------
+    code : text of Python
+    error : class of what is raised for code that is no Python, or that raises an error
+    scope : dict of names; those that begin with _ are left out
+    """
+    variables = {n: v for n, v in (scope or {}).items() if not n.startswith("_")} | {"np": np}
+    try:
+        exec(compile(code, "<your code>", "exec"), variables)
+    except SyntaxError as wrong:
+        raise error(f"Line {wrong.lineno} of your code is no Python: {wrong.msg}.") from None
+    except Exception as wrong:
+        raise error(f"Your code raised {type(wrong).__name__}: {wrong}.") from wrong
+    return variables
+
+
 def call(function, case):
     """Return the Outcome on copies of the case's inputs, with arrays of NumPy for other arrays."""
     arguments, options = copy.deepcopy((case.arguments, case.options))

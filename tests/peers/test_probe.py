@@ -22,12 +22,11 @@ ASK = {
 }
 
 
-@pytest.fixture(scope="module")
-def attend():
-    return pytest.importorskip("jax").nn.dot_product_attention
+# Only in the lane of the peers: else `make test` would fetch PyTorch and JAX anew each time.
+attend = pytest.importorskip("jax").nn.dot_product_attention
 
 
-def test_attention_of_jax_is_described(attend):
+def test_attention_of_jax_is_described():
     report = probe.jax(
         lambda Q, K, V, mask=None: attend(Q, K, V, mask=None if mask is None else mask[None, None]),
         heads=(6, 2),
@@ -40,7 +39,7 @@ def test_attention_of_jax_is_described(attend):
     assert report.facts["empty_row"] == "mean"
 
 
-def test_its_causal_mask_is_aligned_to_the_first_corner(attend):
+def test_its_causal_mask_is_aligned_to_the_first_corner():
     report = probe.jax(
         lambda Q, K, V: attend(Q, K, V, is_causal=True), heads=(2, 2), axes="BTHd", causal=True
     )
@@ -48,7 +47,7 @@ def test_its_causal_mask_is_aligned_to_the_first_corner(attend):
     assert report.facts["corner"] == "first"
 
 
-def test_its_window_does_not_count_the_token_itself(attend):
+def test_its_window_does_not_count_the_token_itself():
     report = probe.jax(
         lambda Q, K, V: attend(Q, K, V, is_causal=True, local_window_size=(4, 0)),
         heads=(2, 2),

@@ -1,10 +1,10 @@
 """What the page of model cards says of all its cards."""
 
-from tutorial_lib.records import facts
+from tutorial_lib.models_card import book_models
 
 
 def _cards():
-    return facts("models")["models"] + facts("models")["further"]
+    return book_models()
 
 
 def cards_since(year):

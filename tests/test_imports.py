@@ -74,7 +74,7 @@ TABLE = {
     "mine": Row((*FAST, "variants", "practice")),
     "figures": Row(CONTRACT, ("numpy", "matplotlib")),
     "elements": Row(CONTRACT),
-    "elements.exhibits": Row((*MODELS, "elements", "models_card")),
+    "elements.exhibits": Row((*MODELS, "elements")),
     "pytorch": Row((*FAST, "variants"), (*TORCH, "triton")),
     "__init__": Row(FAST),
     "coursework": Row((*LIBRARY, "tools"), ("nbformat", *WORKER, *TORCH), ("matplotlib",)),

@@ -111,13 +111,12 @@ def read_config(config):
     """
     if not isinstance(config, dict):
         raise ConfigError(f"The configuration is a {type(config).__name__}; expected an object.")
-    inner = config.get("text_config") or config
-    config = inner | {"architectures": inner.get("architectures") or config.get("architectures")}
+    outer, config = config, config.get("text_config") or config
     kind = config.get("model_type", "the model")
     known = {entry["name"]: entry["fields"] for entry in facts("config_defaults")["types"]}
     filled = known.get(kind, {}) | ({PERIODS[0]: PERIOD[kind]} if kind in PERIOD else {})
     given = {name: v for name, v in (filled | config).items() if v is not None}
-    _require_decoder(given, kind, kind in known)
+    _require_decoder(outer | given, kind, kind in known)
     _require_known_fields(given, kind)
     _require_one_meaning(config, kind)
     entry = {"name": kind, "known": kind in known}
@@ -129,7 +128,6 @@ def read_config(config):
     _read_heads(given, entry)
     entry["pattern"] = _read_kinds(given, entry)
     entry |= _read_layers(given, entry)
-    entry["pattern"] = _shortest_period(entry["pattern"])
     try:
         cache_entries(entry)
     except (TypeError, ValueError) as error:
@@ -137,22 +135,23 @@ def read_config(config):
     return entry
 
 
-def book_models(*names):
-    """Return these lists of `facts("models")`; the numbers of a `config` are read from it."""
-    lists = facts("models")
-    return [_read_numbers(m) for name in names or ("models", "further") for m in lists[name]]
+def fill_in(text):
+    """Return the text of `facts("models")` with the numbers that its configurations give."""
+    entry = re.compile(r'\{"name".*"config":.*\}')  # one a line
+    return entry.sub(
+        lambda found: json.dumps(_fill(json.loads(found[0])), ensure_ascii=False), text
+    )
 
 
-def _read_numbers(model):
-    if "config" not in model:
-        return model
+def _fill(model):
     made = read_config(model["config"])
     made |= _read_rope(model["config"], made["d_k"])
     if "q_rank" in made:
         made["other"] = {"project": f"low-rank queries, of rank {made.pop('q_rank'):,}"}
-    own = [field for field in made if field not in ("name", "known", "assumed", "heads_times_d_k")]
-    read = {**model["read"], "source": own + model["read"].get("source", [])}
-    return {**made, **model, "read": read}
+    made = {field: value for field, value in made.items() if field not in ("name", "known")}
+    own = [field for field in made if field not in ("assumed", "heads_times_d_k")]
+    more = [field for field in model["read"].get("source", ()) if field not in own]
+    return {**model, **made, "read": {**model["read"], "source": own + more}}
 
 
 def _read_rope(config, width):
@@ -190,9 +189,7 @@ def _require_decoder(given, kind, known):
         )
     for name in BOTH_WAYS:
         if given.get(name):
-            raise ConfigError(
-                f"{kind} has {name}={given[name]!r}; this reader knows decoders only."
-            )
+            raise ConfigError(f"{kind} has {name}={given[name]!r}; only decoders are read.")
 
 
 def _require_known_fields(given, kind):
@@ -317,7 +314,7 @@ def _unplaced(entry, name, given, kind):
 
 def _read_layers(given, entry):
     """Return what the kinds of layers need beside heads: a window, a latent, a state."""
-    kinds, found = set(entry["pattern"]), {}
+    kinds, found = set(entry["pattern"]), {"pattern": _shortest_period(entry["pattern"])}
     if "window" in kinds:
         found["window"] = _require_field(given, "window", entry["name"])
     if kinds & {"latent", "chosen"}:

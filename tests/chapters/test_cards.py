@@ -34,7 +34,7 @@ from book._ext.content.models import (
 from book._ext.content.variants import every_row
 from tools.chapters import ROOT, pages
 from tutorial_lib.counting import cache_entries, layer_kind_counts, model_cache_bytes
-from tutorial_lib.models_card import book_models
+from tutorial_lib.records import facts
 from tutorial_lib.variants.patterns import receptive_field, window_mask
 
 CHAPTERS = [page for page in pages() if page.has_variants]
@@ -146,7 +146,7 @@ def test_the_furthest_token_is_the_one_that_reach_finds(layers, window):
 
 
 def test_every_entry_has_a_card_or_does_not_say_what_its_layers_are():
-    entries = book_models()
+    entries = facts("models")["models"] + facts("models")["further"]
     assert len({cards.slug(model) for model in entries}) == len(entries)
     without = {m["name"] for m in entries} - set(BY_NAME)
     assert without == {"Transformer base", "Transformer big", "T5-11B", "GPT-3 175B"}

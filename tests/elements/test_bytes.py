@@ -6,14 +6,14 @@ import pytest
 
 from tutorial_lib.counting import cache_entries, model_cache_bytes
 from tutorial_lib.elements.exhibits import byte_calculator
-from tutorial_lib.models_card import book_models
+from tutorial_lib.records import facts
 
 HTML = byte_calculator().html
 ROW = (
     r'<tr data-cached="(.*?)"><th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>'
 )
 ROWS = {name: rest for cached, name, *rest in re.findall(ROW, HTML)}
-PATTERNED = [model for model in book_models("models") if "pattern" in model]
+PATTERNED = [model for model in facts("models")["models"] if "pattern" in model]
 
 
 def test_every_model_that_caches_anything_is_there():

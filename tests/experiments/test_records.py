@@ -30,7 +30,6 @@ from tests.experiments.test_measuring import RECORDS
 from tests.rounding import rounding, unlike
 from tools.chapters import ROOT
 from tutorial_lib.counting import layer_kinds
-from tutorial_lib.models_card import book_models
 from tutorial_lib.records import facts
 
 REFERENCES = {  # ratio -> the row that it is over
@@ -247,7 +246,7 @@ def test_a_trained_model_is_one_arm_of_the_script():
             assert found["variants"][one]["tried"] == found["variants"][other]["tried"]
 
 
-MODELS = book_models()
+MODELS = facts("models")["models"] + facts("models")["further"]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model["name"])

@@ -15,7 +15,7 @@ from tutorial_lib.counting import (
     layer_kinds,
     model_cache_bytes,
 )
-from tutorial_lib.models_card import book_models
+from tutorial_lib.records import facts
 from tutorial_lib.variants.cache import KVCache
 
 
@@ -140,7 +140,7 @@ PUBLISHED = {  # bytes of each token in 16 bits: without end, in the window; and
 
 
 def test_published_models_keep_the_bytes_that_their_configurations_give():
-    models = {model["name"]: model for model in book_models("models")}
+    models = {model["name"]: model for model in facts("models")["models"]}
     for name, n_bytes in PUBLISHED.items():
         assert tuple(2 * n for n in cache_entries(models[name])) == n_bytes, name
     llama_model = models["Llama 2 7B"]

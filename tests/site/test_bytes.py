@@ -12,9 +12,9 @@ from tests.site.showing import assert_shows
 from tutorial_lib.counting import model_cache_bytes
 from tutorial_lib.elements.exhibits import byte_calculator
 from tutorial_lib.elements.exhibits.bytes.element import draw_calculator
-from tutorial_lib.models_card import book_models
+from tutorial_lib.records import facts
 
-PATTERNED = [m for m in book_models("models") if m.get("pattern", ["both"]) != ["both"]]
+PATTERNED = [m for m in facts("models")["models"] if m.get("pattern", ["both"]) != ["both"]]
 MODELS = {model["name"]: model for model in PATTERNED}
 FIRST = {"model": "Llama 2 7B", "tokens": 4096, "users": 1, "bits": 16, "weights": 16}
 OWN = {"layers": 32, "heads": 32, "d_k": 128, "d_v": 128, "billions": 7}

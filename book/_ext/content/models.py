@@ -1,8 +1,7 @@
 """What the cards of the models say: checked entries, arrows, small masks, receptive field.
 
-The numbers of an entry are read from its configuration where one could be had. A mask is drawn on
-16 tokens with smaller windows, from the functions of chapter 17; fractions are counted at the true
-sizes.
+An entry of `data/facts/models.json` says what its configuration says. A mask is drawn on 16 tokens
+with smaller windows, from the functions of chapter 17; fractions are counted at the true sizes.
 """
 
 import re
@@ -11,7 +10,7 @@ import numpy as np
 
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.counting import LAYERS, cache_entries, layer_kinds
-from tutorial_lib.models_card import book_models
+from tutorial_lib.records import facts
 from tutorial_lib.variants.patterns import global_mask, top_k_mask, window_mask
 
 TOKENS = 16  # of a drawn mask
@@ -49,9 +48,9 @@ ALWAYS = ("year", "layers", "d_model")
 HEADS = ("heads", "d_k", "d_v", "kv_heads", "heads_times_d_k")
 WORDS = ("name", "source", "licence", "source_kind")
 MAY = ("pattern", "first", "last", "shared", "window", "pool", "keys_are_values", "context")
-MAY += ("parameters", "parameters_sum", "scale", "read", "note", "config", "assumed", "known")
+MAY += ("parameters", "parameters_sum", "scale", "read", "note", "config", "assumed")
 UNREAD = ("year", "heads_times_d_k", "parameters")  # of the release, and worked out from others
-UNREAD += ("read", "note", "config", "assumed", "known", *WORDS)
+UNREAD += ("read", "note", "config", "assumed", *WORDS)
 FIELDS = {  # field that an entry may have -> its parts
     "latent": {"rank", "rope_dim"},
     "state": {"heads", "d_k", "d_v", "channels", "convolution"},
@@ -68,7 +67,8 @@ POSITIONS = {"learned", "rope", "alibi", "none"}
 
 def models_with_card():
     """Return the entries that have a card: those that say what their layers are, by year."""
-    return sorted((m for m in book_models() if "pattern" in m), key=lambda model: model["year"])
+    entries = facts("models")["models"] + facts("models")["further"]
+    return sorted((m for m in entries if "pattern" in m), key=lambda model: model["year"])
 
 
 def faults(model) -> list[str]:

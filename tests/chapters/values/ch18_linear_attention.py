@@ -1,7 +1,6 @@
 """What chapter 18 says of the time for a prompt and of published layers."""
 
-from tutorial_lib.models_card import book_models
-from tutorial_lib.records import record
+from tutorial_lib.records import facts, record
 
 
 def chunks_need_less_than_a_twentieth_of_the_softmax():
@@ -12,5 +11,5 @@ def chunks_need_less_than_a_twentieth_of_the_softmax():
 
 def tokens_before_in_the_short_convolution():
     """The convolution of Qwen3-Next mixes each token with this many tokens before it."""
-    models = {model["name"]: model for model in book_models("models")}
+    models = {model["name"]: model for model in facts("models")["models"]}
     return models["Qwen3-Next 80B"]["state"]["convolution"] - 1

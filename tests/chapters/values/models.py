@@ -1,10 +1,15 @@
 """What the page of model cards says of all its cards."""
 
-from tutorial_lib.models_card import book_models
+from tutorial_lib.records import facts
 
 
 def _cards():
-    return book_models()
+    return facts("models")["models"] + facts("models")["further"]
+
+
+def cards_made_from(kind):
+    """Return the cards whose numbers the reader takes from a configuration of a kind."""
+    return [card for card in _cards() if "config" in card and card["source_kind"].startswith(kind)]
 
 
 def cards_since(year):

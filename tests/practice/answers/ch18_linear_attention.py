@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.models_card import book_models
+from tutorial_lib.records import facts
 from tutorial_lib.variants.positions import alibi_bias
 from tutorial_lib.variants.state import delta_step, linear_attention
 
@@ -63,7 +63,7 @@ def what_a_small_state_cannot_do():
 
 def tokens_until_shared_keys_outgrow_a_state():
     """In Qwen3-Next: the numbers of a state layer over those of a token in a full one."""
-    model = next(m for m in book_models("models") if m["name"] == "Qwen3-Next 80B")
+    model = next(m for m in facts("models")["models"] if m["name"] == "Qwen3-Next 80B")
     state, per_token = model["state"], model["kv_heads"] * (model["d_k"] + model["d_v"])
     assert (model["kv_heads"], model["d_k"], state["heads"], state["d_k"]) == (2, 256, 32, 128)
     return state["heads"] * state["d_k"] * state["d_v"] // per_token

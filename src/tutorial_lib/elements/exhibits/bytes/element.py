@@ -14,7 +14,7 @@ from tutorial_lib.elements.markup import (
     text_field,
 )
 from tutorial_lib.elements.tables import TABLE, headings
-from tutorial_lib.models_card import book_models
+from tutorial_lib.records import facts
 
 _QUESTION = (
     "One user generates with Llama 2 7B. From which length on is the cache larger than the weights?"
@@ -56,7 +56,7 @@ def byte_calculator():
 
 def draw_calculator(**state):
     """Draw the calculator in a state, whose parts are called as a link calls them."""
-    models = [model for model in book_models("models") if any(cache_entries_of(model))]
+    models = [model for model in facts("models")["models"] if any(cache_entries_of(model))]
     state = _FIRST | {key: begins for key, (_, begins, *_) in _OWN.items()} | state
     model = next((one for one in models if one["name"] == state["model"]), _own_model(state))
     parts = [

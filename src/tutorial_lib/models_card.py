@@ -137,21 +137,20 @@ def read_config(config):
 
 def fill_in(text):
     """Return the text of `facts("models")` with the numbers that its configurations give."""
-    entry = re.compile(r'\{"name".*"config":.*\}')  # one a line
-    return entry.sub(
-        lambda found: json.dumps(_fill(json.loads(found[0])), ensure_ascii=False), text
-    )
+    return re.sub(r'\{"name".*"config":.*\}', _fill, text)  # an entry is a line
 
 
-def _fill(model):
+def _fill(found):
+    model = json.loads(found[0])
     made = read_config(model["config"])
     made |= _read_rope(model["config"], made["d_k"])
     if "q_rank" in made:
         made["other"] = {"project": f"low-rank queries, of rank {made.pop('q_rank'):,}"}
     made = {field: value for field, value in made.items() if field not in ("name", "known")}
     own = [field for field in made if field not in ("assumed", "heads_times_d_k")]
-    more = [field for field in model["read"].get("source", ()) if field not in own]
-    return {**model, **made, "read": {**model["read"], "source": own + more}}
+    own = dict.fromkeys(own + model["read"].get("source", []))
+    filled = {**model, **made, "read": {**model["read"], "source": [*own]}}
+    return json.dumps(filled, ensure_ascii=False)
 
 
 def _read_rope(config, width):

@@ -1,8 +1,9 @@
 """What the experiments share: interleaved rounds, medians, peak memory, and how data is written.
 
 A file of `data/` is written here, and its sha256 into `data/sha256.json`. After a change of
-`data/facts` by hand, `python -m experiments.measuring` writes the sha256 alone. It renews none of a
-result or a checkpoint: a measured number changes where its script writes it, and nowhere else.
+`data/facts` by hand, `python -m experiments.measuring` fills in what the configurations of models
+give and writes the sha256. It renews no result and no checkpoint: a measured number changes where
+its script writes it.
 """
 
 import ctypes
@@ -26,6 +27,7 @@ import threadpoolctl
 import torch
 
 from tutorial_lib import Params, concat_heads, init_params, records
+from tutorial_lib.models_card import fill_in
 from tutorial_lib.pytorch import timing
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
@@ -372,4 +374,6 @@ def as_text(record):
 
 
 if __name__ == "__main__":
+    models = records.DATA / "facts" / "models.json"
+    models.write_text(fill_in(models.read_text("utf-8")), "utf-8")
     seal()

@@ -2,7 +2,7 @@
 
 The reader turns a published `config.json` into an entry with the fields of `facts("models")`, which
 the functions of `counting` count. Where a configuration has a field that has to do with attention
-and that the reader does not know, it refuses and names the field.
+and that the reader does not know, it refuses and names the field. The book's cards are made so too.
 """
 
 import argparse
@@ -58,6 +58,7 @@ STATES = (  # field of a state -> its names in the two families that transformer
 )
 PERIOD = {"cohere2": 4, "gemma2": 2, "gemma3_text": 6, "vaultgemma": 2, "llama4_text": 4}
 NO_DECODERS = re.compile("MaskedLM|Classification|QuestionAnswering|PreTraining|Embedding")
+GENERATES = re.compile("CausalLM|LMHead|ConditionalGeneration")
 EVERY_LAYER = ("mistral", "mixtral", "phi3", "phimoe", "starcoder2", "moshi")  # has the window
 BOTH_WAYS = ("is_encoder_decoder", "type_vocab_size")
 TOLD = (1024, 8192, 32_768, 131_072)  # tokens
@@ -110,11 +111,12 @@ def read_config(config):
     """
     if not isinstance(config, dict):
         raise ConfigError(f"The configuration is a {type(config).__name__}; expected an object.")
-    config = config.get("text_config") or config
+    outer, config = config, config.get("text_config") or config
     kind = config.get("model_type", "the model")
     known = {entry["name"]: entry["fields"] for entry in facts("config_defaults")["types"]}
     filled = known.get(kind, {}) | ({PERIODS[0]: PERIOD[kind]} if kind in PERIOD else {})
     given = {name: v for name, v in (filled | config).items() if v is not None}
+    _require_decoder(outer | given, kind, kind in known)
     _require_known_fields(given, kind)
     _require_one_meaning(config, kind)
     entry = {"name": kind, "known": kind in known}
@@ -133,16 +135,63 @@ def read_config(config):
     return entry
 
 
-def _require_known_fields(given, kind):
+def fill_in(text):
+    """Return the text of `facts("models")` with the numbers that its configurations give."""
+    return re.sub(r'\{"name".*"config":.*\}', _fill, text)  # an entry is a line
+
+
+def _fill(found):
+    model = json.loads(found[0])
+    made = read_config(model["config"])
+    made |= _read_rope(model["config"], made["d_k"])
+    if "q_rank" in made:
+        made["other"] = {"project": f"low-rank queries, of rank {made.pop('q_rank'):,}"}
+    made = {field: value for field, value in made.items() if field not in ("name", "known")}
+    own = [field for field in made if field not in ("assumed", "heads_times_d_k")]
+    own = dict.fromkeys(own + model["read"].get("source", []))
+    filled = {**model, **made, "read": {**model["read"], "source": [*own]}}
+    return json.dumps(filled, ensure_ascii=False)
+
+
+def _read_rope(config, width):
+    """Return the rotation of a key of a width, where the file gives its base."""
+    rope = {"rope_theta": config.get("rope_theta"), **(config.get("rope_scaling") or {})}
+    rope |= config.get("rope_parameters", {})
+    if not rope["rope_theta"]:
+        return {}
+    rotated = config.get("qk_rope_head_dim", int(config.get("partial_rotary_factor", 1) * width))
+    found = {"kind": "rope", "base": int(rope["rope_theta"]), "rotated": rotated}
+    if "factor" in rope:
+        rule = {"yarn": "YaRN"}[rope.get("type", rope.get("rope_type"))]
+        length = rope["original_max_position_embeddings"]
+        found |= {"stretched": int(rope["factor"]), "max_positions": length, "rule": rule}
+    return {"positions": found}
+
+
+def _shortest_period(kinds):
+    """Return the fewest layers that give all when they are repeated."""
+    periods = (kinds[:n] for n in range(1, len(kinds) + 1))
+    return next(few for few in periods if all(k == few[i % len(few)] for i, k in enumerate(kinds)))
+
+
+def _require_decoder(given, kind, known):
+    """Require a model that generates; the file of a type that no test has counted has to say so."""
     if kind in OTHERWISE:
         raise ConfigError(f"{kind} cannot be counted from its fields: {OTHERWISE[kind]}.")
-    for name in [name for name in given.get("architectures") or () if NO_DECODERS.search(name)]:
+    names = given.get("architectures") or ()
+    for name in [name for name in names if NO_DECODERS.search(name)]:
         raise ConfigError(f"{kind} is published as {name}; this reader knows decoders only.")
+    if not known and not any(map(GENERATES.search, names)):
+        raise ConfigError(
+            f"No test has counted {kind}, and its architectures are {[*names]}; expected one that "
+            f"generates, such as LlamaForCausalLM. Give the whole file, or another model's."
+        )
     for name in BOTH_WAYS:
         if given.get(name):
-            raise ConfigError(
-                f"{kind} has {name}={given[name]!r}; this reader knows decoders only."
-            )
+            raise ConfigError(f"{kind} has {name}={given[name]!r}; only decoders are read.")
+
+
+def _require_known_fields(given, kind):
     for name, value in given.items():
         harmless = value is False or value == [] or CHANGES_NO_CACHE.search(name)
         if TOUCHES_ATTENTION.search(name) and name not in READ and not harmless:
@@ -231,6 +280,10 @@ def _read_kinds(given, entry):
     if "attn_layer_indices" in given:
         attends = given["attn_layer_indices"]
         return [full if index in attends else "state" for index in range(entry["layers"])]
+    if states := [name for names in STATES for name in names.values() if name in given]:
+        if period := given.get("full_attention_interval"):
+            return ["state" if (index + 1) % period else full for index in range(entry["layers"])]
+        raise _unplaced(entry, states[0], given, "linear_attention")
     windowed = _windowed_layers(given, entry)
     return ["window" if index in windowed else full for index in range(entry["layers"])]
 
@@ -248,16 +301,19 @@ def _windowed_layers(given, entry):
         return [index for index in layers if (index + 1) % period]
     if entry["name"] in EVERY_LAYER:
         return layers
-    raise ConfigError(
-        f"{entry['name']} has sliding_window={given['sliding_window']!r} and does not say which "
-        f"layers have it. Add layer_types, a list with sliding_attention or full_attention for "
-        f"each layer."
+    raise _unplaced(entry, "sliding_window", given, "sliding_attention")
+
+
+def _unplaced(entry, name, given, kind):
+    return ConfigError(
+        f"{entry['name']} has {name}={given.get(name)!r} and does not say which layers have it. "
+        f"Add layer_types, a list with {kind} or full_attention for each layer."
     )
 
 
 def _read_layers(given, entry):
     """Return what the kinds of layers need beside heads: a window, a latent, a state."""
-    kinds, found = set(entry["pattern"]), {}
+    kinds, found = set(entry["pattern"]), {"pattern": _shortest_period(entry["pattern"])}
     if "window" in kinds:
         found["window"] = _require_field(given, "window", entry["name"])
     if kinds & {"latent", "chosen"}:
@@ -282,13 +338,9 @@ def _read_full_heads(given, entry):
     d_k, kv_heads = given.get("global_head_dim"), given.get("num_global_key_value_heads")
     if layers := given.get("per_layer_config"):
         full = {index for index, kind in enumerate(entry["pattern"]) if kind == "full"}
-        first = next(iter(layers.values()))
-        same = all(fields == first for fields in layers.values())
-        if (
-            set(map(int, layers)) != full
-            or not same
-            or set(first) - {"head_dim", "num_key_value_heads"}
-        ):
+        first, *others = layers.values()
+        understood = set(first) <= {"head_dim", "num_key_value_heads"}
+        if set(map(int, layers)) != full or any(o != first for o in others) or not understood:
             raise ConfigError(
                 f"{entry['name']} has per_layer_config={layers!r}; this reader knows one with "
                 f"head_dim or num_key_value_heads, the same for all full layers."

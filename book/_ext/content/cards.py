@@ -279,8 +279,9 @@ def numbers(model) -> str:
         parts = [name for name, n in zip(PARTS, _growing_fixed_bytes(model, 1), strict=True) if n]
         rows = "".join(_bytes_row(model, tokens) for tokens in told)
         tables += _table(("tokens", "cached", *parts * (len(parts) > 1)), rows)
+    made = f", from {model['source_kind'].partition(',')[0]}" if "config" in model else ""
     return (
-        f'<details class="card-numbers"><summary>Numbers and sources</summary>'
+        f'<details class="card-numbers"><summary>Numbers and sources{made}</summary>'
         f"{tables}<p>{_sources_text(model)}</p></details>"
     )
 
@@ -315,6 +316,9 @@ def _bytes_row(model, tokens):
 def _sources_text(model):
     first, *rest = map(_source_link, sources_of(model))
     told = f"Read in {first}: {escape(model['source_kind'])}."
+    if model.get("assumed"):
+        filled = ", ".join(f"{name} = {value:,}" for name, value in model["assumed"].items())
+        told += f" It leaves out what transformers fills in: {filled}."
     told += f" Some fields are from {'; '.join(rest)}." if rest else ""
     note = f" {model['note'][0].upper()}{model['note'][1:]}." if "note" in model else ""
     return told + escape(note)

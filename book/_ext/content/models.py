@@ -48,9 +48,9 @@ ALWAYS = ("year", "layers", "d_model")
 HEADS = ("heads", "d_k", "d_v", "kv_heads", "heads_times_d_k")
 WORDS = ("name", "source", "licence", "source_kind")
 MAY = ("pattern", "first", "last", "shared", "window", "pool", "keys_are_values", "context")
-MAY += ("parameters", "parameters_sum", "scale", "read", "note")
+MAY += ("parameters", "parameters_sum", "scale", "read", "note", "config", "assumed")
 UNREAD = ("year", "heads_times_d_k", "parameters")  # of the release, and worked out from others
-UNREAD += ("read", "note", *WORDS)
+UNREAD += ("read", "note", "config", "assumed", *WORDS)
 FIELDS = {  # field that an entry may have -> its parts
     "latent": {"rank", "rope_dim"},
     "state": {"heads", "d_k", "d_v", "channels", "convolution"},

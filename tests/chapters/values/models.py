@@ -7,6 +7,11 @@ def _cards():
     return facts("models")["models"] + facts("models")["further"]
 
 
+def cards_made_from(kind):
+    """Return the cards whose numbers the reader takes from a configuration of a kind."""
+    return [card for card in _cards() if "config" in card and card["source_kind"].startswith(kind)]
+
+
 def cards_since(year):
     """Return the cards of a year and later."""
     return [card for card in _cards() if card["year"] >= year]

@@ -77,8 +77,7 @@ class Task:
     # nouns for the last axes of the result, such as ("head", "query", ""), of which reports
     # say which parts are right; "": say nothing of this axis
     axes: tuple[str, ...] = ()
-    # whether it is a test, which should accept a case's right implementations and no other
-    is_test: bool = False
+    is_test: bool = False  # whether it should accept the right implementations of a case alone
 
 
 @dataclass(frozen=True)

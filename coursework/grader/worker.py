@@ -190,9 +190,8 @@ def grader_function(number, ask):
     def implementation(*given, **named):
         values = *given, *named.values()
         files = [b"" if value is None else as_file(np.asarray(value)) for value in values]
-        names = [""] * len(given) + [*named]
-        head = json.dumps([number, [*zip(names, map(len, files), strict=True)]])
-        reply = ask(head.encode() + b"\0" + b"".join(files))
+        sizes = [*zip([""] * len(given) + [*named], map(len, files), strict=True)]
+        reply = ask(json.dumps([number, sizes]).encode() + b"\0" + b"".join(files))
         if reply[:1] == b"e":
             raise ValueError(reply[1:].decode())
         return np.load(io.BytesIO(reply[1:]), allow_pickle=False)
@@ -205,6 +204,19 @@ def as_file(array):
     file = io.BytesIO()
     np.lib.format.write_array(file, array, allow_pickle=False)
     return file.getvalue()
+
+
+def send_value(function, packed, token, channels):
+    """Call a function of the hand-in, which may ask in between, and reply to the last request."""
+
+    def ask(question):
+        nonlocal token
+        send(channels[1], token, b"f", question)
+        token, found = receive(channels[0])
+        return found
+
+    reply = call(function, unpack(packed, ask))
+    send(channels[1], token, *reply)
 
 
 def answer(hand_in, asked, content):
@@ -236,16 +248,7 @@ def main():
         token, payload = receive(requests)
         name, _, packed = payload.partition(b"\0")
         if name:
-            function = hand_in.space.get(name.decode())
-
-            def ask(question):
-                nonlocal token
-                send(replies, token, b"f", question)
-                token, found = receive(requests)
-                return found
-
-            reply = call(function, unpack(packed, ask))
-            send(replies, token, *reply)
+            send_value(hand_in.space.get(name.decode()), packed, token, (requests, replies))
         else:
             asked, _, content = packed.partition(b"\0")
             hand_in, account = answer(hand_in, json.loads(asked), content)

@@ -175,13 +175,6 @@ def fails(implementation):
     raise AssertionError
 
 
-def digits(implementation):
-    """A test that compares all digits with those of one right style."""
-    Q, K, V = np.random.default_rng(0).standard_normal((3, 2, 3, 7, 5))
-    right = np.exp(Q @ np.swapaxes(K, -1, -2) / np.sqrt(5))
-    return (implementation(Q, K, V) == right / right.sum(axis=-1, keepdims=True) @ V).all()
-
-
 TESTING = set_exam("testing_attention", 1)
 TESTS = {  # a student's test, its points, what is said of the first it loses, the known mistake
     "right": (TESTING.tests[0].right, 10, RIGHT, ""),
@@ -189,7 +182,6 @@ TESTS = {  # a student's test, its points, what is said of the first it loses, t
     "an array": (lambda f: np.zeros(3), 0, LET_THROUGH, "accepts_all"),
     "False": (lambda f: False, 0, REFUSED, "rejects_all"),
     "an error": (fails, 0, f"{REFUSED}, ", "rejects_all"),
-    "all digits": (digits, 0, REFUSED, None),
 }
 
 
@@ -203,7 +195,7 @@ def test_a_students_test_earns_what_it_rejects_if_it_accepts_all_that_is_right(
     assert [each.calls for each in opened] == [1] * len(tried)  # each by itself, and once
     assert points(record) == earned
     assert all(result["said"].startswith(said) for result in record["results"])
-    assert mistake is None or {r["mistake"] for r in record["results"]} == {mistake}
+    assert {r["mistake"] for r in record["results"]} == {mistake}
 
 
 def test_a_mistake_of_a_test_is_not_named_where_another_verdict_is_right():

@@ -12,8 +12,7 @@ WRITTEN = read_mistakes(HERE / "implementations.txt")  # as edits of the one tha
 
 def implementation(name, edits=()):
     """Return the right function, with edits."""
-    pieces = [(edit.old, edit.new) for edit in edits]
-    return Implementation(name, replaced(RIGHT, pieces, "reference"))
+    return Implementation(name, replaced(RIGHT, [(e.old, e.new) for e in edits], "reference"))
 
 
 def cases(rng):

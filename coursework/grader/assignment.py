@@ -35,11 +35,29 @@ class AssignmentError(GraderError):
 
 
 @dataclass(frozen=True)
+class Implementation:
+    """What a student's test is tried on: a right function, or one that has a mistake.
+
+    It runs in the grader's own process, so it refuses arrays that would take much time or memory.
+    """
+
+    name: str  # of a right one its style, as a report says it
+    source: str  # of one function, which needs no other name than `np`
+
+    @cached_property
+    def function(self):
+        """The function."""
+        space = {"np": np}
+        exec(self.source, space)
+        return list(space.values())[-1]
+
+
+@dataclass(frozen=True)
 class Case:
     """One hidden call and what it is worth."""
 
     label: str  # what sets the case apart, in words that give no value of it away
-    arguments: tuple  # arrays and numbers, in the order of the function's parameters
+    arguments: tuple  # arrays and numbers, in the order of the parameters; or implementations
     points: int = 1  # for a right value
     idea: bool = False  # whether it asks what is new in the assignment
 
@@ -59,6 +77,7 @@ class Task:
     # nouns for the last axes of the result, such as ("head", "query", ""), of which reports
     # say which parts are right; "": say nothing of this axis
     axes: tuple[str, ...] = ()
+    is_test: bool = False  # whether it should accept the right implementations of a case alone
 
 
 @dataclass(frozen=True)
@@ -232,8 +251,16 @@ def solution_source(name, functions):
     return "\n\n\n".join(map(ast.unparse, chosen)) + "\n"
 
 
+def accepts(test, implementation):
+    """Whether a test accepts an implementation: it raises no error and does not return False."""
+    try:
+        return np.asarray(test(implementation.function)).tolist() is not False
+    except Exception:
+        return False
+
+
 def _value(function, case, *, torch):
-    """Call a function of ours on copies of a case's arguments."""
+    """Call a function of ours on copies of a case's arguments, or a test on implementations."""
     arguments = copy.deepcopy(case.arguments)
     if torch:
         import torch
@@ -242,6 +269,8 @@ def _value(function, case, *, torch):
         value = function(*tensors)
         return np.asarray(value.detach().numpy() if hasattr(value, "detach") else value)
     with np.errstate(all="ignore"):
+        if isinstance(arguments[0], Implementation):
+            return np.array([accepts(function, each) for each in arguments])
         return np.asarray(function(*arguments))
 
 

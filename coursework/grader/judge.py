@@ -64,6 +64,9 @@ LOST = (  # how the clauses of `Lost` begin
 )
 RIGHT = "right"
 ERROR = "it raised "
+FALSE = "it returned False"
+LET_THROUGH = "it accepts an implementation that has a mistake"
+REFUSED = "it rejects a right implementation"
 COMPLEX = "it returned complex numbers"
 NUMBERS = "it returned numbers where True and False were asked for"
 NOT_FINITE = "it holds NaN or infinity"
@@ -102,6 +105,7 @@ class _Caller:
         self.sandbox, self.used = None, False
         self.begun_s = self.ended_s = 0.0  # when tests began; what closed sandboxes have used
         self.words, self.left_out = {}, {}  # of the first run of the cells; cells that ended one
+        self.verdicts = {}  # of a student's test: its reply for each implementation
 
     def replies(self):
         """Call all hidden cases."""
@@ -167,19 +171,38 @@ class _Caller:
 
     def reply(self, test):
         """Call a case; again in a new sandbox where an earlier call may have broken this one."""
-        used = self.used
-        reply = self._call(test)
+        if test.task.is_test:
+            return self._try_implementations(test)
+        used, call = self.used, (test.task.function, test.case.arguments)
+        reply = self._call(*call)
         if reply == ("lost", ENDED) and used and self.ready():
-            return self._call(test)
+            return self._call(*call)
         return reply
 
-    def _call(self, test):
-        name = test.task.function
+    def _try_implementations(self, test):
+        """Reply with why a student's test rejects each implementation, "" where it does not.
+
+        Each has its own sandbox: a test that saw several would find the right ones, which agree.
+        """
+        whys = []
+        for each in test.case.arguments:
+            key = test.task.function, each
+            if key not in self.verdicts and self.ready():
+                self.verdicts[key] = self._call(key[0], (each.function,))
+                self.close()
+            kind, value = self.verdicts.get(key, ("lost", self.problem))
+            if kind in ("lost", "missing"):
+                return kind, value
+            is_false = kind == "value" and value.tolist() is False
+            whys.append(_raised(value.partition(" ")[0]) if kind == "raised" else FALSE * is_false)
+        return "verdicts", whys
+
+    def _call(self, name, arguments):
         if name in self.account["missing"]:
             return "missing", None
         self.used = True
         try:
-            kind, value = self.sandbox.call(name, test.case.arguments)
+            kind, value = self.sandbox.call(name, arguments)
         except Lost as lost:
             kind, value = "lost", str(lost)
         if kind == "lost" or (kind == "raised" and value.startswith(EXHAUSTED)):
@@ -239,7 +262,7 @@ def scored(results, tests):
     """Return results with the labels and points of today.
 
     The first known mistake is named that explains every test that a function has lost, one of them
-    by its value.
+    by its value; of a student's test also each that is not lost: mistakes share many verdicts.
     Then the function has what its right tests earn, or what the mistake `keeps` if that is more,
     but no more than all tests are worth that do not ask the assignment's own idea. A void test,
     one without points, is left out of this.
@@ -253,7 +276,8 @@ def scored(results, tests):
         own = [r for r in found if r["function"] == task.function]
         lost = [r for r in own if r["earned"] < r["points"]]
         by_value = not all(r["said"].startswith(ERROR) for r in lost)  # of nothing: no mistake
-        named = (m for m in task.mistakes if by_value and all(m.name in r["fits"] for r in lost))
+        shown = [r for r in own if r["points"]] if task.is_test else lost
+        named = (m for m in task.mistakes if by_value and all(m.name in r["fits"] for r in shown))
         if mistake := next(named, None):
             most = sum(t.case.points for t in tests if t.task is task and not t.case.idea)
             more = min(mistake.keeps, most) - sum(r["earned"] for r in own)
@@ -284,6 +308,9 @@ def _located(exam, replies, cells):
 
 def judge(test, kind, value):
     """Return a clause on one reply, and the known mistakes that give this value, or raise too."""
+    if kind == "verdicts":
+        accepted = np.array([not why for why in value])
+        return _verdict(test, value), _fits(test, lambda wrong: np.array_equal(accepted, wrong))
     if kind == "value":
         with np.errstate(all="ignore"):  # what a student sends says nothing on our terminal
             task, expected = test.task, test.expected
@@ -305,6 +332,14 @@ def judge(test, kind, value):
 def _fits(test, is_same):
     pairs = zip(test.task.mistakes, test.wrong, strict=True)
     return tuple(mistake.name for mistake, wrong in pairs if is_same(wrong))
+
+
+def _verdict(test, whys):
+    """Say what is wrong with the verdicts of a student's test: a right one counts first."""
+    for one, is_right, why in zip(test.case.arguments, test.expected, whys, strict=True):
+        if is_right and why:
+            return f"{REFUSED}, {one.name}: {why}"
+    return RIGHT if sum(map(bool, whys)) == (~test.expected).sum() else LET_THROUGH
 
 
 def _raised(value):

@@ -31,11 +31,12 @@ MOST_IDEAS = 2  # tests that ask what is new
 HOW = """Write your code where this notebook says so, in as many cells as you like, and hand in \
 this file. The grader runs all cells once, in the order in which you ran them. An error ends only \
 its own cell, and a cell that takes too long is ended, too. Then the grader calls {functions} with \
-inputs that you have not seen, and compares results. Beside Python's own library it has \
-{packages}, but no other package, no threads and no network; plots are not drawn, and a file is \
-there only if a cell has written it. Save before you hand in, and do not rename a function. \
-Warnings of NumPy cost nothing, and numbers need to be right to {digits} digits. If \
-one mistake that the grader knows explains all that is lost, it may leave a share of the points."""
+{inputs}. Beside Python's own library it has {packages}, but no other package, no threads and no \
+network; plots are not drawn, and a file is there only if a cell has written it. Save before you \
+hand in, and do not rename a function. Warnings of NumPy cost nothing. If one mistake that the \
+grader knows explains all that is lost, it may leave a share of the points."""
+INPUTS = "inputs that you have not seen, and compares results to {digits} digits"
+IMPLEMENTATIONS = "implementations that you have not seen, each after all cells were run anew"
 
 
 def student_version(chapter):
@@ -73,10 +74,11 @@ def release(name, out):
     notebook.metadata.language_info = {"name": "python"}
     title, _, more = notebook.cells[0].source.partition("\n")
     given = read_assignment(name)
+    inputs = IMPLEMENTATIONS if all(task.is_test for task in given.tasks) else INPUTS
     how = HOW.format(
         functions=", ".join(f"`{task.function}`" for task in given.tasks),
         packages=f"{'PyTorch, ' * given.torch}NumPy, SciPy, einops and `tutorial_lib`",
-        digits=round(-math.log10(min(task.rtol for task in given.tasks))),
+        inputs=inputs.format(digits=round(-math.log10(min(task.rtol for task in given.tasks)))),
     )
     notebook.cells[0].source = f"{title}\n\n{how}\n{more}".strip()
     return write_new(notebook, Path(out) / f"{name}.ipynb")

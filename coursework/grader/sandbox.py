@@ -287,14 +287,17 @@ class Sandbox(contextlib.AbstractContextManager):
             return {}
 
     def call(self, function, arguments):
-        """Call a function with arrays and numbers; Lost: it did not come back.
+        """Call a function with arrays, numbers and functions of ours; Lost: it did not come back.
 
+        Our functions stay here: the hand-in gets some that send us what they are called with.
         Return a pair: "value" and the array, "raised" and the name of the exception, or None behind
         "nothing", "no array", "several" or "too large".
         """
         file = io.BytesIO()
-        np.savez(file, *map(np.asarray, arguments))
-        kind, payload = self._exchange(function.encode() + b"\0" + file.getvalue(), self.seconds)
+        ours = [each for each in arguments if callable(each)]
+        np.savez(file, *(str(ours.index(a)) if callable(a) else np.asarray(a) for a in arguments))
+        asked = function.encode() + b"\0" + file.getvalue()
+        kind, payload = self._exchange(asked, self.seconds, ours)
         if kind == b"v":
             return "value", read_array(payload)
         if kind == b"e":
@@ -304,11 +307,14 @@ class Sandbox(contextlib.AbstractContextManager):
             raise Lost("it wrote into the grader's channel")
         return kinds[kind], None
 
-    def _exchange(self, payload, seconds):
+    def _exchange(self, payload, seconds, ours=()):
         """Send a request, wait for its reply: so long as `_spent_s` counts no more seconds."""
         before, self.begun = self.used_s, self._clocks()
         try:
-            return self._answer(payload, seconds)
+            kind, reply = self._answer(payload, seconds)
+            while kind == b"f":
+                kind, reply = self._answer(value_of_ours(ours, reply), seconds)
+            return kind, reply
         finally:
             self.used_s = before + self._spent_s()
 
@@ -371,6 +377,23 @@ def _last_child(pid):
         while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
             pid = int(children[-1])
     return pid
+
+
+def value_of_ours(functions, payload):
+    """Call a function of ours as a hand-in asks, with whatever; return a `.npy`, or the error."""
+    try:
+        head, _, rest = payload.partition(b"\0")
+        number, arguments = json.loads(head[:1000])
+        given, named, file = [], {}, io.BytesIO(b"v")
+        for name, size in arguments:
+            value, rest = read_array(rest[:size]) if size > 0 else None, rest[size:]
+            given, named = (given, named | {name: value}) if name else ([*given, value], named)
+        file.seek(1)
+        with np.errstate(all="ignore"):
+            np.lib.format.write_array(file, functions[number](*given, **named))
+        return file.getvalue()
+    except Exception as error:
+        return b"e" + f"{type(error).__name__}: {error}"[:300].encode(errors="replace")
 
 
 def _reply(received, token):

@@ -57,8 +57,8 @@ def test_an_assignment_comes_in_the_week_of_its_chapter(planned):
     for name, chapter in rows:
         held = [any(each.number == int(chapter) for each in week) for week in planned]
         assert [name in week for week in given] == held
-    [whole] = re.findall(r"^\| `(\w+)` \| Part I \|", TEXT, re.MULTILINE)
-    assert whole in given[[page("review_part_1") in week for week in planned].index(True)]
+    whole = re.findall(r"^\| `(\w+)` \| Part I \|", TEXT, re.MULTILINE)
+    assert {*whole} <= {*given[[page("review_part_1") in week for week in planned].index(True)]}
 
 
 def test_a_chapter_without_its_minutes_is_named(monkeypatch):

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import tutorial_lib
-from coursework.grader.assignment import read_notebook
+from coursework.grader.assignment import read_notebook, value_or_none
 from coursework.grader.judge import points, results
 from tests.chapters.pages import NAMES, code_cells, tags, written
 from tests.patience import Late, limited
@@ -148,6 +148,10 @@ def earned(function, way, tests, *, seconds, torch=False):
     replies = []
     with contextlib.suppress(Late):
         for test in tests:
+            if test.task.is_test:
+                verdicts = _within(seconds, value_or_none, (function, test.case), {"torch": torch})
+                replies.append(("value", verdicts))
+                continue
             arguments = [_given(argument, torch) for argument in test.case.arguments]
             replies.append(_reply(function, way, arguments, seconds))
     replies += [("not run", None)] * (len(tests) - len(replies))

@@ -17,6 +17,7 @@ import tutorial_lib
 from book._static.run_cell import run_cell
 from coursework.grader import assignment
 from coursework.grader.assignment import (
+    FOLDER,
     AssignmentError,
     Mistake,
     assignment_folder,
@@ -31,7 +32,7 @@ from tests.chapters.pages import code_cells, printed, read, tags
 from tests.chapters.test_run_cell import run_through
 from tests.coursework.printed import size
 from tests.sampling import every
-from tutorial_lib.practice.mistake import Edit, edited
+from tutorial_lib.practice.mistake import Edit, edited, read_mistakes
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 NAMES = assignment.assignment_names()
@@ -109,8 +110,9 @@ def untold(task, tests):
             break
         for mistake, wrong in zip(task.mistakes, test.wrong, strict=True):
             if mistake.name in left and wrong is not None:
-                said, named = judge(test, "value", wrong)
-                if said != RIGHT:
+                reply = ("verdicts", [not v for v in wrong]) if task.is_test else ("value", wrong)
+                said, named = judge(test, *reply)
+                if said != RIGHT or task.is_test:
                     left[mistake.name] = {*named} & (left[mistake.name] or {*named})
         left = {name: fits for name, fits in left.items() if fits != {name}}
     return left
@@ -162,7 +164,7 @@ def test_a_handout_says_once_how_it_is_graded(exam, tmp_path):
     assert title == read_notebook(exam.name).cells[0].source
     assert all(f"`{function}`" in how for function in exam.functions)
     assert ("PyTorch" in how) == exam.assignment.torch
-    assert "to 7 digits" in how
+    assert ("to 7 digits" in how) != any(task.is_test for task in exam.assignment.tasks)
     assert not [cell for cell in handout.cells[1:] if "hand in" in cell.source.lower()]
 
 
@@ -237,6 +239,23 @@ def test_withheld_functions_raise_and_others_work(tmp_path):
     source = (tmp_path / "tutorial_lib" / "attention.py").read_text(encoding="utf-8")
     assert "causal_mask is withheld in this assignment" in source
     assert "np.tri" not in source.partition("def causal_mask")[2].partition("def ")[0]
+
+
+def test_implementations_that_a_test_is_tried_on_have_no_mistake_that_the_book_names():
+    """Neither by its name nor by its edit."""
+
+    def bare(text):
+        return re.sub(r"\s", "", text)
+
+    names, edits = set(), set()
+    for path in Path(tutorial_lib.__file__).parent.glob("practice/*/mistakes.txt"):
+        for mistakes in read_mistakes(path).values():
+            names |= {m.name for m in mistakes}
+            edits |= {(bare(e.old), bare(e.new)) for m in mistakes for e in m.edits}
+    own = [m for p in FOLDER.glob("*/implementations.txt") for m in read_mistakes(p)["mistakes"]]
+    assert len(own) >= LEAST_MISTAKES
+    assert names.isdisjoint(m.name for m in own)
+    assert edits.isdisjoint((bare(e.old), bare(e.new)) for m in own for e in m.edits)
 
 
 @pytest.mark.parametrize("seed", [3, 11, 30])

@@ -9,10 +9,12 @@ import pytest
 from coursework.grader import sandbox
 from coursework.grader.assignment import Case, HiddenTest, Mistake, Task, set_exam
 from coursework.grader.judge import (
+    LET_THROUGH,
     LOST,
     MOST_S,
     NUMBERS,
     RAISED,
+    REFUSED,
     RIGHT,
     SAID,
     _shapes,
@@ -153,6 +155,59 @@ def test_words_of_a_hand_in_are_of_its_first_load_alone():
     told = next(r["said"] for r in record["results"] if r["function"] == "layer")
     assert len(opened) > 1
     assert told == "there is no function `layer`; found: `name_0`"
+
+
+class TryingTests(Trying):
+    """A stand-in for a sandbox in which a student's test, the first of `ways`, is called."""
+
+    def call(self, function, arguments):
+        """Call the test as the worker would."""
+        self.calls += 1
+        try:
+            value = self.ways[0](*arguments)
+        except AssertionError:
+            return "raised", "AssertionError 1 1"
+        return ("nothing", None) if value is None else ("value", np.asarray(value))
+
+
+def fails(implementation):
+    """A test that has an error itself."""
+    raise AssertionError
+
+
+TESTING = set_exam("testing_attention", 1)
+TESTS = {  # a student's test, its points, what is said of the first it loses, the known mistake
+    "right": (TESTING.tests[0].right, 10, RIGHT, ""),
+    "no verdict": (lambda f: None, 0, LET_THROUGH, "accepts_all"),
+    "an array": (lambda f: np.zeros(3), 0, LET_THROUGH, "accepts_all"),
+    "False": (lambda f: False, 0, REFUSED, "rejects_all"),
+    "an error": (fails, 0, f"{REFUSED}, ", "rejects_all"),
+}
+
+
+@pytest.mark.parametrize(("student", "earned", "said", "mistake"), TESTS.values(), ids=TESTS)
+def test_a_students_test_earns_what_it_rejects_if_it_accepts_all_that_is_right(
+    student, earned, said, mistake
+):
+    opened = []
+    record = grade(TESTING, b"", lambda: TryingTests(TESTING, opened, student))
+    tried = {each for test in TESTING.tests for each in test.case.arguments}
+    assert [each.calls for each in opened] == [1] * len(tried)  # each by itself, and once
+    assert points(record) == earned
+    assert all(result["said"].startswith(said) for result in record["results"])
+    assert {r["mistake"] for r in record["results"]} == {mistake}
+
+
+def test_a_mistake_of_a_test_is_not_named_where_another_verdict_is_right():
+    """Of two tests that let the same through, one may see more elsewhere."""
+    tests = TESTING.tests
+    wrong = [test.wrong[[m.name for m in test.task.mistakes].index("no_mask")] for test in tests]
+    found = results(tests, [("verdicts", [not v for v in each]) for each in wrong])
+    assert {r["mistake"] for r in found if not r["earned"]} == {"no_mask"}
+    lost = next(i for i, r in enumerate(found) if not r["earned"])
+    better = [*wrong[:lost], tests[lost].expected, *wrong[lost + 1 :]]
+    found = results(tests, [("verdicts", [not v for v in each]) for each in better])
+    assert {r["mistake"] for r in found} == {""}
 
 
 PLACES = {

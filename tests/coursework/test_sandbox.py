@@ -16,7 +16,7 @@ import pytest
 
 from coursework.grader import sandbox, seccomp
 from coursework.grader.assignment import offer_library, read_assignment
-from coursework.grader.sandbox import Lost, Sandbox, _reply, read_array
+from coursework.grader.sandbox import Lost, Sandbox, _reply, read_array, value_of_ours
 from tests.coursework.classes import ROOT
 
 HEADERS = {  # what Debian's linux-libc-dev installs, on machines of either kind
@@ -293,6 +293,61 @@ def test_a_cell_keeps_what_it_has_defined_and_what_goes_wrong_is_remarked(tmp_pa
     found = [f"{kind}: {words}" for _, kind, words in account["remarks"]]
     assert [f[: len(r)] for f, r in zip(found, remarks, strict=True)] == remarks
     assert not short or found[0].endswith(": OutOfTime: its time was used up")
+
+
+OURS = """
+import gc
+import types
+import numpy as np
+
+def f(ours, X):
+    \"\"\"Call a function of the grader's in each way, and look for what it is made of.\"\"\"
+    called = [ours(X), ours(X, factor=ours(X)[0, 1]), ours(X=np.asfortranarray(X), factor=None)]
+    try:
+        ours("X")
+    except ValueError as error:
+        assert "not an array of numbers" in str(error)
+    codes = [each.__code__ for each in gc.get_objects() if isinstance(each, types.FunctionType)]
+    held = int("98765") in [const for code in codes for const in code.co_consts]
+    return np.array([*map(np.sum, called), called[2].flags.f_contiguous, held])
+"""
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_function_of_ours_is_called_from_inside_and_is_not_there(tmp_path):
+    def ours(X, factor=None):
+        return X * (1 if factor is None else factor) + 0 * (X == 98765)
+
+    kind, value = asked(tmp_path, OURS, ours, np.arange(6.0).reshape(2, 3))
+    assert (kind, value.tolist()) == ("value", [15, 15, 15, 1, 0])
+
+
+def as_npy(array):
+    """An array as the bytes of a file."""
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+LONG = as_npy(np.ones(10**6))
+QUESTIONS = {  # what a hand-in may ask of our function, and what the answer begins with
+    b'[0, [["", 136]]]\0' + as_npy(np.float64(2)): b"v\x93NUMPY",
+    b'[0, [["", 0]]]\0': b"eTypeError",
+    b'[7, [["", 136]]]\0' + as_npy(np.float64(2)): b"eIndexError",
+    b'[0, [["", 99]]]\0' + as_npy(np.float64(2)): b"eLost",
+    b"[" * 900: b"eJSONDecodeError",
+    b"[0, 3]\0": b"eTypeError",
+    b"": b"eJSONDecodeError",
+    b"\xff\0": b"eUnicodeDecodeError",
+    b'[0, [[["X"], 136]]]\0' + as_npy(np.float64(2)): b"eTypeError",
+    b'[0, [["", -1], ["", -1], ["", -1]]]\0' + LONG: b"eTypeError",
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=range(len(QUESTIONS)))
+def test_whatever_a_hand_in_asks_of_our_function_gets_an_array_or_an_error(question):
+    answer = value_of_ours([lambda x: 3 * x], question)
+    assert answer.startswith(QUESTIONS[question]), answer
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -33,7 +33,7 @@ LEVELS = {
     3: "only an input with a mask, padding, a batch axis or a cache shows it",
 }
 NARROW = ("mask", "padding", "batch", "cache", "chunk", "piece")  # words of a case of level 3
-CHAPTERS = (*range(1, 9), *range(14, 19))  # their rooms need NumPy alone
+ROOMS = tuple(f"ch{n:02}" for n in (*range(1, 9), *range(14, 19)))  # they need NumPy alone
 KEYS = {"ids": -1, "scores": -1, "K_T": -1, "K": -2, "V": -2, "X": -2}  # input: axis of its keys
 SHARED = ("E", "P", "W", "W_O", "b", "frequencies", "mask", "positions", "sink", "wavelengths")
 
@@ -105,12 +105,7 @@ class Suspect:
             print_text(lay_out("○ Both give the same on this input", self._hint()))
 
     def try_property(self, name):
-        """Say whether this function lacks a property of the right one, and with which input.
-
-        Raises
-        ------
-        HuntError : not among the properties of the right function
-        """
+        """Say in which case this function lacks one of the `properties_of` its task, if it does."""
         if name not in (names := properties_of(self.task)):
             known = " or ".join([*map(repr, names), "an input"])
             raise HuntError(f"{name!r} is no property of a right {self.task.name}; try {known}.")
@@ -175,8 +170,7 @@ def tasks():
     found = {}
     for name in dir(checks):
         check = getattr(checks, name)
-        rooms = tuple(f"tutorial_lib.practice.ch{number:02}_" for number in CHAPTERS)
-        if hasattr(check, "task") and check.__module__.startswith(rooms):
+        if hasattr(check, "task") and check.__module__.split(".")[2].startswith(ROOMS):
             task = check.task()
             plain = (np.ndarray, bool, int, float)
             given = [value for case in task.cases for value in case.inputs.values()]

@@ -10,10 +10,10 @@ from tutorial_lib import hunt
 from tutorial_lib.practice.calls import Case, call, same
 
 
-def of(name, mistake, level=None):
-    """The suspect of a function with one of its mistakes."""
-    found = [s for s in hunt.suspects(level) if (s.task.name, s.mistake.name) == (name, mistake)]
-    return found[0]
+def of(name, mistake):
+    """A new suspect of a function with one of its mistakes."""
+    names = [mistake.name for mistake in hunt.tasks()[name].mistakes]
+    return hunt.suspect(name, names.index(mistake) + 1)
 
 
 @pytest.mark.parametrize("name", hunt.tasks())
@@ -46,7 +46,7 @@ def test_a_test_is_told_what_it_lets_through_and_which_right_function_it_rejects
 
 
 def test_an_input_counts_by_its_values_and_then_the_line_is_named(capsys):
-    suspect = of("softmax", "overflow", level=2)
+    suspect = of("softmax", "overflow")
     suspect.show()
     shown = capsys.readouterr().out
     assert "require" not in shown
@@ -188,9 +188,9 @@ def test_a_function_that_copies_may_be_compared_exactly():
 
 def test_a_form_draws_tries_names_and_scores(capsys):
     hunt.show_suspect("2", "7", code="", line="", chapters="8")
-    hunt.try_text(
-        "1", str(hunt.suspects(1).index(of("softmax", "wrong_axis", 1))), "scores = np.eye(3)[:2]"
-    )
+    names = [(suspect.task.name, suspect.mistake.name) for suspect in hunt.suspects(1)]
+    number = str(names.index(("softmax", "wrong_axis")))
+    hunt.try_text("1", number, "scores = np.eye(3)[:2]")
     hunt.score_text("softmax", "def test(f):\n    return f(np.eye(3)[:2]).sum() > 1.99")
     printed = capsys.readouterr().out
     assert "This input shows it" in printed

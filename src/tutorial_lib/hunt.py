@@ -136,8 +136,7 @@ class Suspect:
         if unknown := sorted(set(given) - set(takes)):
             asked = f"give {', '.join(takes)} by name"
             raise HuntError(f"{self.task.name} has no argument {', '.join(unknown)}; {asked}.")
-        lacking = [n for n in takes if takes[n].default is takes[n].empty and n not in given]
-        if lacking:
+        if lacking := [n for n in takes if takes[n].default is takes[n].empty and n not in given]:
             you_set = ", ".join(given) or "none of its arguments"
             raise HuntError(f"Set {', '.join(lacking)} as well; you set {you_set}.")
         options = {n for n in given if takes[n].kind is inspect.Parameter.KEYWORD_ONLY}
@@ -157,9 +156,9 @@ class Suspect:
         if not self.shown:
             print_text("○ First show it by an input or by a property; then name the line.")
         elif number in wrong:
-            said = f"✓ {self.task.name}: {self.mistake.says}"
-            chapter = f"It is explained in {SITE}notebooks/{_chapter_of(self.task.name)}.html"
-            print_text(lay_out(said, *remedy(self.mistake), chapter))
+            name, end = self.task.name, remedy(self.mistake)
+            chapter = f"It is explained in {SITE}notebooks/{_chapter_of(name)}.html"
+            print_text(lay_out(f"✓ {name}: {self.mistake.says}", *end, chapter))
         else:
             print_text(f"○ Line {number} is as it should be.")
 
@@ -200,8 +199,7 @@ def properties_of(task):
     def lacks(name, function):
         return any(_breach(name, function, case) for case in task.cases)
 
-    found = [name for name in PROPERTIES if any(lacks(name, function) for function in wrong)]
-    return [name for name in found if not lacks(name, task.right)]
+    return [n for n in PROPERTIES if not lacks(n, task.right) and any(lacks(n, f) for f in wrong)]
 
 
 def _chapter_of(name):
@@ -259,9 +257,8 @@ def try_text(level, number, code, **others):
     takes = inspect.signature(suspect.task.right).parameters
     scope = inspect.unwrap(suspect.task.right).__globals__
     known = {n: v for n, v in scope.items() if n not in takes}
-    suspect.try_input(
-        **{n: v for n, v in variables_of(code, HuntError, known).items() if n in takes}
-    )
+    given = {n: v for n, v in variables_of(code, HuntError, known).items() if n in takes}
+    suspect.try_input(**given)
 
 
 def name_text(level, number, line, **others):
@@ -273,6 +270,7 @@ def name_text(level, number, line, **others):
 
 def score_text(name, code):
     """Score the test that a form's code defines, a function with the name test."""
+    print_text(lay_out(f"f: {Suspect(tasks()[name], None).purpose()}"))
     test = variables_of(code, HuntError).get("test")
     if not callable(test):
         raise HuntError("There is no function test. Write: def test(f): and what must hold of f.")

@@ -16,15 +16,15 @@ import inspect
 import random
 import textwrap
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
 from tutorial_lib import checks
-from tutorial_lib.practice.account import Task, difference_text, lay_out, print_text, remedy
+from tutorial_lib.practice.account import difference_text, lay_out, print_text, remedy
 from tutorial_lib.practice.calls import Answers, Case, call, fault, same, variables_of
-from tutorial_lib.practice.mistake import Mistake, functions_called, pieces_of, replaced
+from tutorial_lib.practice.mistake import functions_called, pieces_of, replaced
 from tutorial_lib.records import SITE
 
 LEVELS = {
@@ -42,20 +42,17 @@ class HuntError(ValueError):
     """An input, a line or a test that cannot be judged; says how to give one."""
 
 
-@dataclass(eq=False)
 class Suspect:
-    """A function with one mistake in it.
+    """A function with one mistake in it; once an input or a property has shown it, `shown` is True.
 
     Parameters
     ----------
-    task : what the check of the right function asks
-    mistake : the one that it has
-    shown : whether an input or a property has shown it; only then a line can be named
+    task : Task, what the check of the right function asks
+    mistake : Mistake, the one that it has
     """
 
-    task: Task
-    mistake: Mistake
-    shown: bool = False
+    def __init__(self, task, mistake):
+        self.task, self.mistake, self.shown = task, mistake, False
 
     @property
     def level(self):

@@ -70,7 +70,7 @@ TABLE = {
     "models_card": Row((*FAST, "variants"), inside=("figures",)),
     "practice": Row(MODELS, inside=("pytorch", "torch")),
     "checks": Row(("practice",), ()),
-    "hunt": Row(("practice", "checks")),
+    "hunt": Row(("practice", "checks", "records")),
     "mine": Row((*FAST, "variants", "practice")),
     "figures": Row(CONTRACT, ("numpy", "matplotlib")),
     "elements": Row(CONTRACT),

@@ -91,8 +91,9 @@ def count(cells, *, deeper=True):
     found = [(section, kind, text) for section, off, kind, text in passages(cells) if deeper >= off]
     tasks = "\n".join(text for section, kind, text in found if section in TASKS and kind == "text")
     tasks = SPECIFIED.sub(r"\1", tasks)
-    whole = tasks.partition("\n### ")[0]  # of a review; below it its answer is used
-    sizes = [count_words(task) for task in EXERCISE.split(tasks)[1:] or [whole] if task]
+    whole, *rest = tasks.split("\n### ")  # of a review; below it its answer is used
+    hunts = [text for text in rest if text.startswith("Bug hunt")]
+    sizes = [count_words(task) for task in EXERCISE.split(tasks)[1:] or [whole, *hunts] if task]
     return Counts(
         words=sum(count_words(text) for _, kind, text in found if kind == "text"),
         lines=sum(

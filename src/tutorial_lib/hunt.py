@@ -2,7 +2,7 @@
 
     suspect = hunt.suspects(level=2)[7]
     suspect.show()
-    suspect.try_input(scores=np.array([[0.0, 800.0]]))
+    suspect.try_input(scores=np.array([[0.0, 800.0]]))  # or suspect.try_property("finite")
     suspect.name_line(3)
     hunt.score_test(test, "softmax")
 
@@ -16,15 +16,16 @@ import inspect
 import random
 import textwrap
 from collections import Counter
+from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
 from tutorial_lib import checks
-from tutorial_lib.practice.account import Task, difference_text, lay_out, print_text, remedy
+from tutorial_lib.practice.account import difference_text, lay_out, print_text, remedy
 from tutorial_lib.practice.calls import Answers, Case, call, fault, same, variables_of
-from tutorial_lib.practice.mistake import Mistake, functions_called, pieces_of, replaced
+from tutorial_lib.practice.mistake import functions_called, pieces_of, replaced
+from tutorial_lib.records import SITE
 
 LEVELS = {
     1: "every ordinary input shows it",
@@ -32,25 +33,26 @@ LEVELS = {
     3: "only an input with a mask, padding, a batch axis or a cache shows it",
 }
 NARROW = ("mask", "padding", "batch", "cache", "chunk", "piece")  # words of a case of level 3
-FROM = "tutorial_lib.practice.ch0"  # rooms 01 to 08 and these need NumPy alone
-OFFERED = ("ch14", "ch15", "ch16", "ch17", "ch18")
+ROOMS = tuple(f"ch{n:02}" for n in (*range(1, 9), *range(14, 19)))  # they need NumPy alone
+KEYS = {"ids": -1, "scores": -1, "K_T": -1, "K": -2, "V": -2, "X": -2}  # input: axis of its keys
+SHARED = ("E", "P", "W", "W_O", "b", "frequencies", "mask", "positions", "sink", "wavelengths")
 
 
 class HuntError(ValueError):
     """An input, a line or a test that cannot be judged; says how to give one."""
 
 
-class Suspect(NamedTuple):
-    """A function with one mistake in it.
+class Suspect:
+    """A function with one mistake in it; once an input or a property has shown it, `shown` is True.
 
     Parameters
     ----------
-    task : what the check of the right function asks
-    mistake : the one that it has
+    task : Task, what the check of the right function asks
+    mistake : Mistake, the one that it has
     """
 
-    task: Task
-    mistake: Mistake
+    def __init__(self, task, mistake):
+        self.task, self.mistake, self.shown = task, mistake, False
 
     @property
     def level(self):
@@ -61,27 +63,25 @@ class Suspect(NamedTuple):
         return 3 if all(any(word in label for word in NARROW) for label in shown) else 2
 
     def purpose(self):
-        """Say what the function takes and returns, by the first case of its check."""
-        case, right = self.task.cases[0], inspect.unwrap(self.task.right)
-        takes = ", ".join(f"{n} {_shape_text(v)}" for n, v in case.arguments.items())
-        text = (inspect.getdoc(right) or "").partition("\n")[0]
-        gives = call(self.task.right, case).value
-        said = f"{self.task.name}({takes}) returns {_shape_text(gives)}."
-        return f"{text} {said}" if text else said
+        """Say what the function is for, and what it takes and returns in the first case."""
+        text = inspect.getdoc(inspect.unwrap(self.task.right)).partition("\n")[0]
+        takes = ", ".join(f"{n} {_shape_text(v)}" for n, v in self.task.cases[0].inputs.items())
+        gives = _shape_text(call(self.task.right, self.task.cases[0]).value)
+        return f"{text} {self.task.name}({takes}) returns {gives}."
 
     def numbered_lines(self):
         """Return the numbered lines of the function, and the numbers of the wrong ones."""
         lines = _source_lines(self.task.right, self.mistake.edits)
+        right = _source_lines(self.task.right, self.mistake.edits, ())
         numbered = "\n".join(f"{number:2}  {line}" for number, line in enumerate(lines, 1))
-        return numbered, _changed_lines(
-            _source_lines(self.task.right, self.mistake.edits, ()), lines
-        )
+        return numbered, _changed_lines(right, lines)
 
     def show(self):
         """Print what the function should do, and its lines with their numbers."""
-        print_text(f"{self.purpose()}\n\n{self.numbered_lines()[0]}")
-        takes = ", ".join(inspect.signature(self.task.right).parameters)
-        print_text(f"\nIt has one mistake. On which input does it show? It takes {takes}.")
+        print_text(f"{lay_out(self.purpose())}\n\n{self.numbered_lines()[0]}\n")
+        print_text("It has one mistake. On which input does it show?")
+        if names := properties_of(self.task):
+            print_text(f"The right function has these properties: {'; '.join(names)}.")
 
     def try_input(self, **given):
         """Call the right function and this one on an input, and say whether they differ.
@@ -94,29 +94,46 @@ class Suspect(NamedTuple):
         right, wrong = call(self.task.right, case), call(self.mistake.of(self.task.right), case)
         if right.error:
             raise HuntError(f"The right function refuses this input: {right.error}.")
-        seen = wrong.error or fault(wrong.value, right.value)
-        if not seen and not same(wrong.value, right.value):
-            seen = difference_text(wrong.value, right.value)
-        if seen:
-            print_text(lay_out(f"✓ This input shows it: {seen}", "Which line is it?"))
+        if wrong.error or not same(wrong.value, right.value):
+            self.shown, pair = True, (wrong.value, right.value)
+            seen = wrong.error or fault(*pair) or difference_text(*pair)
+            print_text(lay_out(f"✓ This input shows it: {seen}"))
         else:
             print_text(lay_out("○ Both give the same on this input", self._hint()))
+
+    def try_property(self, name):
+        """Say in which case this function lacks one of the `properties_of` its task, if it does."""
+        if name not in (names := properties_of(self.task)):
+            known = " or ".join([*map(repr, names), "an input"])
+            raise HuntError(f"{name!r} is no property of a right {self.task.name}; try {known}.")
+        wrong = self.mistake.of(self.task.right)
+        seen = {case.label: _breach(name, wrong, case) for case in self.task.cases}
+        if label := next(filter(seen.get, seen), ""):
+            self.shown = True
+            print_text(lay_out(f"✓ It fails “{name}” in the case “{label}”: {seen[label]}"))
+        else:
+            print_text(f"○ “{name}” holds in all {len(seen)} cases of the chapter's check.")
+
+    def check_found(self, evidence, line):
+        """Judge a dict of arguments or the name of a property, and then a line; None: not yet."""
+        if evidence is None:
+            print_text(f"○ {self.task.name}: not done yet (no input and no property).")
+        else:
+            self.try_property(evidence) if isinstance(evidence, str) else self.try_input(**evidence)
+            self.name_line(line)
 
     def _hint(self):
         shown = _failing_case_labels(self.mistake.of(self.task.right), self.task)
         if self.level == 1:
-            return "A hint: take several rows, heads and tokens, and no two lengths alike"
-        return f"A hint: the check of the chapter sees it on “{shown[0]}”"
+            return "A hint: take several rows, heads and tokens, with no two lengths equal"
+        return f"A hint: of the inputs of the chapter's check, it shows on “{shown[0]}”"
 
     def _case(self, given):
         takes = inspect.signature(self.task.right).parameters
         if unknown := sorted(set(given) - set(takes)):
-            raise HuntError(
-                f"{self.task.name} has no argument {', '.join(unknown)}; give "
-                f"{', '.join(takes)} by name."
-            )
-        lacking = [n for n in takes if takes[n].default is takes[n].empty and n not in given]
-        if lacking:
+            asked = f"give {', '.join(takes)} by name"
+            raise HuntError(f"{self.task.name} has no argument {', '.join(unknown)}; {asked}.")
+        if lacking := [n for n in takes if takes[n].default is takes[n].empty and n not in given]:
             you_set = ", ".join(given) or "none of its arguments"
             raise HuntError(f"Set {', '.join(lacking)} as well; you set {you_set}.")
         options = {n for n in given if takes[n].kind is inspect.Parameter.KEYWORD_ONLY}
@@ -133,45 +150,58 @@ class Suspect(NamedTuple):
         lines, wrong = self.numbered_lines()
         if not 1 <= number <= len(lines.splitlines()):
             raise HuntError(f"There is no line {number}: the last is {len(lines.splitlines())}.")
-        if number in wrong:
-            said = f"✓ {self.task.name}: {self.mistake.says}"
-            print_text(lay_out(said, *remedy(self.mistake)))
+        if not self.shown:
+            print_text("○ First show it by an input or by a property; then name the line.")
+        elif number in wrong:
+            name, end = self.task.name, remedy(self.mistake)
+            chapter = f"It is explained in {SITE}notebooks/{_chapter_of(name)}.html"
+            print_text(lay_out(f"✓ {name}: {self.mistake.says}", *end, chapter))
         else:
             print_text(f"○ Line {number} is as it should be.")
 
 
 @cache
 def tasks():
-    """Return what the checks of chapters with NumPy alone ask of arrays and numbers, by name."""
+    """Return what the checks of chapters with NumPy alone ask of documented functions, by name."""
     found = {}
     for name in dir(checks):
         check = getattr(checks, name)
-        offered = check.__module__.startswith((FROM, *(FROM[:-3] + room for room in OFFERED)))
-        if offered and hasattr(check, "task") and ".ch09" not in check.__module__:
+        if hasattr(check, "task") and check.__module__.split(".")[2].startswith(ROOMS):
             task = check.task()
             plain = (np.ndarray, bool, int, float)
-            if all(isinstance(v, plain) for case in task.cases for v in case.inputs.values()):
+            given = [value for case in task.cases for value in case.inputs.values()]
+            if inspect.getdoc(task.right) and all(isinstance(value, plain) for value in given):
                 found[task.name] = task
     return found
 
 
 @cache
 def suspects(level=None, *, last_chapter=18):
-    """Return the suspects of chapters up to one, of one level or of all, in a mixed order.
-
-    Functions whose purpose is said in a sentence come first.
-    """
-    found = [Suspect(task, mistake) for task in tasks().values() for mistake in task.mistakes]
-    found = [suspect for suspect in found if suspect.mistake.edits]
+    """Return the suspects of chapters up to one, of one level or of all, in a mixed order."""
+    found = [Suspect(task, m) for task in tasks().values() for m in task.mistakes if m.edits]
     random.Random(17).shuffle(found)
-    found.sort(key=lambda suspect: not inspect.getdoc(inspect.unwrap(suspect.task.right)))
-    found = [suspect for suspect in found if _chapter_of(suspect.task.name) <= last_chapter]
+    found = [s for s in found if int(_chapter_of(s.task.name)[:2]) <= last_chapter]
     return tuple(suspect for suspect in found if level is None or suspect.level == level)
 
 
+def suspect(name, number):
+    """Return the suspect that has the mistake of a number, from 1, of a function."""
+    return Suspect(tasks()[name], tasks()[name].mistakes[number - 1])
+
+
+def properties_of(task):
+    """Return the properties that a right function has in all its cases, and a wrong one lacks."""
+    wrong = [mistake.of(task.right) for mistake in task.mistakes]
+
+    def lacks(name, function):
+        return any(_breach(name, function, case) for case in task.cases)
+
+    return [n for n in PROPERTIES if not lacks(n, task.right) and any(lacks(n, f) for f in wrong)]
+
+
 def _chapter_of(name):
-    """Return the number of the chapter that checks a function."""
-    return int(getattr(checks, f"check_{name}").__module__.partition(".ch")[2][:2])
+    """Return the chapter that checks a function, such as "03_attention_weights"."""
+    return getattr(checks, f"check_{name}").__module__.split(".")[2].removeprefix("ch")
 
 
 def score_test(test, name):
@@ -196,7 +226,8 @@ def score_test(test, name):
     wrong = [mistake.of(task.right) for mistake in task.mistakes]
     for style, right in _right_styles(task).items():
         if why := _rejection(test, right):
-            print_text(lay_out(f"✗ It rejects a right function, {style}: {why}"))
+            tell = "Compare values with np.allclose and not with ==: their last digits may differ"
+            print_text(lay_out(f"✗ It rejects a right function, {style}: {why}", tell))
             return 0, len(wrong)
     missed = [function for function in wrong if not _rejection(test, function)]
     caught = len(wrong) - len(missed)
@@ -212,15 +243,19 @@ def show_suspect(level, number, **others):
     _suspect(level, number, **others).show()
 
 
+def claim_text(level, number, claim, **others):
+    """Try the property of a form."""
+    _suspect(level, number, **others).try_property(claim)
+
+
 def try_text(level, number, code, **others):
     """Try the input that a form's code sets, in variables with the names of the arguments."""
     suspect = _suspect(level, number, **others)
     takes = inspect.signature(suspect.task.right).parameters
     scope = inspect.unwrap(suspect.task.right).__globals__
     known = {n: v for n, v in scope.items() if n not in takes}
-    suspect.try_input(
-        **{n: v for n, v in variables_of(code, HuntError, known).items() if n in takes}
-    )
+    given = {n: v for n, v in variables_of(code, HuntError, known).items() if n in takes}
+    suspect.try_input(**given)
 
 
 def name_text(level, number, line, **others):
@@ -232,11 +267,10 @@ def name_text(level, number, line, **others):
 
 def score_text(name, code):
     """Score the test that a form's code defines, a function with the name test."""
+    print_text(lay_out(f"f: {Suspect(tasks()[name], None).purpose()}"))
     test = variables_of(code, HuntError).get("test")
     if not callable(test):
         raise HuntError("There is no function test. Write: def test(f): and what must hold of f.")
-    if name in tasks():
-        print_text(f"f: {Suspect(tasks()[name], None).purpose()}")
     score_test(test, name)
 
 
@@ -284,6 +318,82 @@ def _right_styles(task):
 def _failing_case_labels(function, task):
     wrong = Answers(function, task.right, task.cases).wrong
     return [task.cases[index].label for index in wrong]
+
+
+def _result(function, case, changed=()):
+    """Return what a function gives in a case with some inputs changed or added."""
+    options = dict(changed)
+    arguments = {name: options.pop(name, value) for name, value in case.arguments.items()}
+    outcome = call(function, replace(case, arguments=arguments, options=case.options | options))
+    if outcome.error:
+        raise ValueError(outcome.error)
+    return outcome.value
+
+
+def _arrays(case, names):
+    return {n: v for n, v in case.inputs.items() if n in names and isinstance(v, np.ndarray)}
+
+
+def _rows_sum_to_1(function, case):
+    weights, axis = _result(function, case), case.inputs.get("axis", -1)
+    visible = np.broadcast_to(case.inputs.get("mask", True), weights.shape).any(axis=axis)
+    return weights.sum(axis=axis), 1.0 * visible
+
+
+def _no_leak(function, case):
+    takes, given = inspect.signature(function).parameters, case.inputs
+    if any(name in takes and not np.any(given.get(name, False)) for name in ("mask", "causal")):
+        return None
+    before = _result(function, case)
+    rows, S = np.arange(before.shape[-2]), before.shape[-1]
+    if "T" in given:  # the result is a mask
+        return before & ~np.tri(len(rows), S, S - len(rows), dtype=bool), before & False
+    changed = {name: value.copy() for name, value in _arrays(case, KEYS).items()}
+    for name, value in changed.items():
+        last = np.moveaxis(value, KEYS[name], 0)[-1:]
+        last[...] = value.max() - last
+    hidden = ~given["mask"][..., -1] if "mask" in given else rows < rows[-1]
+    return np.where(hidden[..., None], _result(function, case, changed), before), before
+
+
+def _last_query_by_itself(function, case):
+    given, takes = case.inputs, inspect.signature(function).parameters
+    changed = {n: v[..., -1:, :] for n, v in _arrays(case, ("Q", "scores", "mask")).items()}
+    if T := given.get("T"):
+        changed = {"T": 1, "S": given.get("S", T), "length": given.get("length", 0) + T - 1}
+    last = np.take(_result(function, case), [-1], axis=-1 if "is_token" in given else -2)
+    return _result(function, case, {n: v for n, v in changed.items() if n in takes}), last
+
+
+def _any_chunk_size(function, case):
+    large = dict.fromkeys({"size", "block"} & case.inputs.keys(), 99)
+    return _result(function, case, large), _result(function, case)
+
+
+def _one_by_one(function, case):
+    pairs = {n: (v, np.flip(v, -1)) for n, v in _arrays(case, case.inputs.keys() - SHARED).items()}
+    alone = [_result(function, case, {n: pair[i] for n, pair in pairs.items()}) for i in (0, 1)]
+    batch = {name: np.stack(pair) for name, pair in pairs.items()}
+    return _result(function, case, batch), np.stack(alone)
+
+
+PROPERTIES = {  # each returns (what the function gives, what it should give); None: not asked
+    "rows sum to 1": _rows_sum_to_1,
+    "finite": lambda f, case: ((finite := np.isfinite(_result(f, case))), finite | True),
+    "no leak": _no_leak,
+    "cached = uncached": _last_query_by_itself,
+    "any chunk size": _any_chunk_size,
+    "batch = one by one": _one_by_one,
+}
+
+
+def _breach(name, function, case):
+    """Say how a function lacks a property in a case; "" where it has it, or is not asked."""
+    try:
+        pair = PROPERTIES[name](function, case)
+    except Exception as error:  # of a wrong function, whose result may have any shape
+        return str(error) or type(error).__name__
+    return "" if pair is None or same(*pair) else fault(*pair) or difference_text(*pair)
 
 
 def _shape_text(value):

@@ -429,6 +429,9 @@ def _task(kind, parts):
     if not any(printed(cell).strip() for cell in uses):
         yield "no open cell, tagged solution, uses the answer: add one that prints what comes of it"
     yield from (f"the task: {fault}" for fault in exercise_faults(task[:end]))
+    for place, piece in enumerate(task):
+        if piece.text.startswith("### Bug hunt"):  # the last of its section
+            yield from (f"the bug hunt: {fault}" for fault in exercise_faults(task[place:]))
 
 
 def _exercises(name, parts):

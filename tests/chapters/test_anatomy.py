@@ -66,6 +66,7 @@ OF_A_REVIEW = [
     ("| **concat** |", "| concat |", "no row for the step"),
     ('quiz("review_part_1")', 'quiz("x")', "Quiz needs one cell"),
     ("checks.check_layer_from_memory(", "print(", "the task: goes"),
+    ("suspect.check_found(evidence", "print(evidence", "the bug hunt: goes"),
 ]
 
 

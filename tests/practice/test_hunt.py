@@ -1,16 +1,19 @@
 """The bug hunt: a suspect is found by its values and its line, and tests are scored."""
 
+import re
+
 import numpy as np
 import pytest
 
+from tools.chapters import ROOT
 from tutorial_lib import hunt
-from tutorial_lib.practice.calls import call, same
+from tutorial_lib.practice.calls import Case, call, same
 
 
-def of(name, mistake, level=None):
-    """The suspect of a function with one of its mistakes."""
-    found = [s for s in hunt.suspects(level) if (s.task.name, s.mistake.name) == (name, mistake)]
-    return found[0]
+def of(name, mistake):
+    """A new suspect of a function with one of its mistakes."""
+    names = [mistake.name for mistake in hunt.tasks()[name].mistakes]
+    return hunt.suspect(name, names.index(mistake) + 1)
 
 
 @pytest.mark.parametrize("name", hunt.tasks())
@@ -36,13 +39,14 @@ def test_a_test_is_told_what_it_lets_through_and_which_right_function_it_rejects
     values = np.random.default_rng(0).normal(size=(3, 5))
     exact = hunt.tasks()["softmax"].right(values)
     assert hunt.score_test(lambda f: bool((f(values) == exact).all()), "softmax")[0] == 0
-    assert "another order of operations" in " ".join(capsys.readouterr().out.split())
+    said = " ".join(capsys.readouterr().out.split())
+    assert "another order of operations: it returns False. Compare values with np.allclose" in said
     with pytest.raises(hunt.HuntError, match="none of the functions"):
         hunt.score_test(sums_to_1, "softmaxx")
 
 
 def test_an_input_counts_by_its_values_and_then_the_line_is_named(capsys):
-    suspect = of("softmax", "overflow", level=2)
+    suspect = of("softmax", "overflow")
     suspect.show()
     shown = capsys.readouterr().out
     assert "require" not in shown
@@ -50,14 +54,90 @@ def test_an_input_counts_by_its_values_and_then_the_line_is_named(capsys):
     suspect.try_input(scores=np.zeros((2, 3)))
     said = capsys.readouterr().out
     assert "Both give the same" in said
-    assert "sees it on “scores around ten thousand”" in said
+    assert "it shows on “scores around ten thousand”" in " ".join(said.split())
+    suspect.name_line(3)
+    assert capsys.readouterr().out.startswith("○ First show it")
     suspect.try_input(scores=np.array([[0.0, 800.0]]))
     assert "This input shows it" in capsys.readouterr().out
     for number in range(1, len(suspect.numbered_lines()[0].splitlines()) + 1):
         suspect.name_line(number)
     said = capsys.readouterr().out
     assert "✓ softmax: large scores give NaN" in said
+    assert "notebooks/03_attention_weights.html" in said
     assert "is as it should be" in said
+
+
+RNG = np.random.default_rng(3)
+Q, K, V = (RNG.normal(size=(2, n, 3)) for n in (4, 6, 6))
+PAST = np.tri(4, 6, 2, dtype=bool)
+BROKEN = [
+    ("softmax", "wrong_axis", "rows sum to 1", {"scores": Q}),
+    ("softmax", "overflow", "finite", {"scores": 9000 * Q}),
+    ("softmax", "over_everything", "batch = one by one", {"scores": Q}),
+    ("attention_weights", "mask_after_softmax", "rows sum to 1", {"scores": V, "mask": V > 0}),
+    ("attention_weights", "mask_filled_with_0", "rows sum to 1", {"scores": V, "mask": V > 9}),
+    ("project_heads", "wide_reshape", "no leak", {"X": Q, "W": Q[:, :3]}),
+    ("linear_attention", "looks_ahead", "no leak", {"Q": V, "K": K, "V": V}),
+    ("window_mask", "not_causal", "no leak", {"T": 2, "S": 5, "window": 3}),
+    ("window_mask", "top_left", "cached = uncached", {"T": 2, "S": 5, "window": 3}),
+    ("buffer_mask", "no_offset", "cached = uncached", {"length": 3, "T": 2, "capacity": 7}),
+    ("chunked", "nothing_before", "any chunk size", {"Q": V, "K": K, "V": V, "size": 4}),
+    ("project_heads", "heads_before_batch", "batch = one by one", {"X": Q, "W": Q[:, :3]}),
+]
+
+
+@pytest.mark.parametrize(("name", "mistake", "claim", "given"), BROKEN)
+def test_a_property_holds_for_the_right_function_and_not_for_the_wrong_one(
+    name, mistake, claim, given
+):
+    one = of(name, mistake)
+    assert claim in hunt.properties_of(one.task)
+    options = {"mask", "size"} & set(given)
+    case = Case(
+        "", {n: given[n] for n in given if n not in options}, {n: given[n] for n in options}
+    )
+    assert hunt._breach(claim, one.task.right, case) == ""
+    assert hunt._breach(claim, one.mistake.of(one.task.right), case) != ""
+
+
+def test_under_a_mask_a_hidden_key_changes_no_row_and_the_last_query_is_enough():
+    case = Case("", {"Q": Q, "K": K, "V": V}, {"mask": PAST})
+    one = of("scaled_dot_product_attention", "mask_after_softmax")
+    assert hunt._breach("no leak", one.task.right, case) == ""
+    assert "row [0, 0]" in hunt._breach("no leak", one.mistake.of(one.task.right), case)
+    assert hunt._breach("cached = uncached", one.task.right, case) == ""
+    lonely = Case("", {"Q": Q, "K": K, "V": V})
+    assert hunt._breach("no leak", one.task.right, lonely) == ""  # without a mask nothing is hidden
+
+
+def test_what_not_every_right_function_has_is_not_offered():
+    softmax, sink, rotate = map(hunt.tasks().get, ("softmax", "attention_with_sink", "rotate"))
+    assert hunt.properties_of(softmax) == ["rows sum to 1", "finite", "batch = one by one"]
+    assert hunt.properties_of(sink) == ["finite"]  # its rows sum to less than 1
+    assert hunt.properties_of(rotate) == []
+
+
+def test_a_property_shows_a_mistake_as_an_input_does(capsys):
+    one = hunt.suspect("attention_weights", 1)
+    one.check_found(None, None)
+    assert capsys.readouterr().out.startswith("○ attention_weights: not done yet")
+    right = of("attention_weights", "softmax_over_queries")
+    right.try_property("no leak")
+    assert "“no leak” holds in all 8 cases" in capsys.readouterr().out
+    line = min(right.numbered_lines()[1])
+    right.check_found("rows sum to 1", line)
+    said = capsys.readouterr().out
+    assert "✓ It fails “rows sum to 1” in the case “no mask”: row [0, 0] is" in said
+    assert "✓ attention_weights: the softmax runs over the queries" in said
+    one.check_found({"scores": V, "mask": V > 0}, 1)
+    assert "○ Line 1 is as it should be" in capsys.readouterr().out
+
+
+def test_the_page_offers_every_property_and_says_what_it_takes():
+    page = (ROOT / "book/hunt.md").read_text(encoding="utf-8")
+    menu = re.search('<select name="claim">(.+?)</select>', page)[1]
+    assert re.findall("<option>(.+?)</option>", menu) == list(hunt.PROPERTIES)
+    assert all(f"**{name}**" in page for name in hunt.PROPERTIES)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +147,10 @@ def test_an_input_counts_by_its_values_and_then_the_line_is_named(capsys):
         (lambda s: s.try_input(scores="a b"), "refuses this input"),
         (lambda s: s.try_input(axis=0), "Set scores as well; you set axis"),
         (lambda s: s.name_line(99), "no line 99"),
+        (
+            lambda s: s.try_property("no leak"),
+            "'no leak' is no property of .* 'finite' or .* input",
+        ),
         (lambda s: hunt.try_text("2", "0", "a b"), "Line 1 of your code is no Python"),
         (lambda s: hunt.score_text("softmax", "x"), "Your code raised NameError"),
         (lambda s: hunt.show_suspect("4", "0"), "no level 4"),
@@ -91,12 +175,9 @@ def test_every_suspect_has_a_wrong_line_and_a_level_and_edited_inner_functions_a
     )
 
 
-def test_a_reader_of_part_1_gets_functions_of_part_1_and_those_with_a_purpose_first():
-    assert {hunt._chapter_of(s.task.name) for s in hunt.suspects(last_chapter=8)} == set(
-        range(1, 9)
-    )
-    said = [bool(hunt.inspect.getdoc(hunt.inspect.unwrap(s.task.right))) for s in hunt.suspects()]
-    assert said == sorted(said, reverse=True)
+def test_a_reader_of_part_1_gets_functions_of_part_1():
+    rooms = {hunt._chapter_of(s.task.name)[:2] for s in hunt.suspects(last_chapter=8)}
+    assert rooms == {f"0{chapter}" for chapter in range(1, 9)}
 
 
 def test_a_function_that_copies_may_be_compared_exactly():
@@ -107,9 +188,9 @@ def test_a_function_that_copies_may_be_compared_exactly():
 
 def test_a_form_draws_tries_names_and_scores(capsys):
     hunt.show_suspect("2", "7", code="", line="", chapters="8")
-    hunt.try_text(
-        "1", str(hunt.suspects(1).index(of("softmax", "wrong_axis"))), "scores = np.eye(3)[:2]"
-    )
+    names = [(suspect.task.name, suspect.mistake.name) for suspect in hunt.suspects(1)]
+    number = str(names.index(("softmax", "wrong_axis")))
+    hunt.try_text("1", number, "scores = np.eye(3)[:2]")
     hunt.score_text("softmax", "def test(f):\n    return f(np.eye(3)[:2]).sum() > 1.99")
     printed = capsys.readouterr().out
     assert "This input shows it" in printed

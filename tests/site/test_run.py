@@ -28,6 +28,7 @@ from tests.site.arrival import BUDGETS
 from tests.site.browsing import ROOT, SCRIPT, STORES
 from tests.wheel import build_wheel
 from tools.chapters import NOT_IN_BROWSER, pages
+from tutorial_lib import hunt
 from tutorial_lib.records import ADDRESS, MANIFEST
 
 STATIC = ROOT / "book" / "_static"
@@ -819,6 +820,10 @@ def test_a_hunt_is_played_and_what_is_typed_comes_back(open_stand_in):
     page.get_by_label("The number of the wrong line").fill("99")
     page.get_by_role("button", name="This line").click()
     form.get_by_role("status").get_by_text("There is no line 99").wait_for()
+    found = [(s.task.name, s.mistake.name) for s in hunt.suspects(1, last_chapter=8)]
+    page.get_by_label("Number", exact=True).fill(str(found.index(("softmax", "wrong_axis"))))
+    page.get_by_role("button", name="Try the property").click()
+    output.get_by_text("✓ It fails “rows sum to 1” in the case “ordinary scores”").wait_for()
     page.get_by_label("Your test").fill("def test(f):\n    return True")
     page.get_by_role("button", name="Score it").click()
     page.get_by_text("It catches 0 of").wait_for()

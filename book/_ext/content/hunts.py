@@ -2,6 +2,7 @@
 
 import re
 from html import escape
+from inspect import signature
 
 from docutils.parsers.rst import Directive
 
@@ -17,7 +18,8 @@ class Suspects(Directive):
 
     def run(self):
         """Return the lines of each, and its mistake in a fold."""
-        found = [s for level in hunt.LEVELS for s in hunt.suspects(level)[:IN_PRINT]]
+        levels = [{s.task.name: s for s in hunt.suspects(level)} for level in hunt.LEVELS]
+        found = [suspect for level in levels for suspect in [*level.values()][:IN_PRINT]]
         return [raw("".join(map(_printed, found)))]
 
 
@@ -38,8 +40,9 @@ class Offered(Directive):
 
     def run(self):
         """Return the form, with the names of all functions that a test can be written for."""
-        options = "".join(f"<option>{name}</option>" for name in hunt.tasks())
-        return [raw(FORM.format(options=options))]
+        rows = ((name, signature(task.right).parameters) for name, task in hunt.tasks().items())
+        options = [f'<option value="{n}">{n}({", ".join(takes)})</option>' for n, takes in rows]
+        return [raw(FORM.format(options="".join(options)))]
 
 
 FORM = """\

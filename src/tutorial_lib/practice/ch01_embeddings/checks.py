@@ -25,6 +25,7 @@ def check_sinusoidal_positions():
 
 
 def _embed_padded(ids, E, P, pad_id):
+    """Look up word and position, and make the rows of padding 0."""
     return embedding.embed(ids, E, P) * (ids != pad_id)[..., None]
 
 
@@ -38,6 +39,7 @@ def check_embed_padded():
 
 
 def _positions_from_wavelengths(T, wavelengths):
+    """Fill a table of positions with a sine and a cosine of each wavelength."""
     angles = 2 * np.pi * np.arange(T)[:, None] / wavelengths
     P = np.empty((T, 2 * len(wavelengths)))
     P[:, 0::2] = np.sin(angles)

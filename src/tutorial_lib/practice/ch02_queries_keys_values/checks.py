@@ -17,6 +17,7 @@ def check_project_heads():
 
 
 def _project_with_bias(X, W, b):
+    """Project with one matrix and one bias per head."""
     return projection.project_heads(X, W) + b[:, None, :]
 
 
@@ -28,6 +29,7 @@ def check_project_with_bias():
 
 
 def _project_sliced_input(X, W):
+    """Project with one matrix per head, where a head gets its own slice of each row."""
     w = W.shape[1]
     projected = [X[..., h * w : (h + 1) * w] @ W[h] for h in range(len(W))]
     return np.stack(projected, axis=-3)

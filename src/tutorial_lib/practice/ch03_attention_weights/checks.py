@@ -47,6 +47,7 @@ def check_scaled_dot_product_attention():
 
 
 def _log_softmax(scores):
+    """Return the logarithm of the softmax of each row, for scores of any size."""
     scores = scores - scores.max(axis=-1, keepdims=True)
     return scores - np.log(np.exp(scores).sum(axis=-1, keepdims=True))
 
@@ -60,6 +61,7 @@ def check_log_softmax():
 
 
 def _causal_padding_mask(is_token):
+    """Let each query attend to the real tokens that are not later than itself."""
     return attention.causal_mask(is_token.shape[-1]) & is_token[:, None, None, :]
 
 

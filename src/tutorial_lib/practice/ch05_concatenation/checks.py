@@ -17,6 +17,7 @@ def check_concat_heads():
 
 
 def _concat_tokens_first(heads):
+    """Lay the heads side by side, where the axis of the tokens comes before that of the heads."""
     *batch, T, H, d_v = heads.shape
     return heads.reshape(*batch, T, H * d_v)
 
@@ -109,6 +110,7 @@ def check_passes_round_trip():
 
 
 def _attend_packed(packed, n_heads):
+    """Attend in all heads, where one array holds Q, K and V of all heads side by side."""
     parts = np.split(packed, 3, axis=-1)  # each (..., T, H*d)
     Q, K, V = (heads.split_heads(part, n_heads) for part in parts)
     return heads.concat_heads(attention.scaled_dot_product_attention(Q, K, V))

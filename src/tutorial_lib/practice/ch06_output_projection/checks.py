@@ -44,6 +44,7 @@ def check_multi_head_attention():
 
 
 def _head_contributions(heads, W_O):
+    """Return the fraction of each row of Y that comes from each head, measured along Y."""
     H, d_v = heads.shape[-3], heads.shape[-1]
     contributions = heads @ W_O.reshape(H, d_v, -1)  # (..., H, T, d_model)
     Y = contributions.sum(axis=-3, keepdims=True)

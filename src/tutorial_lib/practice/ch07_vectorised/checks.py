@@ -59,6 +59,7 @@ def check_tiled_multi_head_attention():
 
 
 def _score_across_heads(Q, K):
+    """Score the queries of each head g with the keys of every head h: (..., g, h, T, S)."""
     return np.einsum("...gtd,...hsd->...ghts", Q, K)
 
 
@@ -69,6 +70,7 @@ def check_score_across_heads():
 
 
 def _window_masks(T, widths):
+    """Let the queries of each head attend to as many of the last keys as its width says."""
     back = np.arange(T)[:, None] - np.arange(T)
     return (back >= 0) & (back < widths[:, None, None])
 

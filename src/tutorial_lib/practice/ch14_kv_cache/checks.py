@@ -44,6 +44,7 @@ def _account_of(failure):
 
 
 def _buffer_mask(length, T, capacity):
+    """Let T new tokens attend in a buffer of `capacity` rows, after `length` cached ones."""
     own = length + np.arange(T)[:, None]  # each query's own key
     return np.arange(capacity) <= own
 
@@ -73,6 +74,7 @@ def check_users_that_fit():
 
 
 def _positions_of_new(is_token, T):
+    """Number the real tokens from 0, without padding at the left, and return the last T."""
     return np.maximum(np.cumsum(is_token, axis=-1) - 1, 0)[..., -T:]
 
 

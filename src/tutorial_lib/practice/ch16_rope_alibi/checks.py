@@ -39,6 +39,7 @@ def check_alibi_slopes():
 
 
 def _halves_from_interleaved(W, n):
+    """Reorder the columns of n interleaved pairs for the layout of `rotate_half`."""
     order = [*range(0, 2 * n, 2), *range(1, 2 * n, 2), *range(2 * n, W.shape[-1])]
     return W[..., order]
 
@@ -62,6 +63,7 @@ def check_longer_frequencies():
 
 
 def _rotated_back(Q, C, positions, frequencies, *, mask=None):
+    """Attend to rotated rows that are keys and values, and rotate the output back."""
     Q, rotated = rotate(Q, positions, frequencies), rotate(C, positions, frequencies)
     mixed = scaled_dot_product_attention(Q, rotated, rotated, mask=mask)
     return rotate(mixed, positions, -frequencies)

@@ -104,6 +104,7 @@ def check_bigbird_mask():
 
 
 def _indexed_weights(scores, q, keys, w, k):
+    """Distribute attention over the k keys that an indexer of several small heads prefers."""
     met = np.maximum(q @ keys.T, 0)  # (J, T, T)
     index = np.einsum("tj,jts->ts", w, met)
     mask = causal_mask(len(keys))

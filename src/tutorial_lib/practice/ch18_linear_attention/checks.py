@@ -52,6 +52,7 @@ def check_chunked():
 
 
 def _gated_delta(Q, K, V, betas, decays):
+    """Write each token's key and value into a state by the delta rule, with gates, then read it."""
     K = K / np.linalg.norm(K, axis=-1, keepdims=True)
     state, rows = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1])), []
     for t in range(Q.shape[-2]):
@@ -74,6 +75,7 @@ def _gates(seed, *batch):
 
 
 def _chunked_decay(Q, K, V, decay, *, size):
+    """Attend without a softmax, in chunks, where a key fades by `decay` with every step."""
     state, parts = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1])), []
     for start in range(0, Q.shape[-2], size):
         q, k, v = (A[..., start : start + size, :] for A in (Q, K, V))

@@ -13,7 +13,11 @@
   const root = new URL(document.documentElement.dataset.content_root, location).pathname;
   const prefix = `kept:${root}`;
   const placeOf = (url) => new URL(url, location).pathname.slice(root.length);
-  const here = placeOf("");
+  // An exercise alone, `?only=exercise-2`, begins blank and has a record of its own.
+  const only = new URLSearchParams(location.search).get("only");
+  const alone = document.getElementById(only)?.matches("p[id^=exercise-], #the-task");
+  const script = new URL("alone.js", document.currentScript.src);
+  const here = placeOf("") + (alone ? `?only=${only}` : "");
   const foot = document.querySelector(".book-foot");
   const said = foot?.querySelector(".book-kept");
 
@@ -153,6 +157,20 @@
 
   const textOfCode = (part) => textOf(plain(plain(part).state).text);
 
+  // What was done at an earlier visit to an exercise alone becomes a try, and it is blank again.
+  const beginBlank = () => {
+    const { tries, ...parts } = record.parts;
+    const [{ type }] = performance.getEntriesByType("navigation");
+    const linesOf = (part) => [plain(plain(part).state).program ?? []].flat().join("\n");
+    const texts = Object.values(parts).map((part) => textOfCode(part) || linesOf(part));
+    if (type != "navigate" || !texts.length) return;
+    const before = [plain(tries).state ?? []].flat();
+    const gone = Object.fromEntries(Object.keys(parts).map((key) => [key, undefined]));
+    const text = texts.filter(Boolean).join("\n\n");
+    const state = text ? [...before, text] : before;
+    keep({ parts: { ...gone, tries: { state } } });
+  };
+
   // Code whose cell reads otherwise in this edition.
   const offerCode = () => {
     const cells = new Set(all(document, ".cell").map(keyOf));
@@ -254,7 +272,7 @@
   const forget = (whole) => {
     const names = Array.from({ length: localStorage.length }, (_, i) => localStorage.key(i));
     for (const name of names) {
-      if (whole ? name.startsWith(prefix) : name == prefix + here) localStorage.removeItem(name);
+      if (name.startsWith(whole ? prefix : prefix + here)) localStorage.removeItem(name);
     }
     beginAnew();
   };
@@ -273,5 +291,9 @@
   });
   addEventListener("pageshow", ({ persisted }) => persisted && renewLater());
   // The elements of a page are built when all of it is read.
-  addEventListener("DOMContentLoaded", () => renew({}));
+  addEventListener("DOMContentLoaded", () => {
+    if (alone) beginBlank();
+    renew({});
+    if (alone) loadScript(script);
+  });
 }

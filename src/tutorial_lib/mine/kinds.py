@@ -11,6 +11,7 @@ from tutorial_lib.practice.inputs import normal
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 B, H, G, T, S, D_K, D_V, D_MODEL = 2, 6, 2, 5, 7, 8, 11, 48  # d_model is H·d_k
+QKV = ("W_Q", "W_K", "W_V")
 MASK = re.compile("mask|allow|visib|keep|^m$", re.IGNORECASE)
 
 
@@ -33,6 +34,7 @@ class FunctionSpec(NamedTuple):
     cases : tuple of Case
     rights : functions of a case's arrays that are right, too
     wrong : words of a mistake -> function of a case's arrays
+    by_name : whether the names of its arguments have to say all roles
     """
 
     roles: dict
@@ -40,6 +42,7 @@ class FunctionSpec(NamedTuple):
     cases: tuple
     wrong: dict
     rights: tuple = ()
+    by_name: bool = False
 
 
 def _weigh(scores, mask):
@@ -61,12 +64,16 @@ def attend(Q, K, V, mask=None, **parts):
 
 def layer(**given):
     """The layer of X and its four matrices; more parts: `split` and `merge`, of arrays of heads."""
-    X, matrices = given.pop("X"), [given.pop(name) for name in ("W_Q", "W_K", "W_V")]
-    W_O, mask = given.pop("W_O"), given.pop("mask", None)
+    projected, W_O, mask = _project(given), given.pop("W_O"), given.pop("mask", None)
     split, merge = given.pop("split", None), given.pop("merge", _merge_heads)
-    projected = [X[:, None] @ W for W in matrices]
     heads = attend(*(projected if split is None else map(split, projected)), mask, **given)
     return merge(heads) @ W_O
+
+
+def _project(given):
+    """Take X and its matrices out of what is given; return Q, K and V."""
+    X = given.pop("X")
+    return [X[:, None] @ given.pop(name) for name in QKV]
 
 
 def step(**given):
@@ -107,15 +114,17 @@ def _softmax_with_extra_one(scores, mask):
 
 
 WEIGHINGS = {  # each takes the scores and the mask
-    "the softmax runs over the queries and not over the keys": lambda scores, mask: softmax(
-        _masked_scores(scores, mask, -1e9), axis=-2
+    "the softmax runs over the queries and not over the keys: use axis=-1": lambda scores, mask: (
+        softmax(_masked_scores(scores, mask, -1e9), axis=-2)
     ),
     "the softmax runs over the heads": lambda scores, mask: softmax(
         _masked_scores(scores, mask, -1e9), axis=-3
     ),
-    "the whole array sums to 1, not each row": lambda scores, mask: softmax(
-        _masked_scores(scores, mask, -1e9).reshape(1, -1)
-    ).reshape(scores.shape),
+    "the whole array sums to 1, not each row: give the sum axis=-1 and keepdims=True": (
+        lambda scores, mask: softmax(_masked_scores(scores, mask, -1e9).reshape(1, -1)).reshape(
+            scores.shape
+        )
+    ),
     "the mask comes after the softmax, so rows no longer sum to 1": lambda scores, mask: (
         softmax(scores) * (1 if mask is None else mask)
     ),
@@ -137,6 +146,29 @@ OVERFLOW = {
     "large scores overflow: subtract each row's largest score first": lambda scores, mask: (
         _softmax_without_shift(_masked_scores(scores, mask, -np.inf))
     ),
+    "the maximum is that of the whole array: give it axis=-1 and keepdims=True": (
+        lambda scores, mask: _softmax_without_shift(
+            _masked_scores(scores - scores.max(), mask, -np.inf)
+        )
+    ),
+}
+
+
+def _weigh_without_keepdims(scores, mask, *, shift, total):
+    """Weigh square scores; maxima and sums of rows get their new axis at `shift` and `total`."""
+    scores = _masked_scores(scores, mask, -np.inf)
+    exps = np.exp(scores - (0 if shift is None else np.expand_dims(scores.max(-1), shift)))
+    return exps / np.expand_dims(exps.sum(-1), total)
+
+
+KEEPDIMS = {
+    words: partial(_weigh_without_keepdims, shift=shift, total=total)
+    for words, shift, total in (
+        ("the sum of each row needs keepdims=True", -1, -2),
+        ("the sum of each row needs keepdims=True, and no row's maximum is subtracted", None, -2),
+        ("the maximum of each row needs keepdims=True", -2, -1),
+        ("the maximum and the sum of each row need keepdims=True", -2, -2),
+    )
 }
 EMPTY_ROWS = {
     "a row in which everything is hidden gets uniform weights": lambda scores, mask: softmax(
@@ -253,18 +285,75 @@ WEIGHTS = {
 }
 
 
+def _lay_packed(order, transposed, role, x):
+    if role == "W_QKV":  # (3, H, d_model, d_k)
+        x = np.transpose(x, order).reshape(*(3,) * (order[0] == 0), D_MODEL, -1)
+    return np.swapaxes(x, -1, -2) if transposed and role[0] == "W" else x
+
+
+PACKED = {
+    f"W_QKV {words}{', transposed' * transposed}": partial(_lay_packed, order, transposed)
+    for words, order in (
+        ("(d_model, 3·H·d_k), all queries first", (2, 0, 1, 3)),
+        ("(d_model, H·3·d_k), head by head", (2, 1, 0, 3)),
+        ("(3, d_model, H·d_k)", (0, 2, 1, 3)),
+    )
+    for transposed in (False, True)
+}
+
+
 def _one_text(lay):
     return lambda role, x: lay(role, x[0] if role in ("X", "right") else x)
 
 
-LAYERS = WEIGHTS | {f"{words}, one text": _one_text(lay) for words, lay in WEIGHTS.items()}
+WEIGHTS |= PACKED
+LAYERS = {f"{words}; a batch": lay for words, lay in WEIGHTS.items()}
+LAYERS |= {f"{words}; one text": _one_text(lay) for words, lay in WEIGHTS.items()}
+
+
+def _one_head(role, x):
+    return np.swapaxes(x[:, 0], 0, 1).reshape(D_MODEL, -1) if role == "W_QKV" else x[0]
+
+
+def _lay_step(weights, cache, text, role, x):
+    """Lay out an array of a step that takes X: weights, caches and tokens have their own ways."""
+    if role[0] == "W":
+        return weights(role, x)
+    alone = weights is _one_head and x.ndim == 4
+    past = role.startswith("past")
+    x = x[:, 0] if alone else cache(x) if past else _merge_heads(x) if x.ndim == 4 else x
+    return x[text[: 2 - past]]
+
+
+CACHES = {
+    "cache (H, S, d)": lambda x: x,
+    "cache (S, H, d)": lambda x: np.swapaxes(x, 1, 2),
+    "cache (S, H·d)": _merge_heads,
+}
+FORMS = {
+    f"{words}; {axes}": (weights, cache)
+    for words, weights in WEIGHTS.items()
+    for axes, cache in CACHES.items()
+}
+FORMS |= {f"one head{words}; cache (S, d)": (_one_head, None) for words in ("", ", W_QKV")}
+STEPS = {
+    f"{words}; {taken}": partial(_lay_step, *form, text)
+    for words, form in FORMS.items()
+    for taken, text in {
+        "a batch": (np.s_[:], np.s_[:]),
+        "one text": (0, np.s_[:]),
+        "a batch of single tokens": (np.s_[:], 0),
+        "a single token": (0, 0),
+    }.items()
+}
 NAMES = {
     "Q": r"^(x?q|quer(y|ies)|qs?|q_new|new_q.*|q_t|q_.*)$",
     "K": r"^(x?k|keys?|ks?|k_new|new_k.*|k_t|k_step)$",
     "V": r"^(x?v|val(ue)?s?|vs?|v_new|new_v.*|v_t|v_step)$",
     "past_K": r"(past|cach|prev|old|mem).*k|k.*(cach|past|prev|old|mem)",
     "past_V": r"(past|cach|prev|old|mem).*v|v.*(cach|past|prev|old|mem)",
-    "X": r"^(x|inputs?|hidden(_states)?|tokens?|emb.*|seq)$",
+    "X": r"^((new_)?(x|inp(uts?)?|hidden(_states)?|tokens?|seq)(_?(t|new|step|in))?|emb.*)$",
+    "W_QKV": r"^(?!b).*(qkv|in_?proj|c_attn|w_?(attn|in|packed))",
     "W_Q": r"^w_?q|^q_?(w|proj|mat|kernel)",
     "W_K": r"^w_?k|^k_?(w|proj|mat|kernel)",
     "W_V": r"^w_?v|^v_?(w|proj|mat|kernel)",
@@ -281,7 +370,8 @@ def _roles(*names):
 
 
 def _attention_spec(equal=False):
-    wrong = _wrong(attend) | {
+    wrong = _wrong(attend) | {words: partial(attend, weigh=w) for words, w in KEEPDIMS.items()}
+    wrong |= {
         "a causal mask is always applied": lambda Q, K, V, mask=None: attend(
             Q, K, V, causal_mask(Q.shape[-2], K.shape[-2])
         ),
@@ -339,13 +429,14 @@ def _tiled(x):
 OF_SOFTMAX = [words for words in WEIGHINGS if "mask" not in words and "hidden" not in words]
 
 
-def _softmax_spec():
-    ordinary = 3 * normal(5, B, H, T, S)
-    far = ordinary + 1e4 * (np.arange(S) == 2)
+def _softmax_spec(equal=False):
+    n_keys = T if equal else S
+    ordinary = 3 * normal(5, B, H, T, n_keys)
+    far = ordinary + 1e4 * (np.arange(n_keys) == 2)
     apart = ordinary + 1e4 * (np.arange(T) == 2)[:, None]
     given = {"ordinary scores": ordinary, "scores of ten thousand": far, "a row far above": apart}
     cases = tuple(Case(label, {"scores": s}, softmax(s)) for label, s in given.items())
-    weighings = {words: WEIGHINGS[words] for words in OF_SOFTMAX} | OVERFLOW
+    weighings = {words: WEIGHINGS[words] for words in OF_SOFTMAX} | OVERFLOW | KEEPDIMS
     wrong = {words: partial(weigh, mask=None) for words, weigh in weighings.items()}
     return FunctionSpec(_roles("scores"), SCORES, cases, wrong)
 
@@ -365,6 +456,7 @@ def _layer_spec():
     given |= {n: normal(10 + i, H, D_MODEL, D_K) / 7 for i, n in enumerate(("W_Q", "W_K", "W_V"))}
     given["W_O"] = normal(13, H * D_K, D_MODEL) / 7
     wrong = _wrong(layer) | {words: partial(layer, weigh=weigh) for words, weigh in SHIFTED.items()}
+    wrong |= {words: partial(layer, weigh=weigh) for words, weigh in KEEPDIMS.items()}
     wrong |= {
         "heads are laid side by side without bringing the token axis forward": partial(
             layer, merge=lambda heads: heads.reshape(len(heads), T, -1)
@@ -476,7 +568,6 @@ def _cache_spec():
         given["past_V"] = normal(24, B, H, S, D_V)
         cases.append(Case(f"{new} new on {S} cached", given, step(**given)))
     wrong = _wrong(step) | {
-        "the mask is not used": lambda **given: np.zeros(0),  # said below
         "the causal mask begins at the first key, not behind the cached ones": partial(
             step, limit=lambda T, S: np.tri(T, S, dtype=bool)
         ),
@@ -492,15 +583,36 @@ def _cache_spec():
             Q=Q, K=past_K, V=past_V, past_K=K, past_V=V
         ),
     }
+    del wrong["the mask is not used"]  # a step is given none
     return FunctionSpec(_roles("Q", "K", "V", "past_K", "past_V"), ROWS, tuple(cases), wrong)
 
 
-SPECS = {
-    "softmax": _softmax_spec,
-    "weights": _weights_spec,
-    "attention": _attention_spec,
-    "layer": _layer_spec,
-    "rotary": _rotary_spec,
-    "cache": _cache_spec,
-    "grouped": _grouped_spec,
+def _projected_step(function, **given):
+    """A step that takes X and its matrices: those of the layer, or of the heads without W_O."""
+    W_O = given.pop("W_O", None)
+    heads = function(**dict(zip("QKV", _project(given), strict=True)), **given)
+    return heads if W_O is None else _merge_heads(heads) @ W_O
+
+
+def _cache_layer_spec(outputs=("W_O",)):
+    given = {n: normal(30 + i, H, D_MODEL, D_K) / 7 for i, n in enumerate(QKV)}
+    given |= {name: normal(33, H * D_K, D_MODEL) / 7 for name in outputs}
+    given |= {"past_K": normal(34, B, H, S, D_K), "past_V": normal(35, B, H, S, D_K)}
+    cases = []
+    for new in (1, 3):
+        more = given | {"X": normal(36, B, new, D_MODEL)}
+        cases.append(Case(f"{new} new on {S} cached", more, _projected_step(step, **more)))
+    wrong = {words: partial(_projected_step, wrong) for words, wrong in _cache_spec().wrong.items()}
+    roles = _roles("X", *QKV, *outputs, "past_K", "past_V")
+    return FunctionSpec(roles, STEPS, tuple(cases), wrong, by_name=True)
+
+
+SPECS = {  # the forms of a kind are tried in this order
+    "softmax": (_softmax_spec, partial(_softmax_spec, equal=True)),
+    "weights": (_weights_spec,),
+    "attention": (_attention_spec, partial(_attention_spec, equal=True)),
+    "layer": (_layer_spec,),
+    "rotary": (_rotary_spec,),
+    "cache": (_cache_layer_spec, partial(_cache_layer_spec, outputs=()), _cache_spec),
+    "grouped": (_grouped_spec, partial(_grouped_spec, equal=True)),
 }

@@ -157,18 +157,16 @@
 
   const textOfCode = (part) => textOf(plain(plain(part).state).text);
 
-  // What was done at an earlier visit to an exercise alone becomes a try, and it is blank again.
+  // What an earlier visit to an exercise alone has left becomes a try.
   const beginBlank = () => {
-    const { tries, ...parts } = record.parts;
     const [{ type }] = performance.getEntriesByType("navigation");
-    const linesOf = (part) => [plain(plain(part).state).program ?? []].flat().join("\n");
-    const texts = Object.values(parts).map((part) => textOfCode(part) || linesOf(part));
-    if (type != "navigate" || !texts.length) return;
-    const before = [plain(tries).state ?? []].flat();
-    const gone = Object.fromEntries(Object.keys(parts).map((key) => [key, undefined]));
-    const text = texts.filter(Boolean).join("\n\n");
-    const state = text ? [...before, text] : before;
-    keep({ parts: { ...gone, tries: { state } } });
+    const { tries, ...parts } = record.parts;
+    const linesOf = ({ state }) => [plain(state).text ?? plain(state).program ?? []].flat();
+    const text = Object.values(parts).flatMap((part) => linesOf(plain(part))).join("\n");
+    if (type != "navigate" || !text) return;
+    const blank = Object.fromEntries(Object.keys(parts).map((key) => [key, undefined]));
+    const state = [plain(tries).state ?? [], text].flat();
+    keep({ parts: { ...blank, tries: { state } } });
   };
 
   // Code whose cell reads otherwise in this edition.

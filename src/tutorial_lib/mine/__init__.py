@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tutorial_lib.mine.kinds import (
+    AXES,
     D_K,
     D_MODEL,
     EMPTY_ROWS,
@@ -37,6 +38,7 @@ SIZES = {  # name of an argument that wants a number -> the number
     r"d_?model|embed|dim": D_MODEL,
 }
 PACKED = re.compile(NAMES["W_QKV"], re.IGNORECASE)
+STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV)}
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
@@ -62,22 +64,21 @@ def _argument_assignments(function, spec):
     takes, roles = inspect.signature(function).parameters, spec.roles
     named = {}
     for name in takes:
-        named[name] = _role_from_name(
-            name, [role for role in roles if role not in named.values()], roles
-        )
+        named[name] = _role_from_name(name, roles, named.values())
     asked = [name for name, meaning in named.items() if meaning is None]
     asked = [name for name in asked if takes[name].default is inspect.Parameter.empty]
     known = {name: meaning for name, meaning in named.items() if meaning is not None}
-    pair = {"past_K", "past_V"} if "cache" in known.values() else set()
-    packed = set(QKV) if "W_QKV" in known.values() else set()
-    if set(roles) <= {*known.values(), *pair, *packed} and not asked:
+    roles_given = set(known.values()).union(
+        *map(STANDS_FOR.get, STANDS_FOR.keys() & known.values())
+    )
+    if set(roles) <= roles_given and not asked:
         yield known
-        if pair:
+        if "cache" in known.values():
             yield {n: "cache by name" if role == "cache" else role for n, role in known.items()}
         return
     if spec.by_name:
         return
-    if set(QKV) < set(roles) and len(asked) + len(set(known.values()) & set(roles)) == 3:
+    if set(QKV) < set(roles) and len({*asked, *(n for n in known if known[n] in AXES)}) == 3:
         roles = ["X", "W_QKV", "W_O"]
     names = [name for name in takes if name in asked or known.get(name) in roles]
     numbers = {name: value for name, value in known.items() if value not in roles}
@@ -85,14 +86,14 @@ def _argument_assignments(function, spec):
         yield dict(zip(names, order, strict=False)) | numbers
 
 
-def _role_from_name(name, left, roles):
+def _role_from_name(name, roles, taken):
     """Return the role that the name of an argument says, or the number; None where it says none."""
     if "past_K" in roles and CACHE.search(name.lower()):
         return "cache"
     if "W_Q" in roles and PACKED.search(name):
         return "W_QKV"
-    for role in left:
-        if roles[role].search(name):
+    for role in roles:
+        if role not in taken and roles[role].search(name):
             return role
     if MASK.search(name):
         return "mask"
@@ -114,8 +115,8 @@ def _lacks_needed_argument(way, case):
     roles = set(way.arguments.values())
     if "mask" in case.given:
         return "mask" not in roles and not _is_asked_by_a_flag(way, case)
-    if "single" in way.axes and case.given["X"].shape[1] > 1:
-        return True
+    if "cached" in case.label and "T" not in way.axes:  # it takes one token
+        return not case.label.startswith("1 ")
     return "from 40" in case.label and "positions" not in roles
 
 
@@ -220,7 +221,7 @@ def check(function, kind):
         right = [found for found in best if found[0][0] == "right"]
         named = [found for found in best if found[0][0] in asked.wrong]
         best.sort(key=lambda found: found[0][0] != "wrong")  # a fault may be that of wrong axes
-        if right and all(way.axes == "(S)" for _, way in right):
+        if right and all(way.axes == "(d)" for _, way in right):
             one_row = one_row or right[0][1]
         elif best and (named or not one_row):
             return _print_verdict(kind, *(right or named or best)[0], [w for _, w in right])
@@ -278,42 +279,33 @@ def _mistake_gives_answers(wrong, asked, way, answers, heard):
                 value = wrong(**case.given)
         except (ValueError, IndexError):  # these arrays do not fit the mistake
             return False
-        rows = _rows_that_count(wrong, asked, case)
-        right = way.lay("right", np.where(rows, value, np.nan))
-        given = (
-            np.where(np.isnan(right), np.nan, answers[index][0])
-            if rows.size > 1
-            else answers[index][0]
-        )
-        if np.shape(right) != np.shape(given) or not _is_close(given, right):
+        rows = np.broadcast_to(_rows_that_count(wrong, case), np.shape(value))
+        right, rows = way.lay("right", value), way.lay("right", rows)
+        given = answers[index][0]
+        if np.shape(right) != given.shape or not _is_close(given[rows], right[rows]):
             return False
     return True
 
 
-def _rows_that_count(wrong, asked, case):
+def _rows_that_count(wrong, case):
     """Return which rows see and hide something, (T, 1); all where empty rows are the mistake."""
     mask = case.given.get("mask")
     if mask is None or wrong in EMPTY_ROWS.values() or wrong in OVERFLOW.values():
-        return np.array([True])
+        return True
     return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None]
 
 
 def _print_verdict(kind, verdict, way, fitting=()):
     words, shown = verdict
-    if words == "right":
-        axes = list(dict.fromkeys(one.axes for one in fitting))
+    axes, scope = list(dict.fromkeys(one.axes for one in fitting)), []
+    verdict = [f"✗ {kind}: {words}", *[f"Seen on: {shown}"] * bool(shown)]
+    if words == "wrong":
+        verdict = [f"✗ {kind}: its values are others on this input: {shown}"]
+    elif words == "right":
+        verdict = [f"✓ {kind}: right; asked: {shown}"]
         scope = [f"It holds for these axes too: {' · '.join(axes[1:])}"] * (len(axes) > 1)
-        if not any("B" in one or "batch" in one for one in axes):
-            scope.append("It was not right with a batch axis")
-        print_text(lay_out(f"✓ {kind}: right; asked: {shown}", f"T{str(way)[1:]}", *scope))
-    elif words == "wrong":
-        print_text(
-            lay_out(f"✗ {kind}: its values are others on this input: {shown}", f"T{str(way)[1:]}")
-        )
-    else:
-        print_text(
-            lay_out(f"✗ {kind}: {words}", *[f"Seen on: {shown}"] * bool(shown), f"T{str(way)[1:]}")
-        )
+        scope += ["It was not right with a batch axis"] * all("(B" not in one for one in axes)
+    print_text(lay_out(*verdict, f"T{str(way)[1:]}", *scope))
     return words
 
 

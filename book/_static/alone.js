@@ -17,8 +17,7 @@
     if (!parent.matches("article")) hideRest(parent.parentNode);
   };
   hideRest(start.matches("section") ? start : start.parentNode);
-  const isIdle = !parts.some((part) => part.querySelector(".cell_input"));
-  const idle = isIdle ? ".tl-run, .book-elsewhere, " : "";
+  const idle = parts.some((part) => part.querySelector(".cell_input")) ? "" : ".tl-run, ";
   for (const rest of all(document, `${idle}.bd-sidebar-secondary, .secondary-toggle, .book-mark`)) {
     rest.hidden = true;
   }

@@ -13,13 +13,11 @@ from book._ext.content.exhibits import COMMENT, cells, raw
 from tools.chapters import FOLDER, pages
 from tools.minutes import LONG, SPECIFIED, TASKS, Counts, count_words, passages
 
-HEADER = ["| exercise | chapter | steps | minutes | kind |", "|---|---|---|---|---|"]
+HEADER = "| exercise | chapter | steps | minutes | kind |\n|---|---|---|---|---|"
 BEGINNING = re.compile(r"^(?=\*\*Exercise \d|## The task)", re.MULTILINE)
 TITLE = re.compile(r"\*\*Exercise (\d+): (.+?)\.?\*\*,? *([^.?]*[.?])?", re.DOTALL)
-FILTER = (
-    '<p class="cards-filter" hidden><label>Exercises with <input type="search"></label> '
-    "<output>{} exercises</output></p>"
-)
+FILTER = """<p class="cards-filter" hidden><label>Exercises with <input type="search"></label>
+<output>{} exercises</output></p>"""
 
 
 def exercises(notebook) -> list:
@@ -62,6 +60,6 @@ class Exercises(SphinxDirective):
     def run(self):
         """Return both; search leaves the table out, and a phone stacks its cells."""
         rows = [row(page, *each) for page in pages() for each in exercises(cells(page.path))]
-        drawn = self.parse_text_to_nodes("\n".join([*HEADER, *rows]))
+        drawn = self.parse_text_to_nodes("\n".join([HEADER, *rows]))
         drawn[0]["classes"] += ["book-listing", "book-variants", "book-exercises"]
         return [raw(FILTER.format(len(rows))), *drawn]

@@ -14,11 +14,13 @@ def main(words=None):
     parser.add_argument("--kind", choices=SPECS, required=True, help="what it should be")
     given = parser.parse_args(words)
     file, end, name = given.target.partition(".py")
+    path = Path(file + end)
+    if not path.is_file():
+        parser.error(f"there is no file {str(path)!r}; write FILE.py:NAME, such as layer.py:attend")
     try:
-        code = Path(file + end).read_text(encoding="utf-8")
-        return int(check_text(given.kind, code, name[1:]) != "right")
-    except (OSError, MineError) as error:
-        print(f"{error} Write FILE.py:NAME, a function of NumPy arrays.", file=sys.stderr)
+        return int(check_text(given.kind, path.read_text("utf-8"), name[1:]) != "right")
+    except MineError as error:
+        print(error, file=sys.stderr)
         return 2
 
 

@@ -231,11 +231,10 @@ def _first_corner(scores, mask):
 
 def _cases(right, given, **masks):
     """Return cases without a mask and with each."""
-    found = [Case("without a mask", given, right(**given))] if "no" not in masks else []
+    found = [Case("without a mask", given, right(**given))]
     for label, mask in masks.items():
-        if label != "no":
-            more = given | {"mask": mask}
-            found.append(Case(f"a {label} mask", more, right(**more), label == "causal"))
+        more = given | {"mask": mask}
+        found.append(Case(f"a {label} mask", more, right(**more), label == "causal"))
     return tuple(found)
 
 
@@ -277,7 +276,7 @@ WEIGHTS += [(way, "D(Hd)") for way in ("(3Hd)D", "(H3d)D", "3(Hd)D")]
 def _lay_layer(weights, text, cache, role, x):
     """Lay out an array of a layer, or of a step whose caches have their own way."""
     if role.startswith("past"):
-        return _rearranged(x, "BHSd", "B" * ("B" in text) + cache)
+        return _rearranged(x, "BHSd", cache)
     if role == "right" and x.ndim == 4:
         return _rearranged(x, "BHTd", text.replace("D", "(Hd)" if "H" in cache else "d"))
     x = x.reshape(H, D_K, D_MODEL) if role == "W_O" else x
@@ -288,6 +287,7 @@ def _lay_layer(weights, text, cache, role, x):
 def _layer_layouts(weights, texts, caches=("",)):
     found = {}
     for (way, out), text, cache in itertools.product(weights, texts, caches):
+        cache = cache and f"{'B' * ('B' in text)}{cache}"
         words = f"W{'_QKV' * ('3' in way)} {_axes_text(way)}, W_O {_axes_text(out)}"
         words += f", X {_axes_text(text)}, cache {_axes_text(cache)}"
         found[re.sub(r", \w+ \(\)", "", words)] = partial(_lay_layer, (way, out), text, cache)
@@ -395,10 +395,10 @@ def _softmax_spec(equal=False):
 
 def _weights_spec():
     causal = causal_mask(T, S)
-    masks = {"causal": causal, "partly empty": causal & (np.arange(T) != 2)[:, None], "no": None}
+    masks = {"causal": causal, "partly empty": causal & (np.arange(T) != 2)[:, None]}
     scores = 3 * normal(6, B, H, T, S)
     far = scores + 1e4 * (np.arange(S) == S - 1) - 1e4 * (np.arange(T) == 3)[:, None]
-    cases = _cases(_weigh, {"scores": scores}, **masks)
+    cases = _cases(partial(_weigh, mask=None), {"scores": scores}, **masks)[1:]
     cases += (Case("large scores", {"scores": far, "mask": causal}, _weigh(far, causal)),)
     return FunctionSpec(_roles("scores", "mask"), ROWS, cases, WEIGHINGS | OVERFLOW | EMPTY_ROWS)
 

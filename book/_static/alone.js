@@ -25,10 +25,10 @@
   const link = (words, href) => Object.assign(element("a", "", words), { href });
   const words = "One exercise by itself, and blank. What you did on the whole page is kept there. ";
   const whole = link("The whole page", `${location.pathname}#${start.id}`);
-  const note = element("p", "", words, whole, " · ", link("All exercises", "../book/exercises.html"));
+  const index = link("All exercises", "../book/exercises.html");
+  const note = element("p", "", words, whole, " · ", index);
   const tries = element("details", "tl tl-mine", element("summary", "", "Your earlier tries"));
-  tries.hidden = true;
-  tries.keptAs = "tries";
+  Object.assign(tries, { hidden: true, keptAs: "tries" });
   tries.recall = (texts) => {
     tries.append(...[texts].flat().map((text) => element("pre", "", `${text}`)));
     for (const block of tries.children) block.tabIndex = 0; // a long line scrolls, also by keys

@@ -1,7 +1,6 @@
 """The index of all exercises: each a line with its chapter, steps, minutes and kind.
 
-All of it is read from the notebooks. A link leads to the exercise in its chapter; `book.js` adds
-`?only=`, by which `kept.js` shows it alone.
+A link leads to the exercise in its chapter; `book.js` adds `?only=`, which shows it alone.
 """
 
 import re

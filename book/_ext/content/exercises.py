@@ -15,8 +15,8 @@ from tools.minutes import LONG, SPECIFIED, TASKS, Counts, count_words, passages
 HEADER = "| exercise | chapter | steps | minutes | kind |\n|---|---|---|---|---|"
 BEGINNING = re.compile(r"^(?=\*\*Exercise \d|## The task)", re.MULTILINE)
 TITLE = re.compile(r"\*\*Exercise (\d+): (.+?)\.?\*\*,? *([^.?]*[.?])?", re.DOTALL)
-FILTER = """<p class="cards-filter" hidden><label>Exercises with <input type="search"></label>
-<output>{} exercises</output></p>"""
+FILTER = """<p class="cards-filter" hidden>
+<label>Exercises with <input type="search" size="12"></label> <output>{} exercises</output></p>"""
 
 
 def exercises(notebook) -> list:

@@ -22,6 +22,7 @@ from book._ext.content import (
     courses,
     deeper,
     definitions,
+    exercises,
     exhibits,
     folds,
     formulas,
@@ -45,6 +46,7 @@ from book._ext.theme import (
 DIRECTIVES = {
     "course": courses.Course,
     "conventions": conventions.Conventions,
+    "exercises": exercises.Exercises,
     "exhibit": exhibits.Exhibit,
     "hunted-functions": hunts.Offered,
     "live-map": exhibits.LiveMap,

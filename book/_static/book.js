@@ -1,4 +1,4 @@
-// A list that filters, and the printing of a page. Everything reads without this script.
+// Lists and tables that filter, and the printing of a page. Everything reads without this script.
 {
   const page = document.documentElement;
 
@@ -25,6 +25,26 @@
     field.closest(".book-filter").hidden = false;
     field.oninput = filter;
     filter();
+  }
+
+  for (const filter of all(document, ".cards-filter")) {
+    const rows = all(document, ":is(.cards-all, .book-exercises) tbody tr");
+    const status = filter.querySelector("output");
+    filter.oninput = ({ target }) => {
+      const words = target.value.toLowerCase().split(/\s+/);
+      for (const row of rows) {
+        const text = row.textContent.toLowerCase();
+        row.hidden = !words.every((word) => text.includes(word));
+      }
+      const left = rows.filter((row) => !row.hidden).length;
+      status.textContent = status.textContent.replace(/\d+/, left);
+    };
+    filter.hidden = false;
+  }
+
+  // From the index an exercise opens alone: see `alone.js`.
+  for (const link of all(document, ".book-exercises td:first-child a")) {
+    link.search = `?only=${link.hash.slice(1)}`;
   }
 
   // On paper nothing can be pressed: the answers go to the end of the page, in light colours.

@@ -1,4 +1,4 @@
-// Forms that Python answers in the page, and the filter of a long table.
+// Forms that Python answers in the page.
 //
 // A form names a function of the library, or its buttons do; its fields are the arguments. Python
 // is loaded at the first press, in the worker of `run.js`, and all forms of a page share it.
@@ -86,19 +86,5 @@
       answer(form, value);
     };
     form.hidden = false;
-  }
-
-  for (const filter of document.querySelectorAll(".cards-filter")) {
-    const rows = [...document.querySelectorAll(".cards-all tbody tr")];
-    filter.oninput = ({ target }) => {
-      const words = target.value.toLowerCase().split(/\s+/);
-      for (const row of rows) {
-        const text = row.textContent.toLowerCase();
-        row.hidden = !words.every((word) => text.includes(word));
-      }
-      const left = rows.filter((row) => !row.hidden).length;
-      filter.querySelector("output").textContent = `${left} models`;
-    };
-    filter.hidden = false;
   }
 }

@@ -13,7 +13,11 @@
   const root = new URL(document.documentElement.dataset.content_root, location).pathname;
   const prefix = `kept:${root}`;
   const placeOf = (url) => new URL(url, location).pathname.slice(root.length);
-  const here = placeOf("");
+  // An exercise alone, `?only=exercise-2`, begins blank and has a record of its own.
+  const only = new URLSearchParams(location.search).get("only");
+  const alone = document.getElementById(only)?.matches("p[id^=exercise-], #the-task");
+  const script = new URL("alone.js", document.currentScript.src);
+  const here = placeOf("") + (alone ? `?only=${only}` : "");
   const foot = document.querySelector(".book-foot");
   const said = foot?.querySelector(".book-kept");
 
@@ -153,6 +157,18 @@
 
   const textOfCode = (part) => textOf(plain(plain(part).state).text);
 
+  // What an earlier visit to an exercise alone has left becomes a try.
+  const beginBlank = () => {
+    const [{ type }] = performance.getEntriesByType("navigation");
+    const { tries, ...parts } = record.parts;
+    const linesOf = ({ state }) => [plain(state).text ?? plain(state).program ?? []].flat();
+    const text = Object.values(parts).flatMap((part) => linesOf(plain(part))).join("\n");
+    if (type != "navigate" || !text) return;
+    const blank = Object.fromEntries(Object.keys(parts).map((key) => [key, undefined]));
+    const state = [plain(tries).state ?? [], text].flat();
+    keep({ parts: { ...blank, tries: { state } } });
+  };
+
   // Code whose cell reads otherwise in this edition.
   const offerCode = () => {
     const cells = new Set(all(document, ".cell").map(keyOf));
@@ -254,7 +270,7 @@
   const forget = (whole) => {
     const names = Array.from({ length: localStorage.length }, (_, i) => localStorage.key(i));
     for (const name of names) {
-      if (whole ? name.startsWith(prefix) : name == prefix + here) localStorage.removeItem(name);
+      if (name.startsWith(whole ? prefix : prefix + here)) localStorage.removeItem(name);
     }
     beginAnew();
   };
@@ -273,5 +289,9 @@
   });
   addEventListener("pageshow", ({ persisted }) => persisted && renewLater());
   // The elements of a page are built when all of it is read.
-  addEventListener("DOMContentLoaded", () => renew({}));
+  addEventListener("DOMContentLoaded", () => {
+    if (alone) beginBlank();
+    renew({});
+    if (alone) loadScript(script);
+  });
 }

@@ -341,6 +341,9 @@
     if (cell) mark(cell, error.message);
   };
 
+  // Of an exercise alone, the cells above are hidden: a new Python runs them first.
+  const isShown = ({ box }) => !box.closest("[hidden]");
+
   // Run cells; the output of the cell that was asked for opens if it was closed.
   const run = async (wanted, asked) => {
     wanted.filter((cell) => !queue.includes(cell)).forEach((cell) => {
@@ -352,8 +355,10 @@
     if (busy) return;
     setBusy(true);
     try {
+      const above = worker ? [] : cells.slice(0, cells.findIndex(isShown));
       await start();
       if (!isReady) ready();
+      queue.unshift(...above.filter((cell) => !queue.includes(cell)));
       while (queue.length) await runNext();
     } catch (error) {
       fail(error);
@@ -382,6 +387,6 @@
     );
   };
 
-  startButton.onclick = () => run(isReady ? cells : []);
+  startButton.onclick = () => run(isReady ? cells.filter(isShown) : []);
   stopButton.onclick = stop;
 }

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tutorial_lib import mine
+from tutorial_lib.mine.__main__ import main
 
-KNOWN = [(kind, words) for kind, make in mine.SPECS.items() for words in make().wrong]
+KNOWN = [(kind, words) for kind, forms in mine.SPECS.items() for words in forms[-1]().wrong]
 ALIKE = {  # mistakes of a kind that give the same values as another
     ("attention", "queries and keys are exchanged"),  # of unequal lengths it is another shape
-    ("cache", "the mask is not used"),
 }
 
 
@@ -26,7 +26,7 @@ def under_the_roles(function, roles, *, mask):
 
 @pytest.mark.parametrize(("kind", "words"), KNOWN)
 def test_a_known_mistake_is_named(kind, words, capsys):
-    asked = mine.SPECS[kind]()
+    asked = mine.SPECS[kind][-1]()
     takes_mask = any("mask" in case.given for case in asked.cases)
     wrong = under_the_roles(asked.wrong[words], asked.roles, mask=takes_mask)
     if (kind, words) in ALIKE:
@@ -55,6 +55,35 @@ def packed(inp, wq, wk, wv, wo, n_heads, causal=False):
     return np.concatenate(np.moveaxis(weights @ v, 1, 0), axis=-1) @ wo
 
 
+def cut(x, n_heads):
+    return np.stack(np.split(x, n_heads, axis=-1), axis=-3)
+
+
+def packed_rows(x, in_proj_weight, out_proj, n_heads):
+    q, k, v = (cut(part, n_heads) for part in np.split(x @ in_proj_weight.T, 3, axis=-1))
+    heads = softmax_of_columns(q @ np.swapaxes(k, -1, -2) / q.shape[-1] ** 0.5) @ v
+    return np.concatenate(np.moveaxis(heads, -3, 0), axis=-1) @ out_proj.T
+
+
+def packed_by_head(a, b, c, n_heads):
+    heads = []
+    for part in np.split(a @ b, n_heads, axis=1):  # each has its queries, keys and values
+        q, k, v = np.split(part, 3, axis=1)
+        heads.append(softmax_of_columns(q @ k.T / q.shape[-1] ** 0.5) @ v)
+    return np.hstack(heads) @ c
+
+
+def step_of_x(x_t, W_qkv, W_o, cache, n_heads):
+    q, k, v = (cut(part, n_heads) for part in np.split(x_t @ W_qkv, 3, axis=-1))
+    heads, (cache["k"], cache["v"]) = by_pair(q, k, v, (cache["k"], cache["v"]))
+    return np.concatenate(np.moveaxis(heads, -3, 0), axis=-1) @ W_o
+
+
+def step_of_one_token(x, wq, wk, wv, k_cache, v_cache):
+    K, V = np.vstack([k_cache, x @ wk]), np.vstack([v_cache, x @ wv])
+    return softmax_of_columns(K @ (x @ wq) / len(x @ wq) ** 0.5) @ V, K, V
+
+
 def by_pair(q, k, v, kv_cache):
     K, V = np.concatenate([kv_cache[0], k], -2), np.concatenate([kv_cache[1], v], -2)
     mask = np.tri(q.shape[-2], K.shape[-2], k=K.shape[-2] - q.shape[-2]) > 0
@@ -75,14 +104,19 @@ def halves(vec):
         (softmax_of_columns, "softmax", "axes (B, H, T, d)"),
         (tokens_first, "attention", "values = V, queries = Q, keys = K, allowed = mask"),
         (tokens_first, "attention", "axes (B, T, H, d)"),
-        (packed, "layer", "W (d_model, H·d_k)"),
+        (packed, "layer", "W (d_model, H·d)"),
+        (packed_rows, "layer", "axes W_QKV (3·H·d, d_model), W_O (d_model, H·d)"),
+        (packed_by_head, "layer", "b = W_QKV, c = W_O, n_heads = 6; axes W_QKV (d_model, H·3·d)"),
+        (packed_by_head, "layer", "It was not right with a batch axis"),
+        (step_of_x, "cache", "cache (B, H, S, d). It holds for these axes too: W_QKV"),
+        (step_of_one_token, "cache", "asked: 1 new on 7 cached. Taken as x = X"),
         (by_pair, "cache", "kv_cache = cache"),
         (halves, "rotary", "vec = x"),
     ],
 )
 def test_a_right_function_in_its_own_style_is_right(function, kind, taken, capsys):
     assert mine.check(function, kind) == "right"
-    assert taken.lower() in capsys.readouterr().out.replace("\n    ", " ").lower()
+    assert taken.lower() in " ".join(capsys.readouterr().out.split()).lower()
 
 
 def test_arguments_without_telling_names_are_tried_in_every_order():
@@ -94,6 +128,26 @@ def in_place(scores):
     return softmax_of_columns(scores)
 
 
+def softmax_without_keepdims(scores):
+    e = np.exp(scores - scores.max(-1))
+    return e / e.sum(-1)
+
+
+def softmax_of_the_largest(scores):
+    e = np.exp(scores - scores.max())
+    return e / e.sum(-1, keepdims=True)
+
+
+def attention_without_keepdims(q, k, v):
+    e = np.exp(q @ k.T / k.shape[1] ** 0.5)
+    return (e / e.sum(axis=1)) @ v
+
+
+def step_that_forgets(x, W_qkv, W_o, cache, n_heads):
+    y, cache["k"] = step_of_x(x, W_qkv, W_o, dict(cache), n_heads), cache["k"][..., :1, :]
+    return y
+
+
 def loses_the_cache(q, k, v, kv_cache):
     return by_pair(q, k, v, kv_cache)[0], kv_cache
 
@@ -102,11 +156,15 @@ def loses_the_cache(q, k, v, kv_cache):
     ("function", "kind", "words"),
     [
         (in_place, "softmax", "it changes its argument scores"),
+        (softmax_without_keepdims, "softmax", "the maximum and the sum of each row need keepdims"),
+        (softmax_of_the_largest, "softmax", "the maximum is that of the whole array"),
+        (attention_without_keepdims, "attention", "the sum of each row needs keepdims=True, and"),
+        (step_that_forgets, "cache", "the keys that it returns are not the cached ones"),
         (loses_the_cache, "cache", "the keys that it returns are not the cached ones"),
         (lambda scores: scores**2, "softmax", "wrong"),
     ],
 )
-def test_what_no_mistake_explains_is_said_to_be_wrong(function, kind, words):
+def test_a_wrong_function_in_its_own_style_is_said_to_be_wrong(function, kind, words):
     assert mine.check(function, kind).startswith(words)
 
 
@@ -129,3 +187,25 @@ def test_what_cannot_be_asked_is_said(use, said):
 def test_code_of_a_form_is_checked(capsys):
     mine.check_text("softmax", inspect.getsource(softmax_of_columns))
     assert capsys.readouterr().out.startswith("✓ softmax: right; asked: ordinary scores")
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "told"),
+    [
+        ("f.py", 0, "✓ softmax: right"),
+        ("f.py:softmax_of_the_largest", 1, "✗ softmax: the maximum is that of the whole array"),
+        ("f.py:softmax", 2, "There is no function 'softmax'. Give one of softmax_of_the_largest"),
+    ],
+)
+def test_a_terminal_says_the_same_by_words_and_status(target, status, told, tmp_path, capsys):
+    functions = softmax_of_the_largest, softmax_of_columns
+    source = "import numpy as np\n\n" + "\n".join(map(inspect.getsource, functions))
+    (tmp_path / "f.py").write_text(source, encoding="utf-8")
+    assert main([f"{tmp_path}/{target}", "--kind", "softmax"]) == status
+    assert told in "".join(capsys.readouterr())
+
+
+def test_a_file_that_is_not_there_is_said(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["no.py:softmax", "--kind", "softmax"])
+    assert "there is no file 'no.py'; write FILE.py:NAME" in capsys.readouterr().err

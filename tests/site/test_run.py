@@ -784,6 +784,117 @@ def test_chapter_in_pyodide_shows_what_it_showed_before(open_fresh, name):
     assert after == before
 
 
+ALONE = "notebooks/05_concatenation.html?only=exercise-2#exercise-2"
+ANSWER = "def concat_tokens_first(heads):\n    return heads.reshape(*heads.shape[:-2], -1)"
+# The words of the first text area that is seen, after typing into it as a reader does, or as it is.
+TYPED = """(text) => {
+  const box = [...document.querySelectorAll(".cell:has(.cell_input)")].find(
+    (cell) => cell.checkVisibility() && !cell.closest("details")
+  );
+  if (text) box.recall({ text: box.innerText });
+  const area = box.querySelector("textarea");
+  if (text) area.value = text;
+  area?.dispatchEvent(new Event("input"));
+  dispatchEvent(new Event("pagehide"));
+  return area?.value;
+}"""
+
+
+def texts(page):
+    """The paragraphs, headings and code of a page that are seen."""
+    seen = page.locator("article :is(p, h1, h2, h3, .cell_input)")
+    return seen.evaluate_all("all => all.filter((e) => e.checkVisibility()).map(e => e.innerText)")
+
+
+@pytest.mark.long
+def test_an_exercise_alone_is_solved_from_blank(open_stand_in):
+    page = open_stand_in(ALONE)
+    page.get_by_role("button", name="Run here").click()
+    page.locator(".book-hints:visible summary", has_text="Solution").click()
+    fields = page.locator("textarea:visible")
+    fields.nth(2).wait_for()
+    names = fields.evaluate_all("all => all.map((field) => field.ariaLabel)")
+    stub, check, solution = (int(name.split()[-1]) for name in names)
+    above = [f"cell {i + 1}" for i in range(stub - 1)]
+    wait(page, f"Cell {stub - 1} has run")
+    assert page.ran == above
+    assert run(page, ANSWER, stub) == ""
+    push(page, "Run", check)
+    wait(page, f"Cell {check} has run")
+    assert shown(page, check).startswith("✓ concat_tokens_first: right")
+    page.get_by_role("button", name="Run all cells").click()
+    wait(page, f"Cell {solution} has run")
+    assert page.ran[len(above) + 2 :] == [f"cell {i}" for i in (stub, check, solution)]
+    area(page, stub).fill("while True:\n    1")
+    push(page, "Run", stub)
+    page.get_by_role("button", name=f"Stop: cell {stub}").click()
+    page.ran.clear()
+    push(page, "Run", check)
+    wait(page, f"Cell {check} ended in an error: NameError")
+    assert page.ran == [*above, f"cell {check}"]  # a new Python has no variables
+    assert page.problems == []
+
+
+@pytest.mark.long
+def test_an_exercise_alone_is_blank_each_time_and_nothing_is_lost(open_fresh, site_url):
+    whole, other = (site_url + ALONE.replace("?only=exercise-2", to) for to in ("", "?only=x"))
+    page = open_fresh(whole.removeprefix(site_url))
+    page.evaluate(TYPED, "mine = 1")
+    page.goto(site_url + ALONE)
+    page.locator(".book-alone").wait_for()
+    seen = texts(page)
+    assert [text.partition(":")[0] for text in seen if "Exercise" in text] == ["Exercise 2"]
+    assert not {"Goal", "Exercises", "Recap"} & set(seen)
+    assert any("Concat and reshape" in text for text in seen)
+    page.evaluate(TYPED, "first = 1")
+    page.reload()
+    assert page.locator(".tl-edit:visible textarea").input_value() == "first = 1"
+    for number, tries in enumerate((["first = 1"], ["first = 1", "second = 2"])):
+        page.goto("about:blank")
+        page.goto(site_url + ALONE)
+        page.locator(".tl-mine summary").click()
+        assert page.locator(".tl-mine pre").all_inner_texts() == tries
+        assert page.locator(".tl-edit").count() == 0
+        if not number:
+            page.evaluate(TYPED, "second = 2")
+    for address in (whole, other):
+        page.goto("about:blank")
+        page.goto(address)
+        assert page.locator("#goal").is_visible()
+        assert page.evaluate(TYPED) == "mine = 1"
+        assert page.locator(".tl-mine").count() == 0
+    assert page.problems == []
+
+
+@pytest.mark.long
+def test_lines_in_order_are_a_try_too_and_nothing_there_runs(open_fresh, site_url):
+    page = open_fresh(ALONE.replace("2", "1"))
+    page.locator("tl-parsons ul .tl-add").first.click()
+    line = page.locator("tl-parsons ol code").inner_text()
+    page.goto("about:blank")
+    page.goto(site_url + ALONE.replace("2", "1"))
+    assert page.locator("tl-parsons ol code").count() == 0
+    assert page.locator(".tl-mine pre").text_content() == line
+    assert not page.locator(".tl-run").is_visible()
+
+
+def test_the_index_leads_to_every_exercise_alone(open_page, site_dir):
+    page = open_page("book/exercises.html")
+    links = page.locator(".book-exercises td:first-child a")
+    found = set(links.evaluate_all("all => all.map((a) => a.href.split('/').at(-1))"))
+    ids = r'<p id="(exercise-\d)"|<section id="(the-task)"'
+    assert found == {
+        f"{each.name}.html?only={name}#{name}"
+        for each in pages()
+        for pair in re.findall(ids, (site_dir / "notebooks" / f"{each.name}.html").read_text())
+        for name in pair
+        if name
+    }
+    page.get_by_label("Exercises with").fill("parsons induction")
+    assert page.locator(".book-exercises tbody tr:visible").count() == 1
+    assert page.locator(".cards-filter output").inner_text() == "1 exercises"
+
+
 def test_a_pasted_configuration_is_read_in_the_page(open_stand_in):
     page = open_stand_in("book/models.html")
     llama = {"model_type": "llama", "hidden_size": 24, "num_hidden_layers": 2}

@@ -16,9 +16,10 @@ from html import escape
 from tools.chapters import ROOT
 
 GLOSSARY, REFERENCES = "book/glossary.html", "book/references.html"
-# Here a kernel is Jupyter's, and an id that of a cell or a student; the first page explains itself.
+# Here a kernel is Jupyter's, an id that of a cell or a student, or the page explains nothing new.
 UNLINKED = {
     *(GLOSSARY, REFERENCES, "book/intro.html", "book/running.html", "book/teaching_grading.html"),
+    "book/exercises.html",
 }
 CARDS = "definitions-cards.js"
 ENTRY = r'<dt id="(term-[^"]+)">(.*?)<a class="headerlink".*?</dt><dd>(.*?)</dd>'

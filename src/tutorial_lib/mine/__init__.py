@@ -15,11 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tutorial_lib.mine.kinds import (
+    AXES,
     D_K,
     D_MODEL,
     EMPTY_ROWS,
     MASK,
+    NAMES,
     OVERFLOW,
+    QKV,
     SPECS,
     G,
     H,
@@ -34,6 +37,8 @@ SIZES = {  # name of an argument that wants a number -> the number
     r"head|^h$|^n?h$": H,
     r"d_?model|embed|dim": D_MODEL,
 }
+PACKED = re.compile(NAMES["W_QKV"], re.IGNORECASE)
+STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV)}
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
@@ -54,35 +59,41 @@ class CallConvention(NamedTuple):
         return f"taken as {given}; axes {self.axes}"
 
 
-def _argument_assignments(function, roles):
+def _argument_assignments(function, spec):
     """Yield what the arguments may be, {name: role or number}; their names decide if they can."""
-    takes = inspect.signature(function).parameters
+    takes, roles = inspect.signature(function).parameters, spec.roles
     named = {}
     for name in takes:
-        named[name] = _role_from_name(
-            name, [role for role in roles if role not in named.values()], roles
-        )
+        named[name] = _role_from_name(name, roles, named.values())
     asked = [name for name, meaning in named.items() if meaning is None]
     asked = [name for name in asked if takes[name].default is inspect.Parameter.empty]
     known = {name: meaning for name, meaning in named.items() if meaning is not None}
-    pair = {"past_K", "past_V"} if "cache" in known.values() else set()
-    if set(roles) <= {*known.values(), *pair} and not asked:
+    roles_given = set(known.values()).union(
+        *map(STANDS_FOR.get, STANDS_FOR.keys() & known.values())
+    )
+    if set(roles) <= roles_given and not asked:
         yield known
-        if pair:
+        if "cache" in known.values():
             yield {n: "cache by name" if role == "cache" else role for n, role in known.items()}
         return
+    if spec.by_name:
+        return
+    if set(QKV) < set(roles) and len({*asked, *(n for n in known if known[n] in AXES)}) == 3:
+        roles = ["X", "W_QKV", "W_O"]
     names = [name for name in takes if name in asked or known.get(name) in roles]
     numbers = {name: value for name, value in known.items() if value not in roles}
     for order in itertools.islice(itertools.permutations(roles), MOST_ORDERS):
         yield dict(zip(names, order, strict=False)) | numbers
 
 
-def _role_from_name(name, left, roles):
+def _role_from_name(name, roles, taken):
     """Return the role that the name of an argument says, or the number; None where it says none."""
     if "past_K" in roles and CACHE.search(name.lower()):
         return "cache"
-    for role in left:
-        if roles[role].search(name):
+    if "W_Q" in roles and PACKED.search(name):
+        return "W_QKV"
+    for role in roles:
+        if role not in taken and roles[role].search(name):
             return role
     if MASK.search(name):
         return "mask"
@@ -104,6 +115,8 @@ def _lacks_needed_argument(way, case):
     roles = set(way.arguments.values())
     if "mask" in case.given:
         return "mask" not in roles and not _is_asked_by_a_flag(way, case)
+    if "cached" in case.label and "T" not in way.axes:  # it takes one token
+        return not case.label.startswith("1 ")
     return "from 40" in case.label and "positions" not in roles
 
 
@@ -114,6 +127,8 @@ def _arguments(way, case):
         if role in ("cache", "cache by name"):
             pair = [way.lay("past", case.given[past]) for past in ("past_K", "past_V")]
             given[name] = tuple(pair) if role == "cache" else _CacheUnderAnyName(*pair)
+        elif role == "W_QKV":
+            given[name] = way.lay(role, np.stack([case.given[one] for one in QKV]))
         elif role is True:
             given[name] = case.causal or case.label.endswith("cached")
         elif not isinstance(role, str):
@@ -143,23 +158,26 @@ def _call(function, way, case):
         return None, "it returned no array: is its last line a return?"
     if not fits:
         return None, f"it returned {[array.shape for array in values]}, expected {wanted}"
-    if changed := [name for name in given if not _arrays_equal(given[name], before[name])]:
+    changed = [name for name in given if not _arrays_equal(given[name], before[name])]
+    if changed and not str(way.arguments[changed[0]]).startswith("cache"):
         return fits[0], f"it changes its argument {changed[0]}"
+    values += [array for name in changed for array in _arrays_in(given[name])]
     return fits[0], _fault_of_cache(values, way, case)
 
 
 def _arrays_equal(one, other):
-    pairs = zip(_arrays_in(one), _arrays_in(other), strict=True)
-    return all(np.array_equal(a, b) for a, b in pairs)
+    one, other = _arrays_in(one), _arrays_in(other)
+    return len(one) == len(other) and all(map(np.array_equal, one, other))
 
 
 def _fault_of_cache(values, way, case):
     """Say whether a step that returns more than its outputs lacks the grown cache among it."""
     if "past_K" not in case.given or len(values) < 2:
         return ""
-    grown = np.concatenate([case.given["past_K"], case.given["K"]], axis=-2)
-    wanted = way.lay("past", grown)
-    if any(v.shape == wanted.shape and np.array_equal(v, wanted) for v in values):
+    given = case.given
+    new = given["K"] if "K" in given else given["X"][:, None] @ given["W_K"]
+    wanted = way.lay("past", np.concatenate([given["past_K"], new], axis=-2))
+    if any(v.shape == wanted.shape and _is_close(v, wanted) for v in values):
         return ""
     return "the keys that it returns are not the cached ones and behind them the new ones"
 
@@ -197,21 +215,18 @@ def check(function, kind):
     """
     if kind not in SPECS:
         raise MineError(f"kind is {kind!r}; give one of {', '.join(SPECS)}.")
-    makes = SPECS[kind]
-    tries = [makes()] + (
-        [makes(equal=True)] if "equal" in inspect.signature(makes).parameters else []
-    )
-    errors = []
-    for asked in tries:
+    errors, one_row = [], None
+    for asked in (make() for make in SPECS[kind]):
         best = list(_try_calls(function, asked, errors))
         right = [found for found in best if found[0][0] == "right"]
-        if right and all(way.axes == "(S)" for _, way in right):
-            return _print_verdict(
-                kind, ("it is right for one row, and fails for several", ""), right[0][1]
-            )
-        named = [found for found in best if found[0][0] != "wrong"]
-        if best:
-            return _print_verdict(kind, *(right or named or best)[0])
+        named = [found for found in best if found[0][0] in asked.wrong]
+        best.sort(key=lambda found: found[0][0] != "wrong")  # a fault may be that of wrong axes
+        if right and all(way.axes == "(d)" for _, way in right):
+            one_row = one_row or right[0][1]
+        elif best and (named or not one_row):
+            return _print_verdict(kind, *(right or named or best)[0], [w for _, w in right])
+    if one_row:
+        return _print_verdict(kind, ("it is right for one row, and fails for several", ""), one_row)
     tried = "; ".join(dict.fromkeys(errors[:3])) or "no argument has a role"
     raise MineError(f"No order of axes and arguments fits: {tried}.")
 
@@ -220,7 +235,9 @@ def _try_calls(function, asked, errors):
     """Yield (verdict, way) of each way of calling that fits; the fullest axes decide."""
     for axes, lay in asked.layouts.items():
         found = False
-        for arguments in _argument_assignments(function, asked.roles):
+        for arguments in _argument_assignments(function, asked):
+            if ("W_QKV" in axes) != ("W_QKV" in arguments.values()):
+                continue
             way = CallConvention(axes, lay, arguments)
             answers = [_call(function, way, case) for case in asked.cases]
             heard = [i for i, (_, fault) in enumerate(answers) if fault != "skip"]
@@ -262,50 +279,47 @@ def _mistake_gives_answers(wrong, asked, way, answers, heard):
                 value = wrong(**case.given)
         except (ValueError, IndexError):  # these arrays do not fit the mistake
             return False
-        rows = _rows_that_count(wrong, asked, case)
-        right = way.lay("right", np.where(rows, value, np.nan))
-        given = (
-            np.where(np.isnan(right), np.nan, answers[index][0])
-            if rows.size > 1
-            else answers[index][0]
-        )
-        if np.shape(right) != np.shape(given) or not _is_close(given, right):
+        rows = np.broadcast_to(_rows_that_count(wrong, case), np.shape(value))
+        right, rows = way.lay("right", value), way.lay("right", rows)
+        given = answers[index][0]
+        if np.shape(right) != given.shape or not _is_close(given[rows], right[rows]):
             return False
     return True
 
 
-def _rows_that_count(wrong, asked, case):
+def _rows_that_count(wrong, case):
     """Return which rows see and hide something, (T, 1); all where empty rows are the mistake."""
     mask = case.given.get("mask")
     if mask is None or wrong in EMPTY_ROWS.values() or wrong in OVERFLOW.values():
-        return np.array([True])
+        return True
     return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None]
 
 
-def _print_verdict(kind, verdict, way):
+def _print_verdict(kind, verdict, way, fitting=()):
     words, shown = verdict
-    if words == "right":
-        print_text(lay_out(f"✓ {kind}: right; asked: {shown}", f"T{str(way)[1:]}"))
-    elif words == "wrong":
-        print_text(
-            lay_out(f"✗ {kind}: its values are others on this input: {shown}", f"T{str(way)[1:]}")
-        )
-    else:
-        print_text(
-            lay_out(f"✗ {kind}: {words}", *[f"Seen on: {shown}"] * bool(shown), f"T{str(way)[1:]}")
-        )
+    axes, scope = list(dict.fromkeys(one.axes for one in fitting)), []
+    verdict = [f"✗ {kind}: {words}", *[f"Seen on: {shown}"] * bool(shown)]
+    if words == "wrong":
+        verdict = [f"✗ {kind}: its values are others on this input: {shown}"]
+    elif words == "right":
+        verdict = [f"✓ {kind}: right; asked: {shown}"]
+        scope = [f"It holds for these axes too: {' · '.join(axes[1:])}"] * (len(axes) > 1)
+        scope += ["It was not right with a batch axis"] * all("(B" not in one for one in axes)
+    print_text(lay_out(*verdict, f"T{str(way)[1:]}", *scope))
     return words
 
 
-def check_text(kind, code):
-    """Check the last function that a form's code defines.
+def check_text(kind, code, name=None):
+    """Check a function that code defines, the last one if none is named; return the words.
 
     Raises
     ------
-    MineError : code that is no Python, that raises an error, or that defines no function
+    MineError : code that is no Python, that raises an error, or that does not define the function
     """
     variables = variables_of(code, MineError)
-    functions = [f for f in variables.values() if inspect.isfunction(f)]
+    functions = {n: f for n, f in variables.items() if inspect.isfunction(f)}
     if not functions:
         raise MineError("There is no function in the code. Paste one that begins with def.")
-    check(functions[-1], kind)
+    if name and name not in functions:
+        raise MineError(f"There is no function {name!r}. Give one of {', '.join(functions)}.")
+    return check(functions[name or list(functions)[-1]], kind)

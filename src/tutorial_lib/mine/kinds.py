@@ -1,5 +1,7 @@
 """What a function of attention should be, in which layouts people write it, and what goes wrong."""
 
+import itertools
+import math
 import re
 from functools import partial
 from typing import NamedTuple
@@ -11,6 +13,7 @@ from tutorial_lib.practice.inputs import normal
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 B, H, G, T, S, D_K, D_V, D_MODEL = 2, 6, 2, 5, 7, 8, 11, 48  # d_model is H·d_k
+QKV = ("W_Q", "W_K", "W_V")
 MASK = re.compile("mask|allow|visib|keep|^m$", re.IGNORECASE)
 
 
@@ -33,6 +36,7 @@ class FunctionSpec(NamedTuple):
     cases : tuple of Case
     rights : functions of a case's arrays that are right, too
     wrong : words of a mistake -> function of a case's arrays
+    by_name : whether the names of its arguments have to say all roles
     """
 
     roles: dict
@@ -40,6 +44,7 @@ class FunctionSpec(NamedTuple):
     cases: tuple
     wrong: dict
     rights: tuple = ()
+    by_name: bool = False
 
 
 def _weigh(scores, mask):
@@ -61,12 +66,16 @@ def attend(Q, K, V, mask=None, **parts):
 
 def layer(**given):
     """The layer of X and its four matrices; more parts: `split` and `merge`, of arrays of heads."""
-    X, matrices = given.pop("X"), [given.pop(name) for name in ("W_Q", "W_K", "W_V")]
-    W_O, mask = given.pop("W_O"), given.pop("mask", None)
+    projected, W_O, mask = _project(given), given.pop("W_O"), given.pop("mask", None)
     split, merge = given.pop("split", None), given.pop("merge", _merge_heads)
-    projected = [X[:, None] @ W for W in matrices]
     heads = attend(*(projected if split is None else map(split, projected)), mask, **given)
     return merge(heads) @ W_O
+
+
+def _project(given):
+    """Take X and its matrices out of what is given; return Q, K and V."""
+    X = given.pop("X")
+    return [X[:, None] @ given.pop(name) for name in QKV]
 
 
 def step(**given):
@@ -106,22 +115,22 @@ def _softmax_with_extra_one(scores, mask):
     return exps / (1 + exps.sum(axis=-1, keepdims=True))
 
 
+def _softmaxed(fill=-1e9, axis=-1):
+    return lambda scores, mask: softmax(_masked_scores(scores, mask, fill), axis=axis)
+
+
+def _sum_to_1(scores, mask):
+    return softmax(_masked_scores(scores, mask, -1e9).reshape(1, -1)).reshape(scores.shape)
+
+
 WEIGHINGS = {  # each takes the scores and the mask
-    "the softmax runs over the queries and not over the keys": lambda scores, mask: softmax(
-        _masked_scores(scores, mask, -1e9), axis=-2
-    ),
-    "the softmax runs over the heads": lambda scores, mask: softmax(
-        _masked_scores(scores, mask, -1e9), axis=-3
-    ),
-    "the whole array sums to 1, not each row": lambda scores, mask: softmax(
-        _masked_scores(scores, mask, -1e9).reshape(1, -1)
-    ).reshape(scores.shape),
+    "the softmax runs over the queries and not over the keys: use axis=-1": _softmaxed(axis=-2),
+    "the softmax runs over the heads": _softmaxed(axis=-3),
+    "the whole array sums to 1, not each row: give the sum axis=-1 and keepdims=True": _sum_to_1,
     "the mask comes after the softmax, so rows no longer sum to 1": lambda scores, mask: (
         softmax(scores) * (1 if mask is None else mask)
     ),
-    "hidden scores become 0, so hidden keys still get weight": lambda scores, mask: softmax(
-        _masked_scores(scores, mask, 0)
-    ),
+    "hidden scores become 0, so hidden keys still get weight": _softmaxed(fill=0),
     "the mask is added to the scores as 0 and 1": lambda scores, mask: softmax(
         scores + (0 if mask is None else mask)
     ),
@@ -133,15 +142,38 @@ WEIGHINGS = {  # each takes the scores and the mask
     "one is added to the sum of each row": _softmax_with_extra_one,
     "it returns the logarithm of the weights": lambda scores, mask: np.log(softmax(scores)),
 }
+
+
+def _softmax_without_row_maximum(scores, mask, maximum=lambda scores: 0):
+    return _softmax_without_shift(_masked_scores(scores - maximum(scores), mask, -np.inf))
+
+
 OVERFLOW = {
-    "large scores overflow: subtract each row's largest score first": lambda scores, mask: (
-        _softmax_without_shift(_masked_scores(scores, mask, -np.inf))
+    "large scores overflow: subtract each row's largest score first": _softmax_without_row_maximum,
+    "the maximum is that of the whole array: give it axis=-1 and keepdims=True": partial(
+        _softmax_without_row_maximum, maximum=np.max
     ),
 }
+
+
+def _weigh_without_keepdims(scores, mask, *, shift, total):
+    """Weigh square scores; maxima and sums of rows get their new axis at `shift` and `total`."""
+    scores = _masked_scores(scores, mask, -np.inf)
+    exps = np.exp(scores - (0 if shift is None else np.expand_dims(scores.max(-1), shift)))
+    return exps / np.expand_dims(exps.sum(-1), total)
+
+
+KEEPDIMS = {
+    words: partial(_weigh_without_keepdims, shift=shift, total=total)
+    for words, shift, total in (
+        ("the sum of each row needs keepdims=True", -1, -2),
+        ("the sum of each row needs keepdims=True, and no row's maximum is subtracted", None, -2),
+        ("the maximum of each row needs keepdims=True", -2, -1),
+        ("the maximum and the sum of each row need keepdims=True", -2, -2),
+    )
+}
 EMPTY_ROWS = {
-    "a row in which everything is hidden gets uniform weights": lambda scores, mask: softmax(
-        _masked_scores(scores, mask, -1e9)
-    ),
+    "a row in which everything is hidden gets uniform weights": _softmaxed(),
     "a row in which everything is hidden becomes NaN": lambda scores, mask: np.where(
         (True if mask is None else mask.any(axis=-1, keepdims=True)),
         softmax(_masked_scores(scores, mask, -1e9)),
@@ -158,25 +190,27 @@ SCALES = {
 }
 
 
-def _wrong(function, **fixed):
+def _wrong(function, weighings=None, value=None):
     """Return the forms of a function whose attention has one wrong part."""
     found = {words: partial(function, scale=scale) for words, scale in SCALES.items()}
-    found |= {words: partial(function, weigh=weigh) for words, weigh in WEIGHINGS.items()}
+    weighings = WEIGHINGS | (weighings or {})
+    found |= {words: partial(function, weigh=weigh) for words, weigh in weighings.items()}
     found["the scores are scaled after the softmax"] = partial(
         function, scale=1.0, weigh=lambda scores, mask: _weigh(scores, mask) * D_K**-0.5
     )
     found["the keys of the first head serve all heads"] = partial(
-        function, share=(lambda x: x[..., :1, :, :], fixed.get("value"))
+        function, share=(lambda x: x[..., :1, :, :], value)
     )
     return found
 
 
+def _causal(k, T, S):
+    """Return a causal mask that is off by k."""
+    return np.tri(T, S, k=S - T + k, dtype=bool)
+
+
 def _shifted(k):
-    """Return a weighing whose causal mask is off by k."""
-    return lambda scores, mask: _weigh(
-        scores,
-        mask if mask is None else np.tri(*mask.shape, k=mask.shape[1] - mask.shape[0] + k) > 0,
-    )
+    return lambda scores, mask: _weigh(scores, mask if mask is None else _causal(k, *mask.shape))
 
 
 SHIFTED = {
@@ -195,76 +229,82 @@ def _first_corner(scores, mask):
     return _weigh(scores, mask)
 
 
-def _exchanged(function, one, other):
-    """Return a function in which two of its arguments are taken for each other."""
-    return lambda **given: function(**given | {one: given[other], other: given[one]})
-
-
 def _cases(right, given, **masks):
     """Return cases without a mask and with each."""
-    found = [Case("without a mask", given, right(**given))] if "no" not in masks else []
+    found = [Case("without a mask", given, right(**given))]
     for label, mask in masks.items():
-        if label != "no":
-            more = given | {"mask": mask}
-            found.append(Case(f"a {label} mask", more, right(**more), label == "causal"))
+        more = given | {"mask": mask}
+        found.append(Case(f"a {label} mask", more, right(**more), label == "causal"))
     return tuple(found)
 
 
-def _masks(n_keys):
-    scattered = np.random.default_rng(4).random((T, n_keys)) < 0.6
-    return {"causal": causal_mask(T, n_keys), "scattered": scattered | (np.arange(n_keys) == 1)}
+def _rearranged(x, axes, wanted):
+    """Return x, whose axes have letters, with others: "BHTd" as "BT(Hd)"; a missing one is at 0."""
+    letters = re.sub(r"[()]", "", wanted)
+    x = x[tuple(slice(None) if axis in letters else 0 for axis in axes)]
+    left = [axis for axis in axes if axis in letters]
+    x = np.transpose(x, [left.index(axis) for axis in letters])
+    sizes = dict(zip(letters, x.shape, strict=True))
+    return x.reshape([math.prod(sizes[axis] for axis in part) for part in _parts(wanted)])
 
 
-def _qkv(n_kv_heads, n_keys):
-    Q, K = 2 * normal(1, B, H, T, D_K), normal(2, B, n_kv_heads, n_keys, D_K)
-    return {"Q": Q, "K": K, "V": normal(3, B, n_kv_heads, n_keys, D_V)}
+def _parts(way):
+    return [merged or single for merged, single in re.findall(r"\((\w+)\)|(\w)", way)]
 
 
-HEADS = {
-    "(B, H, T, d)": lambda role, x: x,
-    "(B, T, H, d)": lambda role, x: np.swapaxes(x, -3, -2) if x.ndim == 4 else x,
-    "(H, T, d)": lambda role, x: x[0] if x.ndim == 4 else x,
-    "(T, H, d)": lambda role, x: np.swapaxes(x[0], -3, -2) if x.ndim == 4 else x,
-}
-ROWS = HEADS | {
-    "(T, d)": lambda role, x: x[0, 0] if x.ndim == 4 else x,
-    "(B, T, d)": lambda role, x: x[:, 0] if x.ndim == 4 else x,
-}
-SCORES = ROWS | {"(S)": lambda role, x: x[0, 0, 0] if x.ndim == 4 else x}
+def _axes_text(way):
+    return f"({', '.join(map('·'.join, _parts(way)))})".replace("D", "d_model")
 
 
-def _packed(role, x):
-    split = role in ("W_Q", "W_K", "W_V")
-    return np.swapaxes(x, 0, 1).reshape(D_MODEL, -1) if split else x
+def _head_layouts(*ways):
+    return {_axes_text(way): partial(_lay_heads, way) for way in ways}
 
 
-def _out_per_head(role, x):
-    return x.reshape(H, D_K, D_MODEL) if role == "W_O" else x
+def _lay_heads(way, role, x):
+    return _rearranged(x, "BHTd", way) if x.ndim == 4 else x
 
 
-WEIGHTS = {
-    "W (d_model, H·d_k)": _packed,
-    "W (H·d_k, d_model)": lambda role, x: _packed(role, x).T if role[0] == "W" else x,
-    "W (H, d_model, d_k)": lambda role, x: x,
-    "W (d_model, H, d_k)": lambda role, x: _out_per_head(
-        role, np.swapaxes(x, 0, 1) if x.ndim == 3 and role[0] == "W" else x
-    ),
-    "W (H, d_model, d_k), W_O (H, d_k, d_model)": _out_per_head,
-}
+HEADS = _head_layouts("BHTd", "BTHd", "HTd", "THd")
+ROWS = HEADS | _head_layouts("Td", "BTd")
+SCORES = ROWS | _head_layouts("d")
+AXES = dict.fromkeys(QKV, "HDd") | {"W_QKV": "3HDd", "W_O": "HdD", "X": "BTD", "right": "BTD"}
+WEIGHTS = [("D(Hd)", "(Hd)D"), ("(Hd)D", "D(Hd)"), ("HDd", "(Hd)D"), ("DHd", "HdD"), ("HDd", "HdD")]
+WEIGHTS += [(way, "(Hd)D") for way in ("D(3Hd)", "D(H3d)", "3D(Hd)")]
+WEIGHTS += [(way, "D(Hd)") for way in ("(3Hd)D", "(H3d)D", "3(Hd)D")]
 
 
-def _one_text(lay):
-    return lambda role, x: lay(role, x[0] if role in ("X", "right") else x)
+def _lay_layer(weights, text, cache, role, x):
+    """Lay out an array of a layer, or of a step whose caches have their own way."""
+    if role.startswith("past"):
+        return _rearranged(x, "BHSd", cache)
+    if role == "right" and x.ndim == 4:
+        return _rearranged(x, "BHTd", text.replace("D", "(Hd)" if "H" in cache else "d"))
+    x = x.reshape(H, D_K, D_MODEL) if role == "W_O" else x
+    way = weights[role == "W_O"] if role[0] == "W" else text
+    return _rearranged(x, AXES[role], way) if role in AXES else x
 
 
-LAYERS = WEIGHTS | {f"{words}, one text": _one_text(lay) for words, lay in WEIGHTS.items()}
+def _layer_layouts(weights, texts, caches=("",)):
+    found = {}
+    for (way, out), text, cache in itertools.product(weights, texts, caches):
+        cache = cache and f"{'B' * ('B' in text)}{cache}"
+        words = f"W{'_QKV' * ('3' in way)} {_axes_text(way)}, W_O {_axes_text(out)}"
+        words += f", X {_axes_text(text)}, cache {_axes_text(cache)}"
+        found[re.sub(r", \w+ \(\)", "", words)] = partial(_lay_layer, (way, out), text, cache)
+    return found
+
+
+LAYERS = _layer_layouts(WEIGHTS, ("BTD", "TD"))
+STEPS = _layer_layouts(WEIGHTS, ("BTD", "TD", "BD", "D"), ("HSd", "SHd", "S(Hd)"))
+STEPS |= _layer_layouts([("Dd", ""), ("D(3d)", "")], ("BTD", "TD", "BD", "D"), ["Sd"])
 NAMES = {
     "Q": r"^(x?q|quer(y|ies)|qs?|q_new|new_q.*|q_t|q_.*)$",
     "K": r"^(x?k|keys?|ks?|k_new|new_k.*|k_t|k_step)$",
     "V": r"^(x?v|val(ue)?s?|vs?|v_new|new_v.*|v_t|v_step)$",
     "past_K": r"(past|cach|prev|old|mem).*k|k.*(cach|past|prev|old|mem)",
     "past_V": r"(past|cach|prev|old|mem).*v|v.*(cach|past|prev|old|mem)",
-    "X": r"^(x|inputs?|hidden(_states)?|tokens?|emb.*|seq)$",
+    "X": r"^((new_)?(x|inp(uts?)?|hidden(_states)?|tokens?|seq)(_?(t|new|step|in))?|emb.*)$",
+    "W_QKV": r"^(?!b).*(qkv|in_?proj|c_attn|w_?(attn|in|packed))",
     "W_Q": r"^w_?q|^q_?(w|proj|mat|kernel)",
     "W_K": r"^w_?k|^k_?(w|proj|mat|kernel)",
     "W_V": r"^w_?v|^v_?(w|proj|mat|kernel)",
@@ -281,15 +321,15 @@ def _roles(*names):
 
 
 def _attention_spec(equal=False):
-    wrong = _wrong(attend) | {
+    wrong = _wrong(attend, KEEPDIMS) | {
         "a causal mask is always applied": lambda Q, K, V, mask=None: attend(
             Q, K, V, causal_mask(Q.shape[-2], K.shape[-2])
         ),
         "its causal mask is aligned to the first corner, as is_causal of PyTorch": partial(
             attend, weigh=_first_corner
         ),
-        "keys and values are exchanged": _exchanged(attend, "K", "V"),
-        "queries and keys are exchanged": _exchanged(attend, "Q", "K"),
+        "keys and values are exchanged": lambda Q, K, V, mask=None: attend(Q, V, K, mask),
+        "queries and keys are exchanged": lambda Q, K, V, mask=None: attend(K, Q, V, mask),
         "the scores compare the keys with themselves": lambda Q, K, V, mask=None: attend(
             K[..., :T, :], K, V, mask
         ),
@@ -307,10 +347,12 @@ def _attention_spec(equal=False):
 
 
 def _sized_cases(right, n_kv_heads, equal):
-    given = _qkv(n_kv_heads, T if equal else S)
-    if equal:
-        given["V"] = given["V"][..., :D_K]
-    return _cases(right, given, **_masks(T if equal else S))
+    n_keys, d_v = (T, D_K) if equal else (S, D_V)
+    given = {"Q": 2 * normal(1, B, H, T, D_K), "K": normal(2, B, n_kv_heads, n_keys, D_K)}
+    given["V"] = normal(3, B, n_kv_heads, n_keys, d_v)
+    scattered = np.random.default_rng(4).random((T, n_keys)) < 0.6
+    scattered |= np.arange(n_keys) == 1
+    return _cases(right, given, causal=causal_mask(T, n_keys), scattered=scattered)
 
 
 def _grouped_spec(equal=False):
@@ -339,33 +381,33 @@ def _tiled(x):
 OF_SOFTMAX = [words for words in WEIGHINGS if "mask" not in words and "hidden" not in words]
 
 
-def _softmax_spec():
-    ordinary = 3 * normal(5, B, H, T, S)
-    far = ordinary + 1e4 * (np.arange(S) == 2)
+def _softmax_spec(equal=False):
+    n_keys = T if equal else S
+    ordinary = 3 * normal(5, B, H, T, n_keys)
+    far = ordinary + 1e4 * (np.arange(n_keys) == 2)
     apart = ordinary + 1e4 * (np.arange(T) == 2)[:, None]
     given = {"ordinary scores": ordinary, "scores of ten thousand": far, "a row far above": apart}
     cases = tuple(Case(label, {"scores": s}, softmax(s)) for label, s in given.items())
-    weighings = {words: WEIGHINGS[words] for words in OF_SOFTMAX} | OVERFLOW
+    weighings = {words: WEIGHINGS[words] for words in OF_SOFTMAX} | OVERFLOW | KEEPDIMS
     wrong = {words: partial(weigh, mask=None) for words, weigh in weighings.items()}
     return FunctionSpec(_roles("scores"), SCORES, cases, wrong)
 
 
 def _weights_spec():
     causal = causal_mask(T, S)
-    masks = {"causal": causal, "partly empty": causal & (np.arange(T) != 2)[:, None], "no": None}
+    masks = {"causal": causal, "partly empty": causal & (np.arange(T) != 2)[:, None]}
     scores = 3 * normal(6, B, H, T, S)
     far = scores + 1e4 * (np.arange(S) == S - 1) - 1e4 * (np.arange(T) == 3)[:, None]
-    cases = _cases(_weigh, {"scores": scores}, **masks)
+    cases = _cases(partial(_weigh, mask=None), {"scores": scores}, **masks)[1:]
     cases += (Case("large scores", {"scores": far, "mask": causal}, _weigh(far, causal)),)
     return FunctionSpec(_roles("scores", "mask"), ROWS, cases, WEIGHINGS | OVERFLOW | EMPTY_ROWS)
 
 
 def _layer_spec():
     given = {"X": normal(9, B, T, D_MODEL)}
-    given |= {n: normal(10 + i, H, D_MODEL, D_K) / 7 for i, n in enumerate(("W_Q", "W_K", "W_V"))}
+    given |= {n: normal(10 + i, H, D_MODEL, D_K) / 7 for i, n in enumerate(QKV)}
     given["W_O"] = normal(13, H * D_K, D_MODEL) / 7
-    wrong = _wrong(layer) | {words: partial(layer, weigh=weigh) for words, weigh in SHIFTED.items()}
-    wrong |= {
+    wrong = _wrong(layer, SHIFTED | KEEPDIMS) | {
         "heads are laid side by side without bringing the token axis forward": partial(
             layer, merge=lambda heads: heads.reshape(len(heads), T, -1)
         ),
@@ -384,7 +426,7 @@ def _layer_spec():
         ),
     }
     cases = _cases(layer, given, causal=causal_mask(T))
-    return FunctionSpec(_roles("X", "W_Q", "W_K", "W_V", "W_O"), LAYERS, cases, wrong)
+    return FunctionSpec(_roles("X", *QKV, "W_O"), LAYERS, cases, wrong)
 
 
 def _rotary_spec():
@@ -392,14 +434,8 @@ def _rotary_spec():
     given = {"positions from 0": np.arange(T), "positions from 40": late}
     cases = tuple(Case(n, {"x": x, "positions": p}, rope(x, p)) for n, p in given.items())
     wrong = _wrong_rotations(half=False) | _wrong_rotations(half=True)
-    wrong |= {
-        "the angles are laid out in halves and the pairs are neighbours": partial(
-            _mixed, half=False
-        ),
-        "the angles are laid out for neighbours and the pairs are halves": partial(
-            _mixed, half=True
-        ),
-    }
+    wrong["the angles are for halves and the pairs are neighbours"] = partial(_mixed, half=False)
+    wrong["the angles are for neighbours and the pairs are halves"] = partial(_mixed, half=True)
     return FunctionSpec(
         _roles("x", "positions"), ROWS, cases, wrong, (rope, partial(rope, half=True))
     )
@@ -409,7 +445,8 @@ def _wrong_rotations(*, half):
     """Return the wrong forms of a rotation, of one layout of the pairs."""
     turn = partial(rope, half=half)
     found = {words: partial(turn, frequencies=own) for words, own in FREQUENCIES.items()}
-    found |= {words: partial(_moved, turn, change) for words, change in POSITIONS.items()}
+    for words, change in POSITIONS.items():
+        found[words] = lambda x, positions, change=change: turn(x, change(positions))
     for words, parts in ROTATIONS.items():
         found[words] = partial(_rotated, half=half, parts=parts)
     layout = "pairs in halves" if half else "pairs of neighbours"
@@ -438,10 +475,6 @@ ROTATIONS = {  # of a pair a, b by an angle with cosine c and sine s
 }
 
 
-def _moved(turn, change, x, positions):
-    return turn(x, change(positions))
-
-
 def _rotated(x, positions, *, half, parts):
     angles = positions[:, None] * rope_frequencies(x.shape[-1])
     n, turned = x.shape[-1] // 2, x.copy()
@@ -452,31 +485,25 @@ def _rotated(x, positions, *, half, parts):
 
 def _mixed(x, positions, *, half):
     angles = positions[:, None] * rope_frequencies(x.shape[-1])
-    n = x.shape[-1] // 2
-    if half:
-        angles, turned = (
-            np.repeat(angles, 2, axis=-1),
-            np.concatenate([-x[..., n:], x[..., :n]], -1),
-        )
-    else:
-        angles = np.tile(angles, 2)
-        turned = np.stack([-x[..., 1::2], x[..., ::2]], axis=-1).reshape(x.shape)
-    return x * np.cos(angles) + turned * np.sin(angles)
+    angles = np.repeat(angles, 2, axis=-1) if half else np.tile(angles, 2)
+    right_angles, ones = np.full(len(positions), np.pi / 2), np.ones(x.shape[-1] // 2)
+    return x * np.cos(angles) + rope(x, right_angles, half=half, frequencies=ones) * np.sin(angles)
 
 
-def _causal(k, T, S):
-    return np.tri(T, S, k=S - T + k, dtype=bool)
+def _step_cases(right, given, new):
+    """Return a case of one new token and one of three, the first of those that are new."""
+    cases = []
+    for n in (1, 3):
+        more = given | {name: x[..., :n, :] for name, x in new.items()}
+        cases.append(Case(f"{n} new on {S} cached", more, right(**more)))
+    return tuple(cases)
 
 
 def _cache_spec():
-    cases = []
-    for new in (1, 3):
-        given = {"Q": normal(20, B, H, new, D_K), "K": normal(21, B, H, new, D_K)}
-        given |= {"V": normal(22, B, H, new, D_V), "past_K": normal(23, B, H, S, D_K)}
-        given["past_V"] = normal(24, B, H, S, D_V)
-        cases.append(Case(f"{new} new on {S} cached", given, step(**given)))
+    new = {"Q": normal(20, B, H, 3, D_K), "K": normal(21, B, H, 3, D_K)}
+    new["V"] = normal(22, B, H, 3, D_V)
+    past = {"past_K": normal(23, B, H, S, D_K), "past_V": normal(24, B, H, S, D_V)}
     wrong = _wrong(step) | {
-        "the mask is not used": lambda **given: np.zeros(0),  # said below
         "the causal mask begins at the first key, not behind the cached ones": partial(
             step, limit=lambda T, S: np.tri(T, S, dtype=bool)
         ),
@@ -492,15 +519,33 @@ def _cache_spec():
             Q=Q, K=past_K, V=past_V, past_K=K, past_V=V
         ),
     }
-    return FunctionSpec(_roles("Q", "K", "V", "past_K", "past_V"), ROWS, tuple(cases), wrong)
+    del wrong["the mask is not used"]  # a step is given none
+    return FunctionSpec(_roles(*new, *past), ROWS, _step_cases(step, past, new), wrong)
 
 
-SPECS = {
-    "softmax": _softmax_spec,
-    "weights": _weights_spec,
-    "attention": _attention_spec,
-    "layer": _layer_spec,
-    "rotary": _rotary_spec,
-    "cache": _cache_spec,
-    "grouped": _grouped_spec,
+def _projected_step(function, **given):
+    """A step that takes X and its matrices: those of the layer, or of the heads without W_O."""
+    W_O = given.pop("W_O", None)
+    heads = function(**dict(zip("QKV", _project(given), strict=True)), **given)
+    return heads if W_O is None else _merge_heads(heads) @ W_O
+
+
+def _cache_layer_spec(outputs=("W_O",)):
+    given = {n: normal(30 + i, H, D_MODEL, D_K) / 7 for i, n in enumerate(QKV)}
+    given |= {name: normal(33, H * D_K, D_MODEL) / 7 for name in outputs}
+    given |= {"past_K": normal(34, B, H, S, D_K), "past_V": normal(35, B, H, S, D_K)}
+    cases = _step_cases(partial(_projected_step, step), given, {"X": normal(36, B, 3, D_MODEL)})
+    wrong = {words: partial(_projected_step, wrong) for words, wrong in _cache_spec().wrong.items()}
+    roles = _roles("X", *QKV, *outputs, "past_K", "past_V")
+    return FunctionSpec(roles, STEPS, cases, wrong, by_name=True)
+
+
+SPECS = {  # the forms of a kind are tried in this order
+    "softmax": (_softmax_spec, partial(_softmax_spec, equal=True)),
+    "weights": (_weights_spec,),
+    "attention": (_attention_spec, partial(_attention_spec, equal=True)),
+    "layer": (_layer_spec,),
+    "rotary": (_rotary_spec,),
+    "cache": (_cache_layer_spec, partial(_cache_layer_spec, outputs=()), _cache_spec),
+    "grouped": (_grouped_spec, partial(_grouped_spec, equal=True)),
 }

@@ -5,12 +5,12 @@ import re
 
 # All that a reader sees or hears: a line for each node. What is spoken and the link are no state.
 SEEN = r"""(root, { html, awake, scaled }) => {
-  const STATE = "value|selected|disabled";
+  const STATE = "value|selected|disabled|checked";
   const DATA = "given|lm.*|hop|hand|busy|lit|reached|before";  // given, and lit
   const page = new DOMParser().parseFromString(html ?? "", "text/html");
   root = html ? page.querySelector(root.localName) : root;
   return JSON.stringify([...root.querySelectorAll("*")]
-    .filter((e) => !e.closest(`[aria-live], script, style, template, .tl-said, .tl-how, a,
+    .filter((e) => !e.closest(`script, style, template, .tl-said, .tl-how, .tl-news, .tl-row > a,
       :is(.tl-board, .tl-sentence) > svg`))
     .filter((e) => !scaled || !e.matches(scaled))
     .filter((e) => awake || !e.closest(`[hidden], [role=grid]:has(> [role=row])`))
@@ -23,7 +23,7 @@ SEEN = r"""(root, { html, awake, scaled }) => {
       const given = [...e.attributes].filter(({ name }) => marked && !added.test(name))
         .map(({ name, value }) => `${name}=${value}`).sort();
       const presses = !awake && e.localName == "button" && e.ariaPressed == "true";
-      const pressed = presses ? ["pressed"] : [];
+      const pressed = presses || e.checked ? ["pressed"] : [];
       return [e.localName, own, e.value ?? "", e.ariaLabel ?? "", ...pressed, ...given];
     }));
 }"""

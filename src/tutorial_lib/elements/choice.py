@@ -16,12 +16,7 @@ from tutorial_lib.elements.markup import (
 
 
 def choice(mark, question, name, buttons, state=None):
-    """Draw a question with its options and the reason for each.
-
-    Parameters
-    ----------
-    state : {"picked": an option, "told": the one whose reason is shown}, by their texts
-    """
+    """Draw a question, its options and reasons; a state has texts of those picked and told."""
     state = state or {}
     source = question.get("from")
     note = f" <i>From chapter {escape(source[:2])}.</i>" if source else ""

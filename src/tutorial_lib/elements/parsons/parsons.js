@@ -101,7 +101,6 @@ class Parsons {
     this.solved ||= kind == "right";
   }
 
-  // Tell the page.
   changed() {
     const { solved } = this;
     const [program, pool] = [this.program, this.pool].map(textsOf);

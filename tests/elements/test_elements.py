@@ -15,8 +15,8 @@ from tutorial_lib import running_example, trace
 from tutorial_lib.elements import parsons, prediction, quiz
 from tutorial_lib.elements.banks import as_number, check_bank, load_bank
 from tutorial_lib.elements.exhibits import live_map, playground
-from tutorial_lib.elements.markup import inline
-from tutorial_lib.elements.parsons.element import draw_parsons, shuffled
+from tutorial_lib.elements.markup import inline, text_of
+from tutorial_lib.elements.parsons.element import draw_parsons, judge, shuffled
 from tutorial_lib.elements.prediction.element import draw_prediction
 from tutorial_lib.elements.quiz.element import draw_quiz
 from tutorial_lib.elements.sources import FOLDER, KINDS, needed, script, style
@@ -28,7 +28,7 @@ LIMITS = {
     "quiz": 3000,
     "predict-choice": 3400,
     "predict-number": 4000,
-    "parsons": 7800,
+    "parsons": 7000,
     "bytes": 13_400,
     "map": 23_900,
     "playground": 25_300,
@@ -140,7 +140,7 @@ def test_every_control_keeps_its_keys_from_jupyterlab():
     controls = [attrs for tag, attrs in Tree(page()).tags if tag in ("input", "button")]
     assert len(controls) == 18 + 2 + 6 + 5 + 1
     assert all("data-lm-suppress-shortcuts" in attrs for attrs in controls)
-    assert "control.dataset.lmSuppressShortcuts" in script("parsons")
+    assert "element.dataset.lmSuppressShortcuts" in script("parsons")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -304,6 +304,36 @@ def test_lines_are_shuffled_by_their_text_alone_and_never_lie_in_order():
         assert pieces == shuffled(problem)
         assert sorted(line for line, *_ in pieces) == [f"{c}{i}" for c in "abcd"]
         assert [line for line, kind, _ in pieces if kind == "place"] != problem["lines"]
+
+
+SOLUTION = sample_bank()["parsons"]["lines"]
+BUG = sample_bank()["parsons"]["distractors"][1]["line"]
+FIRST = "Every line so far is in its place."
+VERDICTS = [
+    ([], "Not complete. 4 lines are missing.", -1),
+    (SOLUTION[:3], f"Not complete. {FIRST} 1 line is missing.", -1),
+    (SOLUTION, "✓ Right. Every line is in its place.", -1),
+    ([*SOLUTION, BUG], "Line 5: ✗ A bug. Then only the whole sums to 1.", 4),
+    (SOLUTION[1:3], "✗ Not yet. Line 1 is the first out of place. 2 lines are missing.", 0),
+]
+
+
+def test_program_is_judged_by_its_first_wrong_line():
+    for program, verdict, wrong in VERDICTS:
+        html, place = judge(sample_bank()["parsons"], program)
+        assert (" ".join(text_of(html).split()), place) == (verdict, wrong)
+
+
+def test_quiz_counts_first_tries_and_names_what_to_read_again_each_once():
+    bank = sample_bank()
+    asked = [(text_of(inline(q["question"])), q["options"][1]["text"]) for q in bank["quiz"]]
+    html = draw_quiz(bank, CHAPTER, {text: {"first": wrong} for text, wrong in asked}).html
+    score = html.partition("</tl-quiz>")[0].rpartition("<p")[2]
+    again = "Round 1: all of it; chapter 02, Round 1: all of it; chapter 01, Round 1: all of it"
+    words = f"1 of 5 right at the first try. Read again: {again}"
+    assert text_of(f"<p{score}").strip() == words
+    pages = ["", "02_queries_keys_values.ipynb", "01_embeddings.ipynb"]
+    assert re.findall('href="(.*?)#', score) == pages
 
 
 def test_line_keeps_its_indentation_in_html_and_text():

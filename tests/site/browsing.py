@@ -129,7 +129,7 @@ def middle(exhibit, t, s):
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-SWIPE = [("touchStart", 0), *[("touchMove", i / 8) for i in range(1, 9)], ("touchEnd", 1)]
+SWIPE = [("touchStart", 0), *[("touchMove", i / 8) for i in range(1, 9)]]
 
 
 def swipe(exhibit, start, end):
@@ -137,11 +137,11 @@ def swipe(exhibit, start, end):
     draw_finger(exhibit.page, middle(exhibit, *start), middle(exhibit, *end))
 
 
-def draw_finger(page, start, end):
+def draw_finger(page, start, end, *, then="touchEnd"):
     """Draw a finger from one point of the window to another."""
     session = page.context.new_cdp_session(page)
     (x1, y1), (x2, y2) = start, end
-    for kind, share in SWIPE:
+    for kind, share in [*SWIPE, (then, 1)]:
         point = {"x": x1 + share * (x2 - x1), "y": y1 + share * (y2 - y1)}
-        points = [] if kind == "touchEnd" else [point]
+        points = [] if kind == then else [point]
         session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})

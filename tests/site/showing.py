@@ -3,15 +3,16 @@
 import json
 import re
 
-# All that a reader sees or hears: a line for each node. What is spoken and the link are no state.
+# All that a reader sees or hears: a line for each node. What an exhibit says and its link are no
+# state; the reasons and verdicts of a question are.
 SEEN = r"""(root, { html, awake, scaled }) => {
-  const STATE = "value|selected|disabled";
+  const STATE = "value|selected|disabled|checked";
   const DATA = "given|lm.*|hop|hand|busy|lit|reached|before";  // given, and lit
   const page = new DOMParser().parseFromString(html ?? "", "text/html");
   root = html ? page.querySelector(root.localName) : root;
   return JSON.stringify([...root.querySelectorAll("*")]
-    .filter((e) => !e.closest(`[aria-live], script, style, template, .tl-said, .tl-how, a,
-      :is(.tl-board, .tl-sentence) > svg`))
+    .filter((e) => !e.closest(`script, style, template, .tl-said, .tl-how, .tl-news,
+      :is(.tl-row, .tl-onward) > a, :is(.tl-board, .tl-sentence) > svg`))
     .filter((e) => !scaled || !e.matches(scaled))
     .filter((e) => awake || !e.closest(`[hidden], [role=grid]:has(> [role=row])`))
     .map((e) => {
@@ -23,7 +24,7 @@ SEEN = r"""(root, { html, awake, scaled }) => {
       const given = [...e.attributes].filter(({ name }) => marked && !added.test(name))
         .map(({ name, value }) => `${name}=${value}`).sort();
       const presses = !awake && e.localName == "button" && e.ariaPressed == "true";
-      const pressed = presses ? ["pressed"] : [];
+      const pressed = presses || e.checked ? ["pressed"] : [];
       return [e.localName, own, e.value ?? "", e.ariaLabel ?? "", ...pressed, ...given];
     }));
 }"""

@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from tests.elements.sample_bank import sample_bank
 from tests.elements.test_strip import PRODUCT, STARTS
 from tutorial_lib.elements.exhibits.pairs import packed
 from tutorial_lib.elements.exhibits.strip.element import PRESSES, pressed
+from tutorial_lib.elements.markup import inline, text_of
 from tutorial_lib.records import record
 
 
@@ -154,3 +156,27 @@ def paint_state(rng):
     looks[rng.random(len(looks)) < 0.2] = False
     named = rng.random() < 0.2
     return chosen | ({} if named else {"mask": packed(looks ^ (chosen["true"] == "hide"))})
+
+
+def choice_state(rng, question):
+    """A question that is untouched, picked, or answered once or again, by the texts of options."""
+    texts = [text_of(inline(option["text"])) for option in question["options"]]
+    state = zip(("picked", "told", "first"), rng.choice(texts, 3).tolist(), strict=True)
+    return dict(list(state)[: rng.choice([0, 1, 3], p=[0.05, 0.05, 0.9])])
+
+
+def quiz_state(rng):
+    """Each question in a state of its own; about every second quiz is answered to the end."""
+    questions = sample_bank()["quiz"]
+    return {text_of(inline(one["question"])): choice_state(rng, one) for one in questions}
+
+
+def parsons_state(rng):
+    """A program that begins as the solution does and goes on in any way, judged or not."""
+    problem = sample_bank()["parsons"]
+    lines = problem["lines"][: rng.integers(5)]
+    rest = [*problem["lines"][len(lines) :], *(bug["line"] for bug in problem["distractors"])]
+    rest = rng.permutation(rest).tolist()
+    count = rng.choice([0, rng.integers(len(rest) + 1)])
+    checked = bool(rng.random() < 0.9)
+    return {"program": [*lines, *rest[:count]], "pool": rest[count:], "checked": checked}

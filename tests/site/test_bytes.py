@@ -9,6 +9,7 @@ import pytest
 from tests.sampling import long
 from tests.site.browsing import PHONE, SET, said
 from tests.site.showing import assert_shows
+from tests.site.states import bytes_state
 from tutorial_lib.counting import model_cache_bytes
 from tutorial_lib.elements.exhibits import byte_calculator
 from tutorial_lib.elements.exhibits.bytes.element import draw_calculator
@@ -18,25 +19,6 @@ PATTERNED = [m for m in facts("models")["models"] if m.get("pattern", ["both"]) 
 MODELS = {model["name"]: model for model in PATTERNED}
 FIRST = {"model": "Llama 2 7B", "tokens": 4096, "users": 1, "bits": 16, "weights": 16}
 OWN = {"layers": 32, "heads": 32, "d_k": 128, "d_v": 128, "billions": 7}
-
-
-def random_states(count):
-    """States of published models and of models of one's own."""
-    rng = np.random.default_rng(19)
-    found = []
-    for i in range(count):
-        state = FIRST | {
-            "model": [*MODELS, "my own"][rng.integers(len(MODELS) + 1)],
-            "tokens": int(2 ** rng.uniform(0, 20)),
-            "users": int(2 ** rng.uniform(0, 10)),
-            "bits": int(rng.choice([32, 16, 8, 4])),
-            "weights": int(rng.choice([32, 16, 8, 4])),
-        }
-        if i % 5 == 0:
-            sizes = dict(zip(OWN, rng.integers(1, 200, 5).tolist(), strict=True))
-            state |= {"model": "my own", **sizes}
-        found.append(state)
-    return found
 
 
 def model_of(state):
@@ -102,7 +84,8 @@ def tells(calculator, state):
 
 @pytest.mark.parametrize("count", [5, *long(60)])
 def test_every_sentence_is_true_in_random_states(calculator, count):
-    for state in random_states(count):
+    rng = np.random.default_rng(19)
+    for state in (bytes_state(rng) for _ in range(count)):
         calculator.page.evaluate(SET, f"#bytes=0&{urlencode(state)}")
         begins = f"of {state['users']:,} user{'s' * (state['users'] > 1)} at {state['tokens']:,} "
         calculator.page.get_by_text(

@@ -1,7 +1,8 @@
-"""What every exhibit promises in Chromium: links, silence, its form without a script, touch, axe.
+"""What exhibits and questions promise in Chromium: links, silence, no need of a script, touch, axe.
 
 Each has a row: states with what is said where a link leads to them, what is expected of each part
 of a state, and, where Python draws any state, random ones in which the script is compared with it.
+The state of a question has no link: it is told to the page, by the texts of what was answered.
 What else an exhibit says and does is tested in a file of its own.
 """
 
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from tests.elements.sample_bank import CHAPTER, sample_bank
 from tests.elements.test_strip import PRODUCT
 from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
@@ -30,16 +32,18 @@ from tests.site.states import (
     heads_state,
     map_state,
     paint_state,
+    parsons_state,
     plane_state,
     playground_state,
     products_state,
+    quiz_state,
     slopes_state,
     strip_state,
     sum_state,
     tiles_state,
 )
 from tools.chapters import FOLDER, pages
-from tutorial_lib.elements import exhibits, quiz
+from tutorial_lib.elements import exhibits
 from tutorial_lib.elements.exhibits.ask.element import draw_ask
 from tutorial_lib.elements.exhibits.bench.element import draw_bench
 from tutorial_lib.elements.exhibits.bytes.element import draw_calculator
@@ -53,6 +57,9 @@ from tutorial_lib.elements.exhibits.playground.element import draw_playground
 from tutorial_lib.elements.exhibits.strip.element import draw_strip
 from tutorial_lib.elements.exhibits.sum.element import draw_sum
 from tutorial_lib.elements.exhibits.tiles.element import draw_tiles
+from tutorial_lib.elements.parsons.element import draw_parsons
+from tutorial_lib.elements.prediction.element import draw_prediction
+from tutorial_lib.elements.quiz.element import draw_quiz
 from tutorial_lib.elements.sources import KINDS, style
 from tutorial_lib.models.copying import TinyModel
 from tutorial_lib.models.grammar import WORDS
@@ -61,10 +68,10 @@ from tutorial_lib.records import checkpoint
 
 @dataclass(frozen=True)
 class Row:
-    """An exhibit as a chapter calls it, and what is expected of its state."""
+    """An exhibit or a question as a chapter calls it, and what is expected of its state."""
 
-    call: str
-    states: dict  # a state as a link writes it -> what is said at the end of such a link
+    call: str | Callable
+    states: dict  # a state as a link writes it -> what is said at the end; of a question, states
     expected: dict  # a part of a state -> what it may be, or the whole sentence, around “{}”
     beyond: tuple = ()  # states that are beyond what is expected of their one part
     wrong: dict = field(default_factory=dict)  # states that are wrong in other ways -> a sentence
@@ -74,6 +81,7 @@ class Row:
     targets: dict = field(default_factory=dict)  # cells for a finger -> their least size
     uncut: str = ".tl-numbers > div"  # what must not scroll or be cut on a narrow screen
     tinted: str = ""  # cells whose ink must stand out from their tint
+    added: str = ""  # what its script adds to what Python draws
     draw: Callable = None  # draws it in a state, by the parts of a link
     state: Callable = None  # makes a state by a generator
 
@@ -437,6 +445,43 @@ ROWS = {
         state=ask_state,
     ),
 }
+BANK = sample_bank()
+ASKED_LAST = "What does a row of the mask without a True give?"
+answer = partial(dict.fromkeys, ("picked", "told", "first"))
+BUGGY = {"program": [BANK["parsons"]["distractors"][0]["line"]], "pool": [], "checked": True}
+QUESTIONS = {
+    "quiz": Row(
+        partial(draw_quiz, BANK, CHAPTER),
+        [{"What does W_Q[0] hold?": answer("one head's queries"), ASKED_LAST: answer("zeros")}],
+        {},
+        state=quiz_state,
+    ),
+    "parsons": Row(
+        partial(draw_parsons, BANK, CHAPTER),
+        [BUGGY],
+        {},
+        uncut="li, li > code",
+        added=".tl-grip, li > button",
+        state=parsons_state,
+    ),
+    "choice": Row(partial(draw_prediction, BANK, CHAPTER, 1), [answer("(3, 3)")], {}),
+    "number": Row(partial(draw_prediction, BANK, CHAPTER, 2), [{"typed": "1", "told": "4/7"}], {}),
+}
+ALL = ROWS | QUESTIONS
+NO_STATES = [None, 7, "x", True, [], [[1]], {}, {"picked": 0}, {"typed": 5}, {"program": [1]}]
+NO_STATES += [
+    BUGGY | {"pool": 7},
+    {"program": ["x"], "pool": [{}]},
+    {"Predict.": {"picked": "x"}},
+    {"opened": 3},
+]
+# All that a reader can do: the second option of each question, a number, and every button once.
+ANSWER = """(question) => {
+  question.querySelectorAll("[type=text]").forEach((field) => (field.value = "0.665"));
+  question.querySelectorAll("fieldset").forEach((box) => box.querySelectorAll("input")[1].click());
+  [...question.querySelectorAll("button")].filter((one) => one.checkVisibility())
+    .forEach((button) => button.click());
+}"""
 UNSETTABLE = ("toString", "T", "3")
 NONSENSE = (None, 7, {}, ["m=1"], "toString=1")
 CONTROLS = ":is(button, input, select)"
@@ -511,13 +556,15 @@ def known_text():
 
 @cache
 def html_of(call):
-    """An exhibit as a chapter draws it."""
+    """An exhibit or a question as a chapter draws it."""
+    if callable(call):
+        return call().html
     return eval(call, vars(exhibits) | {"known_text": known_text, "WORDS": WORDS}).html
 
 
 def kind_of(row):
     """The kind of an exhibit, which a link calls it by."""
-    return re.search(r"<tl-(\w+)", html_of(row.call))[1]
+    return re.search(r"<tl-([\w-]+)", html_of(row.call))[1]
 
 
 def follow(exhibit, *addresses):
@@ -551,9 +598,15 @@ def row(request):
 
 
 @pytest.fixture
-def exhibit(row, show):
+def open_row(show):
+    """Open an exhibit or a question on a page of its own."""
+    return lambda row, **look: show(html_of(row.call), **look).locator(f"tl-{kind_of(row)}")
+
+
+@pytest.fixture
+def exhibit(row, open_row):
     """An exhibit on a page of its own."""
-    return show(html_of(row.call)).locator(f"tl-{kind_of(row)}")
+    return open_row(row)
 
 
 def test_every_exhibit_has_a_row():
@@ -593,6 +646,39 @@ def test_the_script_draws_every_state_as_python_does(row, exhibit, count):
         state = row.state(rng)
         assert exhibit.evaluate(RECALL, urlencode(state)) is True
         assert_shows(exhibit, row.draw(**state))
+
+
+STATED = {name: row for name, row in QUESTIONS.items() if row.state}
+each_row = pytest.mark.parametrize("row", ALL.values(), ids=ALL)
+
+
+@pytest.mark.parametrize("count", [6, *long(60)])
+@pytest.mark.parametrize("row", STATED.values(), ids=STATED)
+def test_the_script_of_a_question_draws_every_state_as_python_does(row, open_row, count):
+    rng = np.random.default_rng(23)
+    for _ in range(count):
+        state, question = row.state(rng), open_row(row)
+        assert question.evaluate(RECALL, state)
+        assert_shows(question, row.call(state), besides=row.added)
+
+
+@pytest.mark.parametrize("row", QUESTIONS.values(), ids=QUESTIONS)
+def test_what_a_question_tells_is_put_back_in_silence_and_nonsense_is_not(row, open_row):
+    question, later = open_row(row), open_row(row)
+    view = seen(later)
+    later.page.evaluate(TELL)
+    assert [later.evaluate(RECALL, state) for state in NO_STATES] == [False] * len(NO_STATES)
+    assert differences(seen(later), view) == []
+    question.page.evaluate(TELL)
+    question.evaluate(ANSWER)
+    *_, told = question.page.evaluate(TOLD)
+    of = question.locator("fieldset").count() or 1
+    work = {"done": 0 if row.added else of, "of": of}  # all lines are in, in a wrong order
+    assert {key: told[key] for key in work} == later.evaluate(RECALL, told["state"]) == work
+    assert differences(seen(later), seen(question)) == []
+    assert differences(seen(later), view) != []
+    assert later.page.evaluate(TOLD) == []
+    assert later.page.evaluate("() => document.activeElement == document.body")
 
 
 def test_what_cannot_be_is_refused_in_words_and_changes_nothing(row, exhibit):
@@ -673,7 +759,8 @@ def test_the_form_without_a_script_shows_the_same_and_its_tables_scroll_alone(ro
     assert static.locator("details, details div").evaluate_all(UNREACHABLE) == []
 
 
-def test_every_control_is_reached_by_keys_and_every_grid_has_one_stop(exhibit):
+@each_row
+def test_every_control_is_reached_by_keys_and_every_grid_has_one_stop(row, exhibit):
     exhibit.page.keyboard.press("Tab")
     for _ in range(60):
         if not exhibit.evaluate(MARK):
@@ -684,16 +771,18 @@ def test_every_control_is_reached_by_keys_and_every_grid_has_one_stop(exhibit):
 
 
 @pytest.mark.long
-def test_targets_are_large_for_a_finger(row, show):
-    exhibit = show(html_of(row.call), **PHONE).locator(f"tl-{kind_of(row)}")
+@each_row
+def test_targets_are_large_for_a_finger(row, open_row):
+    exhibit = open_row(row, **PHONE)
     for selector, least in {CONTROLS: (44, 44), **row.targets}.items():
         assert exhibit.locator(f"{selector} >> visible=true").evaluate_all(SMALL, least) == []
 
 
+@each_row
 @pytest.mark.parametrize(("appearance", "width"), LOOKS)
-def test_nothing_sticks_out_is_too_small_or_found_by_axe(row, show, appearance, width):
-    page = show(html_of(row.call), mode=appearance, width=width)
-    exhibit = page.locator(f"tl-{kind_of(row)}")
+def test_nothing_sticks_out_is_too_small_or_found_by_axe(row, open_row, appearance, width):
+    exhibit = open_row(row, mode=appearance, width=width)
+    page = exhibit.page
     for state in ("", row.first):
         exhibit.evaluate(RECALL, state)
         found = Axe().run(page).response["violations"]
@@ -701,21 +790,22 @@ def test_nothing_sticks_out_is_too_small_or_found_by_axe(row, show, appearance, 
         page.evaluate(OPEN_ALL)
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width
         assert exhibit.locator(row.uncut).evaluate_all(CUT) == []
+        assert exhibit.locator("button:visible").evaluate_all(SMALL, (24, 24)) == []
         assert min(exhibit.locator(TEXTS).evaluate_all(LETTERS)) >= 11
         if row.tinted:
             assert min(exhibit.locator(row.tinted).evaluate_all(INKS)) >= 4.5
 
 
-@pytest.mark.parametrize("name", ["sum", *long("quiz", *(ROWS.keys() - {"sum", "concat"}))])
-def test_the_style_sheet_of_all_elements_draws_it_as_its_own_does(show, name):
-    html = quiz("04_multi_head_attention").html if name == "quiz" else html_of(ROWS[name].call)
-    changes = show(html).evaluate(CHANGES, style(*KINDS))
-    assert changes["elements"] > 20
+@pytest.mark.parametrize("name", ["sum", *long(*(ALL.keys() - {"sum", "concat"}))])
+def test_the_style_sheet_of_all_elements_draws_it_as_its_own_does(open_row, name):
+    changes = open_row(ALL[name]).page.evaluate(CHANGES, style(*KINDS))
+    assert changes["elements"] > 15
     assert changes["found"] == []
 
 
 @pytest.mark.long
-def test_a_press_is_answered_at_once(exhibit, browser):
+@each_row
+def test_a_press_is_answered_at_once(row, exhibit, browser):
     with recorded(browser) as events:
         for button in exhibit.locator("button:visible").element_handles():
             if button.is_enabled():

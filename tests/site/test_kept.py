@@ -117,16 +117,6 @@ def test_what_was_done_yesterday_is_there_today(kept, open_fresh):
 
 
 @pytest.mark.long
-def test_first_try_is_the_first_also_after_a_reload(open_fresh):
-    page = open_fresh(FIRST)
-    answer(page, 0, 0, 0, 0, 0)
-    answer(page, 2, 0, 1, 3, 0)
-    page.reload()
-    assert page.locator("tl-quiz .tl-right:visible").count() == 5
-    assert page.locator("tl-quiz > p").inner_text().startswith("2 of 5 right at the first try.")
-
-
-@pytest.mark.long
 def test_nothing_is_spoken_while_work_is_put_back(kept):
     page, *_ = kept
     page.add_init_script(

@@ -5,40 +5,44 @@ from html import escape
 
 from tutorial_lib.elements.markup import (
     KEYS,
-    REGION,
     RIGHT,
     WRONG,
     answer_box,
     button_row,
     inline,
+    region,
+    text_of,
 )
 
 
-def choice(mark, question, name, buttons):
-    """Draw a question with its options and the reason for each."""
+def choice(mark, question, name, buttons, state=None):
+    """Draw a question, its options and reasons; a state has texts of those picked and told."""
+    state = state or {}
     source = question.get("from")
     note = f" <i>From chapter {escape(source[:2])}.</i>" if source else ""
     options, reasons = [], []
     for option in question["options"]:
         text = inline(option["text"])
-        button = f'<input type="radio" name="{escape(name)}" {KEYS}>'
-        options.append(f"<div><label>{button} <span>{text}</span></label>{REGION}</div>")
         verdict = RIGHT if option["correct"] else WRONG
-        reasons.append((text, f"<dd>{verdict} {inline(option['why'])}{note}</dd>"))
+        reason = f"{verdict} {inline(option['why'])}{note}"
+        picked, told = (state.get(key) == text_of(text) for key in ("picked", "told"))
+        button = f'<input type="radio" name="{escape(name)}" {KEYS}{" checked" * picked}>'
+        label = f"<label>{button} <span>{text}</span></label>"
+        options.append(f"<div>{label}{region(reason * told)}</div>")
+        reasons.append((text, f"<dd>{reason}</dd>"))
     legend = f"<legend><b>{mark}</b> {inline(question['question'])}</legend>"
-    row = [button_row(buttons), REGION, answer_box(reasons, again=read_again(question))]
+    again = f"<div>Read again: {read_again(question)}</div>\n" if "read" in question else ""
+    row = [button_row(buttons), region(), answer_box(reasons, again=again)]
     return "\n".join(["<fieldset>", legend, *options, *row, "</fieldset>"])
 
 
 def read_again(question):
-    """Link to what a question of a quiz is about; a prediction stands where that is."""
-    heading, source = question.get("read"), question.get("from")
-    if heading is None:
-        return ""
+    """Link to what a question of a quiz is about."""
+    heading, source = question["read"], question["from"]
     where = f"chapter {source[:2]}, {heading}" if source else heading
     page = f"{source}.ipynb" if source else ""
     anchor = re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
-    return f'<div>Read again: <a href="{escape(page)}#{anchor}">{escape(where)}</a></div>\n'
+    return f'<a href="{escape(page)}#{anchor}">{escape(where)}</a>'
 
 
 def plain_choice(mark, question):

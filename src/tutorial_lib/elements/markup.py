@@ -3,7 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 
 from tutorial_lib.elements.sources import script, style
 
@@ -14,7 +14,6 @@ WRONG = '<b class="tl-wrong">✗ Not this one.</b>'
 HIDDEN = 'style="display:none"'
 # JupyterLab takes a key pressed in an output for a command to the notebook, except here.
 KEYS = "data-lm-suppress-shortcuts"
-REGION = '<p aria-live="polite"></p>'
 NEWS = '<p class="tl-news" aria-live="polite"></p>'  # heard, not seen
 
 
@@ -62,6 +61,11 @@ def given(value, name="given"):
     return f'data-{name}="{escape(text)}"'
 
 
+def region(html=""):
+    """Draw where a script tells what follows, which a screen reader speaks."""
+    return f'<p aria-live="polite">{html}</p>'
+
+
 def button_row(labels, pressed=()):
     """Draw the buttons that a script serves; without one they stay hidden."""
     marks = {label: ' aria-pressed="true"' * (label in pressed) for label in labels}
@@ -91,10 +95,7 @@ def ask(question):
 
 def band(how):
     """Keep the place where the last touch is told; until the first one, it says how to begin."""
-    return (
-        '<div class="tl-said"><p aria-live="polite"></p>\n'
-        f'<p class="tl-how">{inline(how)}</p></div>'
-    )
+    return f'<div class="tl-said">{region()}\n<p class="tl-how">{inline(how)}</p></div>'
 
 
 def fold(summary, *parts):
@@ -121,6 +122,11 @@ def answer_box(reasons, solution="", again=""):
     rows = [f"<dt>{term}</dt>\n{reason}" for term, reason in reasons]
     body = "\n".join([f"{solution}<dl>", *rows, f"</dl>{again}"])
     return f"<details>\n<summary>Answer</summary>\n{body}\n</details>"
+
+
+def text_of(html):
+    """Return the text of a piece of HTML, as a script reads it."""
+    return unescape(re.sub("<.*?>", "", html))
 
 
 def inline(text):

@@ -7,15 +7,13 @@ from tutorial_lib.elements.banks import load_bank
 from tutorial_lib.elements.markup import (
     HIDDEN,
     NEWS,
-    REGION,
     Element,
     answer_box,
     button_row,
     inline,
+    region,
     wrap,
 )
-
-_BUG = '<b class="tl-wrong">✗ A bug.</b>'
 
 
 def parsons(chapter):
@@ -32,8 +30,13 @@ def parsons(chapter):
     return draw_parsons(load_bank(chapter), chapter)
 
 
-def draw_parsons(bank, chapter):
+def draw_parsons(bank, chapter, state=None):
     """Draw the Parsons problem of a bank that `check_bank` accepts.
+
+    Parameters
+    ----------
+    state : {"program": lines, "pool": lines, "checked": whether the program is judged}; without
+        one the lines stand above the lists, for its script to fill these
 
     Raises
     ------
@@ -46,18 +49,22 @@ def draw_parsons(bank, chapter):
     lines = shuffled(problem)
     shown = "\n".join(f'<code data-{key}="{i}">{escape(line)}</code>' for line, key, i in lines)
     reasons = [
-        (f"<code>{escape(bug['line'].strip())}</code>", f"<dd>{_BUG} {inline(bug['why'])}</dd>")
+        (f"<code>{escape(bug['line'].strip())}</code>", f"<dd>{_bug(bug)}</dd>")
         for bug in problem["distractors"]
     ]
     solution = "\n".join(problem["lines"])
     html = [
         f"<p>{inline(problem['task'])}</p>",
-        f"<pre>{shown}</pre>",
-        _lists(name),
+        *([] if state else [f"<pre>{shown}</pre>"]),
+        _lists(name, *_fill_lists(problem, **(state or {}))),
         answer_box(reasons, f"<pre>{escape(solution)}</pre>"),
     ]
     text = [problem["task"], *(f"   {line}" for line, *_ in lines)]
     return Element(wrap("parsons", name, "Parsons problem", html), "\n".join(text))
+
+
+def _bug(distractor):
+    return f'<b class="tl-wrong">✗ A bug.</b> {inline(distractor["why"])}'
 
 
 def shuffled(problem):
@@ -78,14 +85,49 @@ def shuffled(problem):
         salt += 1
 
 
-def _lists(name):
-    """The two lists of a Parsons problem, for its script to fill."""
-    titles = {"ul": "Lines to choose from", "ol": "Your program"}
+def _fill_lists(problem, program=(), pool=(), checked=False, solved=False):
+    """Draw the lines of both lists and the verdict; whether it once was solved shows nowhere."""
+    verdict, wrong = judge(problem, program) if checked else ("", -1)
+    kinds = {line: f'data-{key}="{i}"' for line, key, i in shuffled(problem)}
+    drawn = []
+    for i, line in enumerate([*program, *pool]):
+        hang = len(line) - len(line.lstrip()) + 2
+        style = f'style="padding-left: {hang}ch; text-indent: -{hang}ch"'
+        mark = " data-wrong" * (i == wrong)
+        drawn.append(f"<li{mark}><code {kinds[line]} {style}>{escape(line)}</code></li>")
+    return "".join(drawn[len(program) :]), "".join(drawn[: len(program)]), verdict
+
+
+def judge(problem, program):
+    """Say of a program which line is the first that is wrong, or how many are missing.
+
+    Returns
+    -------
+    verdict, wrong : HTML, and the index of that line, -1 where there is none
+    """
+    solution, bugs = problem["lines"], {bug["line"]: bug for bug in problem["distractors"]}
+    wrong = next((i for i, line in enumerate(program) if solution[i : i + 1] != [line]), -1)
+    left = len(solution) - sum(line not in bugs for line in program)
+    missing = f" {left} line{' is' if left == 1 else 's are'} missing." * bool(left)
+    if wrong >= 0 and program[wrong] in bugs:
+        return f"Line {wrong + 1}: {_bug(bugs[program[wrong]])}", wrong
+    kind, start, rest = "right", "✓ Right.", "Every line is in its place."
+    if wrong >= 0:
+        kind, start = "wrong", "✗ Not yet."
+        rest = f"Line {wrong + 1} is the first out of place.{missing}"
+    elif left:
+        kind, start = "more", "Not complete."
+        rest = "Every line so far is in its place." * bool(program) + missing
+    return f'<b class="tl-{kind}">{start}</b> {rest}', wrong
+
+
+def _lists(name, pool, program, verdict):
+    """The two lists of a Parsons problem, which its script fills where they are empty."""
+    titles = {"ul": ("Lines to choose from", pool), "ol": ("Your program", program)}
     lists = [
         f'<p class="tl-title" id="{escape(name)}-{tag}">{title}</p>\n'
-        f'<{tag} aria-labelledby="{escape(name)}-{tag}"></{tag}>'
-        for tag, title in titles.items()
+        f'<{tag} aria-labelledby="{escape(name)}-{tag}">{lines}</{tag}>'
+        for tag, (title, lines) in titles.items()
     ]
-    return "\n".join(
-        [f'<div class="tl-lists" {HIDDEN}>', *lists, button_row(["Check"]), REGION, NEWS, "</div>"]
-    )
+    row = [button_row(["Check"]), region(verdict), NEWS, "</div>"]
+    return "\n".join([f'<div class="tl-lists" {HIDDEN}>', *lists, *row])

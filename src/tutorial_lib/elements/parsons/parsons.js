@@ -1,138 +1,132 @@
 // The Parsons problem: lines of code, some of them bugs, to be put in order.
 
 import { all, define, report } from "../shared.js";
-import { handle } from "./drag.js";
+import { drag } from "./drag.js";
 
-// What follows wherever a line was moved to.
-const settle = (puzzle, node) => {
-  const { element, program, verdict, news } = puzzle;
-  all(element, "[data-wrong]").forEach((marked) => delete marked.dataset.wrong);
-  verdict.textContent = "";
-  puzzle.changed();
-  const place = all(program, "li").indexOf(node) + 1;
-  news.textContent = place ? `Line ${place} of ${program.children.length}` : "Taken out";
+// The buttons of a line, of which the style sheet shows those that its list uses: the sign, the
+// name, where it moves the line, and its button that has the focus then.
+const BUTTONS = {
+  add: ["+", "Add", (node, { program }) => program.append(node), "up"],
+  up: ["↑", "Move up", (node) => node.previousElementSibling?.before(node), "up"],
+  down: ["↓", "Move down", (node) => node.nextElementSibling?.after(node), "down"],
+  out: ["×", "Take out", (node, { pool }) => pool.append(node), "add"],
 };
-
-// One button of a line. `move` does what it says and returns what has the focus then, if another.
-const lineButton = (puzzle, node, [name, sign, label], move) => {
-  const control = document.createElement("button");
-  control.type = "button";
-  // JupyterLab takes a key pressed in an output for a command to the notebook, except here.
-  control.dataset.lmSuppressShortcuts = "";
-  control.className = name;
-  control.textContent = sign;
-  control.ariaLabel = `${label}: ${node.querySelector("code").textContent.trim()}`;
-  control.onclick = () => {
-    const focus = move() || control;
-    focus.focus();
-    settle(puzzle, node);
-  };
-  return control;
-};
-
-// A line with all four buttons; the style sheet shows those that its list uses.
-const codeLine = (puzzle, line) => {
-  const { pool, program } = puzzle;
-  const node = document.createElement("li");
-  node.append(line);
-  const act = (look, move) => lineButton(puzzle, node, look, move);
-  const add = act(["tl-add", "+", "Add"], () => {
-    const next = node.nextElementSibling || node.previousElementSibling;
-    program.append(node);
-    return next ? next.querySelector(".tl-add") : up;
-  });
-  const up = act(["tl-up", "↑", "Move up"], () => {
-    node.previousElementSibling?.before(node);
-  });
-  const down = act(["tl-down", "↓", "Move down"], () => {
-    node.nextElementSibling?.after(node);
-  });
-  const out = act(["tl-out", "×", "Take out"], () => {
-    pool.append(node);
-    return add;
-  });
-  // What does not fit on a narrow screen goes on to the right of where the line begins.
-  const hang = line.textContent.search(/\S/) + 2;
-  line.style = `padding-left: ${hang}ch; text-indent: -${hang}ch`;
-  line.onclick = () => pool.contains(line) && add.click();
-  node.prepend(handle(puzzle, node, () => settle(puzzle, node)), add);
-  node.append(up, down, out);
-  return node;
-};
-
-const judge = (puzzle) => {
-  const { program, verdict, reasons, solution } = puzzle;
-  const say = (kind, start, rest) => {
-    verdict.innerHTML = `<b class="tl-${kind}">${start}</b> ${rest}`;
-  };
-  const placed = all(program, "code");
-  const wrong = placed.findIndex((line, i) => line.textContent != solution[i]);
-  placed.forEach((line, i) => line.parentNode.toggleAttribute("data-wrong", i == wrong));
-  const bug = placed[wrong]?.dataset.why;
-  const left = solution.length - placed.filter(({ dataset }) => dataset.place).length;
-  const missing = left ? ` ${left == 1 ? "1 line is" : `${left} lines are`} missing.` : "";
-  if (bug) {
-    verdict.innerHTML = `Line ${wrong + 1}: ${reasons[bug].innerHTML}`;
-  } else if (wrong >= 0) {
-    say("wrong", "✗ Not yet.", `Line ${wrong + 1} is the first out of place.${missing}`);
-  } else if (left) {
-    const first = placed.length ? "Every line so far is in its place." : "";
-    say("more", "Not complete.", first + missing);
-  } else {
-    say("right", "✓ Right.", "Every line is in its place.");
-    puzzle.solved = true;
-  }
-};
-
+const buttonOf = (node, name) => node.querySelector(`.tl-${name}`);
 const textsOf = (list) => all(list, "li > code").map((line) => line.textContent);
 
-// Put lines back by their texts; a line that is new in this edition stays in the pool.
-const recallLines = (puzzle, state) => {
-  const { element, pool, program, verdict, solution } = puzzle;
-  const lists = [state?.program, state?.pool];
-  const left = all(element, "li");
-  const known = textsOf(element);
-  if (!lists.every(Array.isArray)) return false;
-  const texts = lists.flat();
-  if (!texts.some((text) => known.includes(text))) return false;
-  const take = (text) => {
-    const place = left.findIndex((node) => node.querySelector("code").textContent === text);
-    return place < 0 ? [] : left.splice(place, 1);
-  };
-  const [first, rest] = lists.map((list) => list.flatMap(take));
-  program.append(...first);
-  pool.append(...rest, ...left);
-  puzzle.solved = state.solved === true && solution.every((line) => texts.includes(line));
-  verdict.textContent = "";
-  if (state.checked) judge(puzzle);
-  return { done: Number(puzzle.solved), of: 1 };
-};
+class Parsons {
+  solved = false; // once it was, it stays so
 
-define("tl-parsons", (element) => {
-  const [source] = all(element, "pre");
-  const [pool, program] = all(element, "ul, ol");
-  const [verdict, news] = all(element, "[aria-live]");
-  const lines = all(source, "code");
-  const solution = lines
-    .filter(({ dataset }) => dataset.place)
-    .sort((a, b) => a.dataset.place - b.dataset.place)
-    .map((line) => line.textContent);
-  source.remove();
-  const bar = document.createElement("div");
-  bar.className = "tl-drop";
-  element.append(bar);
-  const reasons = all(element, "dd");
-  const puzzle = { element, pool, program, verdict, news, reasons, solution, bar };
-  puzzle.solved = false; // once it was, it stays so
-  puzzle.changed = () => {
-    const { solved } = puzzle;
-    const state = { program: textsOf(program), pool: textsOf(pool), solved };
-    report(element, { ...state, checked: verdict.textContent != "" }, Number(solved), 1);
-  };
-  lines.forEach((line) => pool.append(codeLine(puzzle, line)));
-  element.querySelector(".tl-row button").onclick = () => {
-    judge(puzzle);
-    puzzle.changed();
-  };
-  element.recall = (state) => recallLines(puzzle, state);
-});
+  constructor(element) {
+    this.element = element;
+    const [source, solution] = all(element, "pre");
+    this.solution = solution.textContent.split("\n");
+    this.reasons = all(element, "dd");
+    [this.pool, this.program] = all(element, "ul, ol");
+    [this.verdict, this.news] = all(element, "[aria-live]");
+    this.pool.append(...all(source, "code").map((line) => this.itemOf(line)));
+    source.remove();
+    drag(element, [this.pool, this.program], (node) => this.settle(node));
+    element.querySelector(".tl-row button").onclick = () => {
+      this.judge();
+      this.changed();
+    };
+    element.recall = (state) => this.recall(state);
+    // JupyterLab takes a key pressed in an output for a command to the notebook, except here.
+    element.dataset.lmSuppressShortcuts = "";
+  }
+
+  // A line with its handle and all its buttons.
+  itemOf(line) {
+    const [node, grip] = ["li", "span"].map((kind) => document.createElement(kind));
+    // The buttons do by keys what the handle does.
+    Object.assign(grip, { className: "tl-grip", textContent: "⠿", ariaHidden: true });
+    const [add, ...others] = Object.entries(BUTTONS).map(([name, [textContent, label]]) => {
+      const ariaLabel = `${label}: ${line.textContent.trim()}`;
+      const look = { type: "button", className: `tl-${name}`, textContent, ariaLabel };
+      const onclick = () => this.press(node, name);
+      return Object.assign(document.createElement("button"), look, { onclick });
+    });
+    // What does not fit on a narrow screen goes on to the right of where the line begins.
+    const hang = line.textContent.search(/\S/) + 2;
+    line.style = `padding-left: ${hang}ch; text-indent: -${hang}ch`;
+    line.onclick = () => this.pool.contains(line) && this.press(node, "add");
+    node.append(grip, add, line, ...others);
+    return node;
+  }
+
+  // Move a line; when it is added, the focus goes to one beside it, which can be added next.
+  press(node, name) {
+    const [, , move, focused] = BUTTONS[name];
+    const beside = name == "add" && (node.nextElementSibling || node.previousElementSibling);
+    move(node, this);
+    buttonOf(beside || node, beside ? name : focused).focus();
+    this.settle(node);
+  }
+
+  // What follows wherever a line was moved to.
+  settle(node) {
+    this.mark();
+    this.verdict.textContent = "";
+    this.changed();
+    const lines = [...this.program.children];
+    const place = lines.indexOf(node) + 1;
+    this.news.textContent = place ? `Line ${place} of ${lines.length}` : "Taken out";
+  }
+
+  mark(wrong) {
+    all(this.element, "li").forEach((node) => node.toggleAttribute("data-wrong", node == wrong));
+  }
+
+  // Say which line of the program is the first that is wrong, or how many are missing.
+  judge() {
+    const { solution } = this;
+    const placed = all(this.program, "code");
+    const wrong = placed.findIndex((line, i) => line.textContent != solution[i]);
+    const bug = placed[wrong]?.dataset.why;
+    const left = solution.length - placed.filter(({ dataset }) => dataset.place).length;
+    const missing = left ? ` ${left == 1 ? "1 line is" : `${left} lines are`} missing.` : "";
+    const first = placed.length ? "Every line so far is in its place." : "";
+    const verdicts = {
+      wrong: ["✗ Not yet.", `Line ${wrong + 1} is the first out of place.${missing}`],
+      more: ["Not complete.", first + missing],
+      right: ["✓ Right.", "Every line is in its place."],
+    };
+    const kind = wrong >= 0 ? "wrong" : left ? "more" : "right";
+    const [start, rest] = verdicts[kind];
+    this.mark(placed[wrong]?.parentNode);
+    this.verdict.innerHTML = bug
+      ? `Line ${wrong + 1}: ${this.reasons[bug].innerHTML}`
+      : `<b class="tl-${kind}">${start}</b> ${rest}`;
+    this.solved ||= kind == "right";
+  }
+
+  changed() {
+    const { solved } = this;
+    const [program, pool] = [this.program, this.pool].map(textsOf);
+    const checked = this.verdict.textContent != "";
+    report(this.element, { program, pool, solved, checked }, Number(solved), 1);
+  }
+
+  // Put lines back by their texts; a line that is new in this edition stays in the pool.
+  recall(state) {
+    const lists = [state?.program, state?.pool];
+    if (!lists.every(Array.isArray)) return false;
+    const [texts, left] = [lists.flat(), all(this.element, "li")];
+    if (!textsOf(this.element).some((text) => texts.includes(text))) return false;
+    const take = (text) => {
+      const found = left.findIndex((node) => node.querySelector("code").textContent === text);
+      return found < 0 ? [] : left.splice(found, 1);
+    };
+    const [program, pool] = lists.map((list) => list.flatMap(take));
+    this.program.append(...program);
+    this.pool.append(...pool, ...left);
+    this.solved = state.solved === true && this.solution.every((line) => texts.includes(line));
+    this.mark();
+    this.verdict.textContent = "";
+    if (state.checked) this.judge();
+    return { done: Number(this.solved), of: 1 };
+  }
+}
+
+define("tl-parsons", (element) => new Parsons(element));

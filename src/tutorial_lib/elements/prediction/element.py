@@ -6,13 +6,13 @@ from tutorial_lib.elements.banks import as_number, load_bank
 from tutorial_lib.elements.choice import choice, plain_choice
 from tutorial_lib.elements.markup import (
     KEYS,
-    REGION,
     RIGHT,
     WRONG,
     Element,
     answer_box,
     button_row,
     inline,
+    region,
     wrap,
 )
 
@@ -52,7 +52,7 @@ def draw_prediction(bank, chapter, number):
     else:
         kind, html = "predict-number", _number("Predict.", question, f"{name}-1")
         text = f"Predict. {question['question']}\n   a number: …"
-    return Element(wrap(kind, name, f"Prediction {number}", [html, REGION]), text)
+    return Element(wrap(kind, name, f"Prediction {number}", [html, region()]), text)
 
 
 def _number(mark, question, name):
@@ -71,5 +71,5 @@ def _number(mark, question, name):
     field = f'<input id="{escape(name)}" type="text" autocomplete="off" spellcheck="false" {KEYS}>'
     label = f'<label for="{escape(name)}"><b>{mark}</b> {inline(question["question"])}</label>'
     return "\n".join(
-        ["<div>", label, field, button_row(_BUTTONS), REGION, answer_box(reasons), "</div>"]
+        ["<div>", label, field, button_row(_BUTTONS), region(), answer_box(reasons), "</div>"]
     )

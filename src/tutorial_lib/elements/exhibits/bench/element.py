@@ -219,7 +219,8 @@ def _bar(word, product, hidden, chosen):
     number = _by_ln_2(product)
     lane = f'<div class="tl-lane"{marks}>{bar}</div>'
     label = f"q · k of {word}, as a number"
-    hide = f'<label><input type="checkbox" aria-label="hide {word}">hide</label>'
+    marks = f'aria-label="hide {word}"{" checked" * hidden}'
+    hide = f'<label><input type="checkbox" {marks}>hide</label>'
     served = f'<div class="tl-lists" {HIDDEN}>{text_field(label, number)}{hide}</div>'
     return f"<div><b>{word}</b>{lane}<span>{number}</span>{served}</div>"
 

@@ -46,12 +46,20 @@ def layout(text):
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 
 
+def selection(name):
+    """Return for `pytest -k` the name of a page, and the functions that its room checks."""
+    rooms = (path for path in ROOMS.glob("*/checks.py") if page_of_room(path.parent.name) == name)
+    texts = [path.read_text(encoding="utf-8") for path in rooms]
+    checked = [f"[{each}" for text in texts for each in re.findall(r"^def check_(\w+)", text, re.M)]
+    return " or ".join([name, *checked])
+
+
 def check(name, command):
     """Run the tests of a chapter while its page is built; return what went wrong, as words."""
     module = [sys.executable, "-m", "tools.build_page", name]
     quiet = os.environ | {"NO_COLOR": "1"}
     building = subprocess.Popen(module, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=quiet)
-    tests = [*command, "-k", name, *TESTS, str(page(name).path.relative_to(ROOT))]
+    tests = [*command, "-k", selection(name), *TESTS, str(page(name).path.relative_to(ROOT))]
     run = subprocess.run(tests, cwd=ROOT, check=False, capture_output=True, text=True)
     if run.returncode:
         begin = FAILURES.search(run.stdout)

@@ -82,6 +82,12 @@ def test_a_check_whose_right_function_is_its_own_has_seen_another(page):
     assert not names, f"no right answer in another form is handed to {sorted(names)}: {told}"
 
 
+def test_the_tests_of_a_chapter_are_those_of_its_page_and_of_the_functions_of_its_room():
+    checked = checked_in(ROOMS[NAME])
+    assert len(checked) > 3
+    assert set(chapter.selection(NAME).split(" or ")) == {NAME} | {f"[{each}" for each in checked}
+
+
 def test_a_warning_of_the_build_names_its_cell():
     warning = f"\x1b[91m{ROOT}/notebooks/{NAME}.ipynb:40006: WARNING: target not found\x1b[0m"
     assert chapter.readable(warning) == f"notebooks/{NAME}.ipynb, cell 4: WARNING: target not found"

@@ -354,7 +354,8 @@ def _unproved(passage, block, left):
             yield f"{match[0]} is in no equality, and nothing says where it comes from: {MEND}"
 
 
-MEND = 'write <!-- "label"[i] -->, <!-- record:path --> or <!-- = expression --> right behind it'
+MEND = 'write <!-- "label"[i] -->, <!-- record:path --> or <!-- = expression --> right behind it, '
+MEND += "<!-- code:name --> if a task sets it, or words in its place"
 
 
 def bare(text):

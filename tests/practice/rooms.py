@@ -35,18 +35,25 @@ def checked_in(room):
     return {name.removeprefix("check_") for name in vars(room) if name.startswith("check_")}
 
 
+def check_of(name):
+    """The check of a function."""
+    left = "mistakes.txt of its room, variants/ or equal_slips.txt in tests/practice"
+    assert f"check_{name}" in dir(checks), f"no room checks {name}: rename or remove it in {left}"
+    return getattr(checks, f"check_{name}")
+
+
 @cache
 def asked(name):
     """What a check asks: the right function, and the cases on which others are compared with it."""
     with patch.object(engine, "account") as spy, redirect_stdout(None):
-        getattr(checks, f"check_{name}")(None)
+        check_of(name)(None)
     _, _, reference, cases, _ = spy.call_args.args
     return reference, cases
 
 
 def printed(name, function, capsys):
     """What the check of `name` prints about a function."""
-    getattr(checks, f"check_{name}")(function)
+    check_of(name)(function)
     return capsys.readouterr().out
 
 

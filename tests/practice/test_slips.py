@@ -1,5 +1,6 @@
 """No check takes a slip of one token for right, but where the slip gives the same values."""
 
+import re
 from pathlib import Path
 from unittest.mock import patch
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.patience import limited
-from tests.practice.rooms import MISTAKES, asked
+from tests.practice.rooms import MISTAKES, asked, check_of
 from tutorial_lib.practice.calls import call, same
 from tutorial_lib.practice.slips import omissions, one_token_mutants
 
@@ -19,6 +20,12 @@ def equal_slips(name):
     """The slips of a function that give the same values, as the file lists them."""
     lines = EQUAL.read_text(encoding="utf-8").splitlines()
     return {line.partition(": ")[2] for line in lines if line.startswith(f"{name}: ")}
+
+
+def test_each_slip_that_gives_the_same_is_one_of_a_function_that_is_checked():
+    lines = EQUAL.read_text(encoding="utf-8").splitlines()
+    for name in {line.partition(": ")[0] for line in lines if re.match(r"\w+: `", line)}:
+        check_of(name)
 
 
 def is_right(function, cases, rights):

@@ -31,7 +31,7 @@ from tests.chapters.pages import code_cells, printed, read, tags
 from tests.chapters.test_run_cell import run_through
 from tests.coursework.printed import size
 from tests.sampling import every
-from tutorial_lib.practice.mistake import Edit, edited
+from tutorial_lib.practice.mistake import Edit, apply_edits
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 NAMES = assignment.assignment_names()
@@ -263,7 +263,7 @@ SINK_LEFT_OUT = (Edit("", "(scores, sink,", "(scores, np.full(len(sink), -np.inf
 def test_a_layer_that_breaks_a_promise_keeps_the_points_of_the_others(broken):
     tests = set_exam("promises", 2027).tests
     edits = {m.name: m.edits for m in tests[0].task.mistakes} | {"sink_left_out": SINK_LEFT_OUT}
-    layer = edited(tests[0].right, edits[broken])
+    layer = apply_edits(tests[0].right, edits[broken])
     replies = [(test.case, layer(*test.case.arguments)) for test in tests]
     pairs = zip(tests, replies, strict=True)
     right = [judge(test, "value", Y)[0] == RIGHT for test, (_, Y) in pairs]

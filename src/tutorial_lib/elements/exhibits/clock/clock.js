@@ -25,29 +25,29 @@ const POSITION = [position, "a whole number from 0 to 100,000"];
 const RADIANS = [frequency, "a number from 0 to 10, such as 0.1 or π/2"];
 
 const short = (n) => `${Number(n.toPrecision(6))}`;
-const inner = ([a, b], [c, d]) => a * c + b * d;
+const dot = ([a, b], [c, d]) => a * c + b * d;
 const rotated = ([a, b], angle) => {
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
   return [cos * a - sin * b, sin * a + cos * b];
 };
 // An angle of half a round at most, either way.
-const nearest = (angle) => angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI));
+const wrapAngle = (angle) => angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI));
 const clamp = (n, least, most) => Math.min(Math.max(n, least), most);
-const set = (node, given) =>
+const setAll = (node, given) =>
   Object.entries(given).forEach(([name, value]) => node.setAttribute(name, value));
 
 // Draw two hands: the first entry up, the second to the right.
-const draw = (svg, [q, k]) => {
-  const cast = q.map((number) => number * inner(q, k));
+const drawHands = (svg, [q, k]) => {
+  const cast = q.map((number) => number * dot(q, k));
   const ends = { q: [[0, 0], q], k: [[0, 0], k], cast: [[0, 0], cast], drop: [k, cast] };
   Object.entries(ends).forEach(([part, [from, to]]) => {
     const [y1, x1, y2, x2] = [...from, ...to].map((at, i) => (i % 2 ? 100 : -100) * at);
-    set(svg.querySelector(`[data-part=${part}]`), { x1, y1, x2, y2 });
+    setAll(svg.querySelector(`[data-part=${part}]`), { x1, y1, x2, y2 });
   });
   all(svg, "text").forEach((letter, i) => {
     // At their own distances from the hub, so that hands that coincide keep both names.
     const [y, x] = [q, k][i].map((at) => at * [114, 131][i]);
-    set(letter, { x, y: -y });
+    setAll(letter, { x, y: -y });
   });
 };
 
@@ -98,7 +98,7 @@ class Clock extends Exhibit {
     const { Q, K } = this.given;
     const { frequencies } = this;
     const hands = frequencies.map((by, i) => [rotated(Q[i], by * m), rotated(K[i], by * n)]);
-    const products = hands.map(([q, k]) => inner(q, k));
+    const products = hands.map(([q, k]) => dot(q, k));
     const sum = products.reduce((a, b) => a + b);
     return { hands, products, sum, score: sum / Math.sqrt(2 * frequencies.length) };
   }
@@ -108,10 +108,10 @@ class Clock extends Exhibit {
     const { m, n, pair } = state;
     this.made = this.measure(state);
     const { hands, products } = this.made;
-    draw(this.face, hands[pair]);
+    drawHands(this.face, hands[pair]);
     this.face.ariaLabel = `The hands of pair ${pair}`;
     this.cells.forEach((cell, i) => {
-      draw(cell.firstElementChild, hands[i]);
+      drawHands(cell.firstElementChild, hands[i]);
       cell.querySelector("span").textContent = short(frequencies[i]);
       cell.querySelector("b").textContent = fourPlaces(products[i]);
       cell.ariaLabel = `pair ${i}, frequency ${short(frequencies[i])}: ${fourPlaces(products[i])}`;
@@ -136,7 +136,7 @@ class Clock extends Exhibit {
     total.querySelector("p").innerHTML =
       `sum ${fourPlaces(sum)}, ÷ √${2 * frequencies.length}: score <b>${fourPlaces(score)}</b>`;
     const across = { x: 25 * Math.min(sum, 0), width: 25 * Math.abs(sum) };
-    set(total.querySelector("rect"), across);
+    setAll(total.querySelector("rect"), across);
     this.pairs.forEach((row, i) => {
       const written = hands[i].map((hand) => `(${hand.map(fourPlaces).join(", ")})`);
       const name = `pair ${i}, frequency ${short(frequencies[i])}`;
@@ -220,7 +220,7 @@ class Clock extends Exhibit {
   // How far a hand of the chosen pair is from an angle.
   away(name, angle) {
     const [up, right] = this.made.hands[this.state.pair]["mn".indexOf(name)];
-    return nearest(angle - Math.atan2(right, up));
+    return wrapAngle(angle - Math.atan2(right, up));
   }
 
   // The nearer hand is taken.

@@ -8,7 +8,7 @@ export const INPUTS = ["X", "W_Q", "W_K", "W_V", "W_O", "mask", "scale"];
 const transpose = (A) => A[0].map((_, j) => A.map((row) => row[j]));
 const dot = (a, b) => a.reduce((sum, number, i) => sum + number * b[i], 0);
 const times = (A, B) => A.map((row) => transpose(B).map((column) => dot(row, column)));
-const softmax = (scores, mask) => {
+const softmaxOf = (scores, mask) => {
   const top = Math.max(...scores.filter((_, s) => mask[s]));
   const exps = scores.map((score, s) => (mask[s] ? 2 ** (score - top) : 0));
   // A row with nothing to look at stays 0.
@@ -24,7 +24,7 @@ export const layer = (inputs, fixed = {}) => {
   const dots = Q.map((queries, h) => times(queries, transpose(K[h])));
   const scaled = (n) => (2 * n) / scale[0][0][0];
   const { scores = dots.map((head) => head.map((row) => row.map(scaled))) } = fixed;
-  const shares = (head) => head.map((row, t) => softmax(row, mask[0][t]));
+  const shares = (head) => head.map((row, t) => softmaxOf(row, mask[0][t]));
   const { weights = scores.map(shares) } = fixed;
   const { heads = weights.map((head, h) => times(head, V[h])) } = fixed;
   const { concat = [X[0].map((_, t) => heads.flatMap((head) => head[t]))] } = fixed;

@@ -25,7 +25,7 @@ const POSITION = [position, "a whole number from 0 to 100,000"];
 const RADIANS = [frequency, "a number from 0 to 10, such as 0.1 or π/2"];
 
 const short = (n) => `${Number(n.toPrecision(6))}`;
-const dot = ([a, b], [c, d]) => a * c + b * d;
+const inner = ([a, b], [c, d]) => a * c + b * d;
 const rotated = ([a, b], angle) => {
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
   return [cos * a - sin * b, sin * a + cos * b];
@@ -38,7 +38,7 @@ const setAll = (node, given) =>
 
 // Draw two hands: the first entry up, the second to the right.
 const drawHands = (svg, [q, k]) => {
-  const cast = q.map((number) => number * dot(q, k));
+  const cast = q.map((number) => number * inner(q, k));
   const ends = { q: [[0, 0], q], k: [[0, 0], k], cast: [[0, 0], cast], drop: [k, cast] };
   Object.entries(ends).forEach(([part, [from, to]]) => {
     const [y1, x1, y2, x2] = [...from, ...to].map((at, i) => (i % 2 ? 100 : -100) * at);
@@ -98,7 +98,7 @@ class Clock extends Exhibit {
     const { Q, K } = this.given;
     const { frequencies } = this;
     const hands = frequencies.map((by, i) => [rotated(Q[i], by * m), rotated(K[i], by * n)]);
-    const products = hands.map(([q, k]) => dot(q, k));
+    const products = hands.map(([q, k]) => inner(q, k));
     const sum = products.reduce((a, b) => a + b);
     return { hands, products, sum, score: sum / Math.sqrt(2 * frequencies.length) };
   }

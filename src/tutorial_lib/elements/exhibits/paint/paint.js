@@ -5,7 +5,7 @@ import { all, define } from "../../shared.js";
 import { oneOf, parse } from "../forms.js";
 import { strength, numText } from "../numbers.js";
 import { Pairs, toHex, fromHex } from "../pairs.js";
-import { STILL, changesOf, codeOf, runMasked, inverted, leakText } from "./through.js";
+import { STILL, changesOf, maskCode, runMasked, inverted, leakText } from "./through.js";
 
 const READS = { look: "True means look", hide: "True means hide" };
 const ALIGNS = { "bottom-right": "align bottom-right", "top-left": "align top-left" };
@@ -208,7 +208,7 @@ class Painting extends Pairs {
     const late = (one) => Number(one.align != align);
     const fits = this.made.filter((one) => one.queries == queries);
     fits.sort((a, b) => late(a) - late(b));
-    return codeOf(
+    return maskCode(
       this.used(this.mask),
       fits.map(({ mask, lines }) => [this.used(mask), lines])
     );

@@ -18,7 +18,7 @@ const arrayCode = (rows) => {
 const inverse = (line) => (line.includes(" & ") ? `~(${line})` : `~${line}`);
 
 // The lines that make a mask: those of its name if it or its opposite has one among [rows, lines].
-export const codeOf = (rows, made) => {
+export const maskCode = (rows, made) => {
   const of = (some) => made.find(([one]) => toHex(one) == toHex(some))?.[1];
   return of(rows) || of(inverted(rows))?.map(inverse) || arrayCode(rows);
 };

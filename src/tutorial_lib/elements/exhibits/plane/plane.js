@@ -18,9 +18,9 @@ const TURNS = { ArrowLeft: [5, 0], ArrowRight: [-5, 0], ArrowUp: [0, 0.25], Arro
 
 const sixPlaces = (n) => Number(n.toFixed(6));
 // An angle in degrees, above −180 and up to 180.
-const wrapAngle = (n) => sixPlaces(n - 360 * Math.ceil(n / 360 - 0.5));
+const inDegrees = (n) => sixPlaces(n - 360 * Math.ceil(n / 360 - 0.5));
 const readAngle = (text) =>
-  readings(text.replace("°", "")).filter((n) => Math.abs(n) <= 360).map(wrapAngle)[0];
+  readings(text.replace("°", "")).filter((n) => Math.abs(n) <= 360).map(inDegrees)[0];
 const readLength = (text) => readings(text).filter((n) => n >= 0 && n <= UTMOST).map(sixPlaces)[0];
 const ANGLES = [readAngle, "a number from −360 to 360"];
 const LENGTHS = [readLength, `a number from 0 to ${UTMOST}`];
@@ -30,7 +30,7 @@ const STATED = {
 };
 
 const pointText = (numbers) => `(${numbers.map(fourPlaces).join(", ")})`;
-const dotOf = (a, b) => a.reduce((sum, n, i) => sum + n * b[i], 0);
+const dotWith = (a, b) => a.reduce((sum, n, i) => sum + n * b[i], 0);
 const setEnds = (line, ...ends) =>
   ends.flat().forEach((at, i) => line.setAttribute(["x1", "y1", "x2", "y2"][i], at));
 const moveTo = (node, [x, y], more = "") =>
@@ -44,13 +44,13 @@ const attend = (keys, values, [degrees, long]) => {
   const turn = (degrees * Math.PI) / 180;
   const way = [Math.cos(turn), Math.sin(turn)];
   const q = way.map((n) => long * n);
-  const products = keys.map((key) => dotOf(q, key));
+  const products = keys.map((key) => dotWith(q, key));
   const scores = products.map((product) => product / Math.SQRT2);
   const most = Math.max(...scores);
   const powers = scores.map((score) => Math.exp(score - most));
   const total = powers.reduce((a, b) => a + b);
   const weights = powers.map((power) => power / total);
-  const output = [0, 1].map((i) => dotOf(weights, values.map((value) => value[i])));
+  const output = [0, 1].map((i) => dotWith(weights, values.map((value) => value[i])));
   return { way, q, products, scores, weights, output };
 };
 
@@ -153,7 +153,7 @@ class Plane extends Exhibit {
   // Draw a key, and the dot at which it stands over the line of the query.
   cast(group, key, way) {
     const [drop, arrow, end, dot, word] = group.children;
-    const foot = toPlane(way.map((part) => part * dotOf(way, key)));
+    const foot = toPlane(way.map((part) => part * dotWith(way, key)));
     setEnds(drop, toPlane(key), foot);
     setEnds(arrow, [0, 0], toPlane(key));
     moveTo(end, toPlane(key));
@@ -202,7 +202,7 @@ class Plane extends Exhibit {
   ask([degrees, long]) {
     const [angle, length] = this.names();
     const held = Math.min(Math.max(sixPlaces(long), 0), UTMOST);
-    this.act({ ...this.state, [angle]: wrapAngle(degrees), [length]: held });
+    this.act({ ...this.state, [angle]: inDegrees(degrees), [length]: held });
   }
 
   act(state) {

@@ -12,7 +12,7 @@ const GOALS = { product: "2,3,4 block keeps to one head", cut: "3,8 row keeps to
 const lengthOf = (shape) => shape.reduce((a, b) => a * b, 1);
 const stridesOf = (shape) => shape.map((_, axis) => lengthOf(shape.slice(axis + 1)));
 const tuple = (numbers) => `(${numbers.join(", ")}${numbers.length == 1 ? "," : ""})`;
-const list = (numbers) => `[${numbers.join(", ")}]`;
+const inList = (numbers) => `[${numbers.join(", ")}]`;
 const distinct = (values) => [...new Set(values)];
 const tokenOf = (number) => Math.floor(number / 10);
 const headOf = (number) => Math.floor((number % 10) / 4);
@@ -132,7 +132,7 @@ class Strip extends Exhibit {
     const tables = Array.from({ length: blocks }, (_, i) => {
       const table = document.createElement("table");
       table.role = "grid";
-      table.ariaLabel = shape.length == 3 ? list([i]) : "the array";
+      table.ariaLabel = shape.length == 3 ? inList([i]) : "the array";
       if (shape.length == 3) table.createCaption().textContent = table.ariaLabel;
       table.toggleAttribute("data-line", shape.length == 1);
       const body = table.createTBody();
@@ -163,7 +163,7 @@ class Strip extends Exhibit {
     this.cells.forEach((cell, k) => this.write(cell, k, memory[this.order[k]]));
     const labels = keys.map((key) => this.presses.get(key).label);
     this.code.textContent = [this.given.name, ...labels].join(".");
-    const facts = [tuple(shape), list(strides), came, own ? "a new line" : "product’s line"];
+    const facts = [tuple(shape), inList(strides), came, own ? "a new line" : "product’s line"];
     this.facts.forEach((dd, i) => (dd.textContent = this.covered && i ? "?" : facts[i]));
     const bar = ({ button }, key) => (button.ariaDisabled = this.refused(key, keys) ? true : null);
     this.presses.forEach(bar);
@@ -206,7 +206,7 @@ class Strip extends Exhibit {
     const { shape, strides } = this.made;
     const index = stridesOf(shape).map((count, axis) => Math.floor(k / count) % shape[axis]);
     const terms = index.map((i, axis) => `${i} · ${strides[axis]}`).join(" + ");
-    return [list(index), terms, this.order[k]];
+    return [inList(index), terms, this.order[k]];
   }
 
   // The same of the number in hand.
@@ -243,7 +243,7 @@ class Strip extends Exhibit {
     const [{ label }, holds] = [this.presses.get(keys.at(-1)), this.holds()];
     const there = GOALS[this.given.name] == `${shape}${holds.slice(4)}` ? ": as asked" : "";
     const now = `${number} is at ${index}, and ${holds}${there}`;
-    return `${label} is a ${came} with strides ${list(strides)}; ${now}.`;
+    return `${label} is a ${came} with strides ${inList(strides)}; ${now}.`;
   }
 
   // At the edge of a block the arrows lead on to the next.

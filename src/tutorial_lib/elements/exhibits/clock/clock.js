@@ -33,7 +33,7 @@ const rotated = ([a, b], angle) => {
 // An angle of half a round at most, either way.
 const wrapAngle = (angle) => angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI));
 const clamp = (n, least, most) => Math.min(Math.max(n, least), most);
-const setAll = (node, given) =>
+const set = (node, given) =>
   Object.entries(given).forEach(([name, value]) => node.setAttribute(name, value));
 
 // Draw two hands: the first entry up, the second to the right.
@@ -42,12 +42,12 @@ const drawHands = (svg, [q, k]) => {
   const ends = { q: [[0, 0], q], k: [[0, 0], k], cast: [[0, 0], cast], drop: [k, cast] };
   Object.entries(ends).forEach(([part, [from, to]]) => {
     const [y1, x1, y2, x2] = [...from, ...to].map((at, i) => (i % 2 ? 100 : -100) * at);
-    setAll(svg.querySelector(`[data-part=${part}]`), { x1, y1, x2, y2 });
+    set(svg.querySelector(`[data-part=${part}]`), { x1, y1, x2, y2 });
   });
   all(svg, "text").forEach((letter, i) => {
     // At their own distances from the hub, so that hands that coincide keep both names.
     const [y, x] = [q, k][i].map((at) => at * [114, 131][i]);
-    setAll(letter, { x, y: -y });
+    set(letter, { x, y: -y });
   });
 };
 
@@ -136,7 +136,7 @@ class Clock extends Exhibit {
     total.querySelector("p").innerHTML =
       `sum ${fourPlaces(sum)}, ÷ √${2 * frequencies.length}: score <b>${fourPlaces(score)}</b>`;
     const across = { x: 25 * Math.min(sum, 0), width: 25 * Math.abs(sum) };
-    setAll(total.querySelector("rect"), across);
+    set(total.querySelector("rect"), across);
     this.pairs.forEach((row, i) => {
       const written = hands[i].map((hand) => `(${hand.map(fourPlaces).join(", ")})`);
       const name = `pair ${i}, frequency ${short(frequencies[i])}`;

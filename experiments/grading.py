@@ -13,7 +13,7 @@ from pathlib import Path
 from coursework.grader.assignment import read_notebook, set_exam, without_solutions
 from coursework.grader.batch import as_bytes, grade_batch
 from coursework.grader.handins import find_handins
-from coursework.grader.records import record_of
+from coursework.grader.records import read_record
 from coursework.grader.release import wrong_handin
 from experiments import measuring
 
@@ -57,9 +57,9 @@ def measure(name, number):
                 print(f"\r{name}: {done} of {of}", end="", flush=True)
 
         start = time.monotonic()
-        batch = grade_batch(exam, found, out, jobs=JOBS, told=told)
+        batch = grade_batch(exam, found, out, jobs=JOBS, on_progress=told)
         seconds = time.monotonic() - start
-        records = [record_of(out, entry) for entry in batch["handins"]]
+        records = [read_record(out, entry) for entry in batch["handins"]]
         assert len({entry["record"] for entry in batch["handins"]}) == number
         assert not any(record["problem"] for record in records), "no notebook"
     print(f"\r{name}: {number} hand-ins, {60 * number / seconds:.0f} a minute")

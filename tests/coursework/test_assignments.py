@@ -173,7 +173,9 @@ def test_labels_set_cases_apart_and_give_no_value_away(exam):
 
 
 def test_another_seed_gives_other_inputs_and_the_same_seed_the_same(exam, monkeypatch):
-    monkeypatch.setattr(assignment, "_call_on_copies", lambda *_, torch: np.zeros(1))  # inputs are enough
+    monkeypatch.setattr(
+        assignment, "_call_on_copies", lambda *_, torch: np.zeros(1)
+    )  # inputs are enough
     same, other = set_exam(exam.name, 2027), set_exam(exam.name, 2028)
     assert all(map(equal_inputs, exam.tests, same.tests))
     changed = [not equal_inputs(*pair) for pair in zip(exam.tests, other.tests, strict=True)]

@@ -50,7 +50,7 @@ class NumberPage(SphinxTransform):
 
     def apply(self, **kwargs):
         """Change the page in place."""
-        page = chapters.at(self.env.docname)
+        page = chapters.page_of_document(self.env.docname)
         if not page:
             return
         self.chapter = f"{page.number}." if page.number else ""

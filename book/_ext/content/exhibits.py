@@ -14,7 +14,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from book._ext.content.folds import OUTPUT as WAITING
 from book._ext.content.folds import SUMMARY
-from tools.chapters import FOLDER, at, pages
+from tools.chapters import FOLDER, page_of_document, pages
 from tutorial_lib import figures, multihead
 from tutorial_lib.describe import format_array, fraction_text
 from tutorial_lib.elements.banks import check_bank
@@ -111,7 +111,7 @@ class DrawMaps(SphinxPostTransform):
 
     def head(self, steps) -> str:
         """Return the small map of a chapter; where the layer is built by hand, it opens."""
-        page = at(self.env.docname)
+        page = page_of_document(self.env.docname)
         if not (page and page.builds_by_hand):
             return f'<p class="book-steps">{steps_line_html(steps)}</p>'
         summary = f'{steps_line_html(steps)} <span class="book-open">the numbers</span>'

@@ -19,7 +19,7 @@ import yaml
 from bs4 import BeautifulSoup, SoupStrainer
 
 from book._ext.content.exhibits import MAP
-from tools.chapters import captions
+from tools.chapters import caption_by_document
 
 SOURCE = Path(__file__).parents[2] / "_static" / "search.js"
 SENTENCES = "sentences"  # the folder of what all pages say
@@ -87,7 +87,7 @@ def index_pages(site, pages):
     pages : dict from a path to the text of that page
     """
     built = {path.relative_to(site).with_suffix("").as_posix() for path in pages}
-    listed = {name: caption for name, caption in captions().items() if name in built}
+    listed = {name: caption for name, caption in caption_by_document().items() if name in built}
     found = {name: entries_of_page(pages[site / f"{name}.html"]) for name in listed}
     entries = [entry | {"page": i} for i, name in enumerate(listed) for entry in found[name]]
     named = [page_record(name, found[name], listed[name]) for name in listed]

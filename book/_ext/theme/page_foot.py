@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from docutils import nodes
 from sphinx.util.nodes import clean_astext
 
-from tools.chapters import FOLDER, at, pages
+from tools.chapters import FOLDER, page_of_document, pages
 
 REPORT = """\
 Page: {title}
@@ -43,7 +43,7 @@ def name_neighbours(app, pagename, context):
     """Put the steps and the arrow of the pages before and after below their titles."""
     _, *names = app.builder.relations[pagename]
     for side, name in zip(("prev", "next"), names, strict=True):
-        page = at(name)
+        page = page_of_document(name)
         if page:
             steps = steps_and_arrow(page, app.env.get_doctree(name))
             line = f'<span class="book-arrow">{escape(steps)}</span>'

@@ -305,8 +305,7 @@ def _order_matters(layer, sizes):
     """Whether the last row changes when two tokens before it are exchanged."""
     X = layer.sample_input(97)
     swapped = X[[*range(T - 3), -2, -3, -1]]  # near the end, where a window shows them
-    last, other = (layer.run_in_chunks(tokens, sizes)[-1:] for tokens in (X, swapped))
-    return rows_differ(last, other).any()
+    return rows_differ(*(layer.run_in_chunks(Z, sizes)[-1:] for Z in (X, swapped))).any()
 
 
 def _raise_position_failure(layer, X, whole, evidence):

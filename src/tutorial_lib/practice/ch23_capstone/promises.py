@@ -5,6 +5,7 @@ returns (Y, cache). It is tested by what it does; how it is written counts only 
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from types import CodeType
 
 import numpy as np
@@ -57,11 +58,8 @@ class CheckedLayer:
 
     def outputs_and_cache(self, X, params, **options):
         """Call it; return Y and the cache."""
-
-        def call(given):
-            return self.function(given, params, **options)
-
-        return cache_tests.checked_call(call, X, subject="it")
+        call = cache_tests.checked_call
+        return call(lambda given: self.function(given, params, **options), X, subject="it")
 
     def outputs(self, X, params, **options):
         """Call it; return Y."""
@@ -208,14 +206,11 @@ def _test_cache(layer):
     whole, _ = layer.outputs_and_cache(X, params, cache=KVCache.empty(params, T), **ALL)
     _require_equal(whole, reference_layer(X, params, **ALL), "with all options and an empty cache")
 
-    def empty(capacity, **options):
-        return KVCache.empty(params, capacity, **options)
-
     def step(X, cache):
         return layer.outputs_and_cache(X, params, cache=cache, **ALL)
 
     try:
-        cache_tests.test_layer(cache_tests.Layer(step, empty, D_MODEL))
+        cache_tests.test_layer(cache_tests.Layer(step, partial(KVCache.empty, params), D_MODEL))
     except Failure as failure:
         raise Failure(failure.evidence) from failure  # a mistake of the cache has no name here
 

@@ -315,7 +315,7 @@ def write(name, record):
     ------
     ValueError : the record does not begin as `new_record` makes it
     """
-    records.require_record_head(name, record)
+    records.require_record_metadata(name, record)
     _put(f"results/{name}.json", (as_text(record) + "\n").encode())
 
 

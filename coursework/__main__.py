@@ -18,40 +18,40 @@ from functools import partial
 from pathlib import Path
 
 from coursework.grader import GraderError, assignment, batch, handins, release, reports, roster
-from coursework.grader.inert import listed, shown
+from coursework.grader.inert import name_list, one_line
 from coursework.grader.sandbox import SECONDS, TORCH_SECONDS
-from coursework.grader.seeds import SeedError, number_of, read_seed
+from coursework.grader.seeds import SeedError, parse_seed, read_seed
 from tools.chapters import ContentsError
 
 ROOT = Path(__file__).resolve().parents[1]
 ERRORS = (GraderError, ContentsError, OSError)
 
 
-def _typed(read, expected):
+def _arg_type(parse, expected):
     """Return what reads an argument, and says what was expected where it cannot."""
 
     def typed(text):
         try:
-            return read(text)
+            return parse(text)
         except (ValueError, SeedError) as error:
-            why = f"{shown(text)!r} is not {expected.format(error)}"
+            why = f"{one_line(text)!r} is not {expected.format(error)}"
             raise argparse.ArgumentTypeError(why) from None
 
     return typed
 
 
-def _number(kind, least, most):
+def _in_range(number_type, minimum, maximum):
     """Return what reads a number between two."""
 
     def read(text):
-        if text.isascii() and least <= (number := kind(text)) <= most:
+        if text.isascii() and minimum <= (number := number_type(text)) <= maximum:
             return number
         raise ValueError
 
-    return _typed(read, f"a number from {least} to {most}")
+    return _arg_type(read, f"a number from {minimum} to {maximum}")
 
 
-def _parser():
+def _argument_parser():
     described = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("coursework", description=__doc__, formatter_class=described)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -67,7 +67,7 @@ def _parser():
         if name in ("check", "grade"):
             trusted = "without bubblewrap: for hand-ins that you trust"
             one.add_argument("--trusted", action="store_true", help=trusted)
-    given["check"].add_argument("--seed", type=_typed(number_of, "a seed: {}"), default=1)
+    given["check"].add_argument("--seed", type=_arg_type(parse_seed, "a seed: {}"), default=1)
     ways = given["grade"].add_mutually_exclusive_group()
     for option, (text, how) in GRADE.items():
         group = ways if option in ("--layout", "--who") else given["grade"]
@@ -75,14 +75,14 @@ def _parser():
     return parser
 
 
-PATTERN, LIMIT = _typed(handins.pattern_of, "a pattern: {}"), _number(float, 0.1, 3600)
+PATTERN, LIMIT = _arg_type(handins.who_pattern, "a pattern: {}"), _in_range(float, 0.1, 3600)
 GRADE = {  # the arguments of `grade`
     "handins": (
         "a folder or a zip file of notebooks: NAME.ipynb, or a folder for each student",
         {"type": Path, "metavar": "HANDINS"},
     ),
     "--seed-file": ("file with the seed; else the command asks for it", {"type": Path}),
-    "--jobs": ("hand-ins at a time", {"type": _number(int, 1, 9999), "default": batch.JOBS}),
+    "--jobs": ("hand-ins at a time", {"type": _in_range(int, 1, 9999), "default": batch.JOBS}),
     "--seconds": (f"of a test: {SECONDS}, with torch {TORCH_SECONDS}", {"type": LIMIT}),
     "--roster": ("CSV file with names and ids: Canvas's, Moodle's or your own", {"type": Path}),
     "--keep-unknown": ("grade who is not in the roster, too", {"action": "store_true"}),
@@ -99,78 +99,78 @@ GRADE = {  # the arguments of `grade`
 }
 
 
-def _release(given):
-    path = release.release(given.name, given.out)
+def _release(args):
+    path = release.release(args.name, args.out)
     print(f"Students get {path}. How their work is graded: python -m coursework grade --help")
 
 
-def _student(given):
-    notebook = release.student_version(given.name)
-    print(release.write_new(notebook, given.out / f"{given.name}.ipynb"))
+def _student(args):
+    notebook = release.student_version(args.name)
+    print(release.write_new(notebook, args.out / f"{args.name}.ipynb"))
 
 
-def _check(given):
-    exam = assignment.set_exam(given.name, given.seed)
-    faults = release.check(exam, trusted=given.trusted)
+def _check(args):
+    exam = assignment.set_exam(args.name, args.seed)
+    faults = release.check(exam, trusted=args.trusted)
     for fault in faults:
         print(f"✗ {fault}", file=sys.stderr)
     print("✗ not fit to be given out" if faults else "✓ fit to be given out")
     return bool(faults)
 
 
-def _grade(given):
-    exam = assignment.set_exam(given.name, read_seed(given.seed_file, _warn_of))
-    _warn_of_place(given.out)
-    named = given.roster and roster.read_roster(given.roster)
-    found, told = _found(given, named), []
-    options = {name: getattr(given, name) for name in ("jobs", "trusted", "seconds")}
-    options |= {"source": given.handins, "told": _progress, "say": told.append}
-    graded = batch.grade_batch(exam, found, given.out, **options)
+def _grade(args):
+    exam = assignment.set_exam(args.name, read_seed(args.seed_file, _print_warning))
+    _warn_if_inside_repository(args.out)
+    class_list = args.roster and roster.read_roster(args.roster)
+    found, sentences = _hand_ins_of_class(args, class_list), []
+    options = {name: getattr(args, name) for name in ("jobs", "trusted", "seconds")}
+    options |= {"source": args.handins, "told": _print_progress, "say": sentences.append}
+    graded = batch.grade_batch(exam, found, args.out, **options)
     print(file=sys.stderr)
-    for sentence in told:
-        _warn_of(sentence)
-    _tell(graded, given.out, named)
+    for sentence in sentences:
+        _print_warning(sentence)
+    _write_and_print_results(graded, args.out, class_list)
 
 
-def _found(given, named):
+def _hand_ins_of_class(args, class_list):
     """Return the hand-ins of the class, under the names of the roster if there is one."""
-    if given.out.resolve().is_relative_to(given.handins.resolve()):
-        raise GraderError(f"--out {given.out} is among the hand-ins: name another folder")
-    reading = {"layout": given.layout, "notebook": given.notebook}
-    if named:
-        reading["enrol"] = partial(roster.enrol, named, keep_unknown=given.keep_unknown)
-    return handins.find_handins(given.handins, title=given.name, say=_warn_of, **reading)
+    if args.out.resolve().is_relative_to(args.handins.resolve()):
+        raise GraderError(f"--out {args.out} is among the hand-ins: name another folder")
+    reading = {"layout": args.layout, "notebook": args.notebook}
+    if class_list:
+        reading["enrol"] = partial(roster.enrol, class_list, keep_unknown=args.keep_unknown)
+    return handins.find_handins(args.handins, title=args.name, say=_print_warning, **reading)
 
 
-def _warn_of(sentence):
+def _print_warning(sentence):
     """Print a sentence that may hold names of a student's choice."""
-    print(shown(sentence), file=sys.stderr)
+    print(one_line(sentence), file=sys.stderr)
 
 
-def _warn_of_place(out):
+def _warn_if_inside_repository(out):
     """Say that results are about people, where a commit of this repository could hold them."""
     if out.resolve().is_relative_to(ROOT):
-        _warn_of(
+        _print_warning(
             f"{out} is inside the book's folder, where a commit could publish what is about "
             "people: a folder outside it is better"
         )
 
 
-def _progress(done, of, names):
-    line = f"{done} of {of} hand-ins{', at work on ' * bool(names)}{listed(names)}"
+def _print_progress(done, total, students):
+    line = f"{done} of {total} hand-ins{', at work on ' * bool(students)}{name_list(students)}"
     print(f"\r{line[:78]:78}", end="", file=sys.stderr)
 
 
-def _tell(graded, out, named):
-    told = []
-    rows = reports.write_reports(graded, out, say=told.append)
+def _write_and_print_results(record, out, class_list):
+    sentences = []
+    rows = reports.write_reports(record, out, say=sentences.append)
     paths = [out / name for name in ("grades.csv", "items.csv", "feedback.zip", "email.csv")]
-    if named:
-        paths.append(roster.write_back(named, rows, out, graded["assignment"]))
-        told += roster.roster_warnings(named, rows)
+    if class_list:
+        paths.append(roster.write_points(class_list, rows, out, record["assignment"]))
+        sentences += roster.roster_warnings(class_list, rows)
     print(f"{len(rows)} students: {', '.join(str(path) for path in paths if path)}")
-    for sentence in filter(None, told):
-        print(shown(sentence))
+    for sentence in filter(None, sentences):
+        print(one_line(sentence))
 
 
 COMMANDS = {"student": _student, "release": _release, "check": _check, "grade": _grade}
@@ -178,20 +178,20 @@ COMMANDS = {"student": _student, "release": _release, "check": _check, "grade": 
 
 def main(arguments=None):
     """Run a command; return its exit status."""
-    given = _parser().parse_args(arguments)
+    given = _argument_parser().parse_args(arguments)
     try:
         return int(COMMANDS[given.command](given) or 0)
     except ERRORS as error:
         place = getattr(error, "filename", None)  # of the system's own errors
         for line in (f"{place}: {error.strerror}" if place else str(error)).splitlines():
-            print(f"coursework: {shown(line)}", file=sys.stderr)
+            print(f"coursework: {one_line(line)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\nStopped. The same command goes on from here.", file=sys.stderr)
         return 130
 
 
-def _prepare():
+def _prepare_streams_and_signals():
     """Print names wherever this runs, and stop in good order when a machine asks for it."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")
@@ -201,5 +201,5 @@ def _prepare():
 
 
 if __name__ == "__main__":
-    _prepare()
+    _prepare_streams_and_signals()
     sys.exit(main())

@@ -105,10 +105,10 @@ class Layer:
         return sum(W.nbytes for W in vars(self.params).values())
 
 
-def draw_layer(rng, plan, kind, *, capacity):
+def sample_layer(rng, plan, kind, *, capacity):
     """Return a layer of a kind with drawn weights and a full cache."""
     if kind == "MLA":
-        return draw_latent(rng, plan, capacity)
+        return sample_latent(rng, plan, capacity)
     H, G, d_model, d_k = plan.n_heads, plan.kv_heads[kind], plan.d_model, plan.d_k
     W_Q, W_O = normal(rng, H, d_model, d_k), normal(rng, H * d_k, d_model)
     W_K, W_V = normal(rng, 2, G, d_model, d_k)
@@ -118,7 +118,7 @@ def draw_layer(rng, plan, kind, *, capacity):
     return Layer(params, KVCache.empty(params, capacity).append(*rows))
 
 
-def draw_latent(rng, plan, capacity):
+def sample_latent(rng, plan, capacity):
     """Return a layer with a latent, and beside it a key for all heads that holds the place.
 
     Both are kept in one row. The part of W_UK that meets that key is the identity, and its part of
@@ -212,7 +212,7 @@ def latent_in_pages(Q, C, latent):
     return in_pages(seeking, C, C) @ latent.W_UV
 
 
-def in_numpy(step, layer):
+def numpy_step(step, layer):
     """Return a call that decodes one more token behind T cached ones, again and again."""
     return lambda X, T: step(X, layer.params, layer.at(T))[0]
 
@@ -285,7 +285,7 @@ def as_written(Q, K, V, *, is_causal):
     return torch.softmax(scores, dim=-1) @ V
 
 
-def in_torch(attend, layer):
+def torch_step(attend, layer):
     """Return a call that decodes one more token behind T cached ones, again and again."""
     step = TorchStep(layer.params, attend)
     buffers = tuple(torch.from_numpy(buffer) for buffer in layer.cache.buffers)
@@ -319,15 +319,15 @@ def forms_of(kind):
     if kind == "MLA":
         paged_step = partial(latent_step, attend=latent_in_pages)
         return {
-            ("NumPy", kind): partial(in_numpy, latent_step),
-            ("NumPy", f"{kind}, in pages"): partial(in_numpy, paged_step),
+            ("NumPy", kind): partial(numpy_step, latent_step),
+            ("NumPy", f"{kind}, in pages"): partial(numpy_step, paged_step),
             ("torch", kind): latent_in_torch,
         }
     paged_step = partial(grouped_step, attend=in_pages)
     return {
-        ("NumPy", kind): partial(in_numpy, decode_step if kind == "MHA" else grouped_step),
-        ("NumPy", f"{kind}, in pages"): partial(in_numpy, paged_step),
-        ("torch", kind): partial(in_torch, by_rows),
+        ("NumPy", kind): partial(numpy_step, decode_step if kind == "MHA" else grouped_step),
+        ("NumPy", f"{kind}, in pages"): partial(numpy_step, paged_step),
+        ("torch", kind): partial(torch_step, by_rows),
     }
 
 
@@ -354,7 +354,7 @@ def random_layers_by_kind(plan, *, capacity, layers):
     """Return some layers of each kind: {kind: list}."""
     rng = np.random.default_rng(SEED)
     return {
-        kind: [draw_layer(rng, plan, kind, capacity=capacity) for _ in range(layers)]
+        kind: [sample_layer(rng, plan, kind, capacity=capacity) for _ in range(layers)]
         for kind in (*plan.kv_heads, "MLA")
     }
 
@@ -372,7 +372,7 @@ def measure_steps(plan, X):
     calls = {}
     for library, form, kind, make in forms(layers):
         steps, token = [make(layer) for layer in layers[kind]], token_of(library, X)
-        calls |= {(library, form, T): measuring.taking_turns(steps, token, T) for T in plan.lengths}
+        calls |= {(library, form, T): measuring.round_robin(steps, token, T) for T in plan.lengths}
     limits = {"read": read_call(plan), "gemm": measuring.gemm()}
     times_ms = measuring.time_in_rounds(calls | limits, rounds=plan.rounds, title="steps")
     rate = plan.read_mib * MIB / times_ms["read"]  # bytes a ms
@@ -456,7 +456,7 @@ def measure_groups(plan):
         Q, kept = torch.from_numpy(normal(rng, H, 1, d_k)), torch.from_numpy(buffers)
         ways = {"rows": by_rows, "products": by_products, "enable_gqa": by_option}
         calls = {
-            way: measuring.taking_turns([partial(attend, Q, *KV, is_causal=False) for KV in kept])
+            way: measuring.round_robin([partial(attend, Q, *KV, is_causal=False) for KV in kept])
             for way, attend in ways.items()
         }
         times_ms = measuring.time_in_rounds(calls, rounds=plan.rounds, title=f"groups: {name}")

@@ -25,7 +25,7 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from experiments import measuring
 from experiments.decode import as_written
-from experiments.torch_attention import look_back
+from experiments.torch_attention import is_causal_pair
 from tutorial_lib.pytorch import best_device, describe_device, peak_mib, time_ms
 from tutorial_lib.pytorch.flash import flash_attention, which_flash
 
@@ -89,7 +89,7 @@ def flex(case, device):
     torch.compiler.reset()  # or after some shapes nothing more would be compiled
     mask = None
     if case.causal:
-        mask = create_block_mask(look_back, None, None, case.T, case.T, device=device)
+        mask = create_block_mask(is_causal_pair, None, None, case.T, case.T, device=device)
     return partial(torch.compile(flex_attention, fullgraph=True, dynamic=False), block_mask=mask)
 
 
@@ -222,7 +222,7 @@ def measure_case(case, plan, device, limits):
 
 def row_of(case, plan, device, limits):
     """Return the row of a case, or why there is none."""
-    given, reasons = measuring.attempt({case: partial(measure_case, case, plan, device, limits)})
+    given, reasons = measuring.call_each({case: partial(measure_case, case, plan, device, limits)})
     if case in reasons and device.type == "cuda":
         torch.cuda.empty_cache()
     return case._asdict() | given.get(case, {"left_out": reasons.get(case)})

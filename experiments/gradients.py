@@ -15,7 +15,7 @@ SIZE = {"B": 8, "T": 128, "d_model": 256, "H": 8}
 NAMES = ("X", "W_Q", "W_K", "W_V", "W_O")
 
 
-def draw():
+def sample_inputs():
     """Return X, params and dY of the size above."""
     rng = np.random.default_rng(SEED[0])
     params = tl.init_params(rng, d_model=SIZE["d_model"], n_heads=SIZE["H"])
@@ -47,7 +47,7 @@ def largest_differences(found, expected):
 
 def compare_with_torch():
     """Compare the book's gradients with torch's."""
-    layer = draw()
+    layer = sample_inputs()
     return largest_differences(by_chapter(*layer), by_torch(*layer))
 
 

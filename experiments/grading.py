@@ -13,7 +13,7 @@ from pathlib import Path
 from coursework.grader.assignment import read_notebook, set_exam, without_solutions
 from coursework.grader.batch import as_bytes, grade_batch
 from coursework.grader.handins import find_handins
-from coursework.grader.records import record_of
+from coursework.grader.records import read_record
 from coursework.grader.release import wrong_handin
 from experiments import measuring
 
@@ -36,7 +36,7 @@ def ordinary_handins(exam):
     return [*right, *wrong, as_bytes(without_solutions(notebook))]
 
 
-def hand_in(folder, exam, number):
+def write_handins(folder, exam, number):
     """Put so many hand-ins into a folder."""
     kinds = ordinary_handins(exam)
     for i in range(number):
@@ -44,11 +44,11 @@ def hand_in(folder, exam, number):
         (folder / f"student {i:04}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
 
 
-def measure(name, number):
+def grade_class(name, number):
     """Grade a class; return hand-ins a minute and the grader's own memory as it went on."""
     exam, memory_mib = set_exam(name, SEED), {}
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as out:
-        hand_in(Path(folder), exam, number)
+        write_handins(Path(folder), exam, number)
         found = find_handins(folder)
 
         def told(done, of, names):
@@ -57,9 +57,9 @@ def measure(name, number):
                 print(f"\r{name}: {done} of {of}", end="", flush=True)
 
         start = time.monotonic()
-        batch = grade_batch(exam, found, out, jobs=JOBS, told=told)
+        batch = grade_batch(exam, found, out, jobs=JOBS, on_progress=told)
         seconds = time.monotonic() - start
-        records = [record_of(out, entry) for entry in batch["handins"]]
+        records = [read_record(out, entry) for entry in batch["handins"]]
         assert len({entry["record"] for entry in batch["handins"]}) == number
         assert not any(record["problem"] for record in records), "no notebook"
     print(f"\r{name}: {number} hand-ins, {60 * number / seconds:.0f} a minute")
@@ -81,4 +81,4 @@ def machine():
 
 def main(classes, record):
     """Measure every class."""
-    record["classes"] = {name: measure(name, number) for name, number in classes.items()}
+    record["classes"] = {name: grade_class(name, number) for name, number in classes.items()}

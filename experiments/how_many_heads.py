@@ -70,7 +70,7 @@ PRICE, LEARNED_ON = 0.3, 40  # nats of a gate that is open; documents
 
 def count_trainable_parameters(arm):
     """Return how many numbers of an arm are learned."""
-    return sum(array.numel() for array in known_text.begin(arm, 0) if array.requires_grad)
+    return sum(array.numel() for array in known_text.init_arrays(arm, 0) if array.requires_grad)
 
 
 def train_at_two_rates(name):

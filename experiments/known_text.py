@@ -131,7 +131,7 @@ ARMS = (
 )
 
 
-def begin(arm, seed):
+def init_arrays(arm, seed):
     """Draw the untrained arrays of an arm, with a variance near 1 in what they make."""
     rng, shapes = np.random.default_rng(seed), arm.shapes
     sums = 1 + (arm.positions == "learned")  # arrays that are added up to X
@@ -243,7 +243,7 @@ def forward(arrays, ids, arm, attend=attend_and_concat):
     return normed(X, arm) @ U
 
 
-def stream(seed, documents):
+def training_ids(seed, documents):
     """Return the ids that every arm trains on, in the order of a seed."""
     kept = DONE / f"stream-{documents}.npy"
     if not kept.exists():
@@ -267,7 +267,7 @@ def train(arm, seed, rate, steps, attend=attend_and_concat):
 
     `attend` is what its layers do between X and W_O.
     """
-    arrays, ids = begin(arm, seed), stream(seed, BATCH * max(steps, STEPS))
+    arrays, ids = init_arrays(arm, seed), training_ids(seed, BATCH * max(steps, STEPS))
     average = [array.detach().clone() for array in arrays]
     optimizer = adam_optimizer(arrays, arm)
     for step in range(1, steps + 1):
@@ -328,7 +328,7 @@ def run(arm, seed, rate, steps, documents):
     return found | {"standard_error": now["standard_error"]}, average
 
 
-def bands(arrays, arm):
+def loss_by_band(arrays, arm):
     """Return nats above the floor in each band of places of long documents; learned has no rows."""
     reach = LENGTH if arm.positions == "learned" else BANDS[-1]
     documents = held_out_documents(LONG, length=BANDS[-1])
@@ -347,7 +347,7 @@ def cached_run(arm, seed, rate, steps, tested):
     if not file.exists():
         found, average = run(arm, seed, rate, steps, held_out_documents(tested))
         arrays = [array.numpy() for array in average]
-        found["bands"] = bands(average, arm)
+        found["bands"] = loss_by_band(average, arm)
         np.savez(file.with_suffix(".npz"), *arrays)
         file.write_text(json.dumps(found), encoding="utf-8")
     with np.load(file.with_suffix(".npz")) as arrays:
@@ -365,7 +365,7 @@ def tune_and_train(arm, rates=None):
     tried = tried_rates(arm, rates, seeds=RATE_SEEDS[:1], steps=TRIED_FOR)
     if min(row["excess_loss"] for row in tried) > PLATEAU:
         tried = tried_rates(arm, rates)
-    return train_all_seeds(arm, best(tried)["rate"], tried)
+    return train_all_seeds(arm, best_rate(tried)["rate"], tried)
 
 
 def tried_rates(arm, rates=None, *, seeds=RATE_SEEDS, steps=None):
@@ -389,7 +389,7 @@ def rates_of_all_steps():
     }
 
 
-def best(tried):
+def best_rate(tried):
     """Return the row of the rate with the least mean loss."""
     return min(tried, key=lambda row: row["excess_loss"])
 
@@ -510,7 +510,7 @@ def compressed_cache_losses(model):
     }
 
 
-def guesses():
+def guess_accuracy():
     """Return how often a surname is right that is guessed among those said before."""
     documents = held_out_documents(TEST)
     chances = []
@@ -538,7 +538,7 @@ def settings():
 
 def main(record):
     """Train every arm, print a line for each, and write both files, anew behind each arm."""
-    record |= {"settings": settings(), "guessed_surnames": guesses()}
+    record |= {"settings": settings(), "guessed_surnames": guess_accuracy()}
     record["rates"] = rates_of_all_steps()
     for arm in ARMS:
         found = tune_and_train(arm)

@@ -58,19 +58,19 @@ def top_k(scores, k):
     return mask & (scores > -torch.inf)
 
 
-def last(Q, K, k):
+def last_keys(Q, K, k):
     """The last k keys, itself included."""
     return causal(Q).triu(1 - k)
 
 
-def last_and(Q, K, k, *, place):
+def first_and_last(Q, K, k, *, place):
     """One early key and the last k - 1."""
-    seen = last(Q, K, k - 1)
+    seen = last_keys(Q, K, k - 1)
     seen[:, place] = True
     return seen
 
 
-def best(Q, K, k):
+def top_keys(Q, K, k):
     """Each head's own best k."""
     return top_k(causal_scores(Q, K), k)
 
@@ -80,7 +80,7 @@ def all_keys(Q, K):
     return causal(Q)
 
 
-def without_first(Q, K):
+def hide_first_key(Q, K):
     """All keys but the first, which its own row keeps."""
     seen = causal(Q)
     seen[1:, 0] = False
@@ -88,10 +88,10 @@ def without_first(Q, K):
 
 
 CHOICES = {
-    "last": last,
-    "last and first": partial(last_and, place=0),
-    "last and second": partial(last_and, place=1),
-    "best": best,
+    "last": last_keys,
+    "last and first": partial(first_and_last, place=0),
+    "last and second": partial(first_and_last, place=1),
+    "best": top_keys,
 }
 
 
@@ -134,7 +134,7 @@ def evaluate_choices(arrays, arm, documents):
             progress(f"{arm.name}: {name}, {k} keys")
             some = partial(choice, k=k)
             found[name][str(k)] = compare_choice(arrays, arm, documents, some, whole)
-    first = compare_choice(arrays, arm, documents, without_first, whole)
+    first = compare_choice(arrays, arm, documents, hide_first_key, whole)
     return {"less": found, "without_first": first, "sink": sink_statistics(watched)}
 
 

@@ -70,10 +70,10 @@ def inputs(size):
 def single_inputs(size):
     """Return the same in float32."""
     X, params = inputs(size)
-    return X.astype(np.float32), single(params)
+    return X.astype(np.float32), in_float32(params)
 
 
-def single(params):
+def in_float32(params):
     """Return Params in float32."""
     return Params(*(W.astype(np.float32) for W in vars(params).values()))
 
@@ -101,7 +101,7 @@ def run(name, *, quick=False):
     if quick and "QUICK" not in own:
         raise SystemExit(f"{name} has no small plan; expected {name} without --quick.")
     if own.get("PREPARED", True):
-        prepare()
+        limit_threads()
     where = own.get("machine", machine)()
     record = new_record(script.__file__, seed=script.SEED, where=where)
     plan = [script.QUICK if quick else script.FULL] if "FULL" in own else []
@@ -111,18 +111,18 @@ def run(name, *, quick=False):
     return record
 
 
-def attempt(calls):
+def call_each(calls):
     """Make every call, {name: call}; return results, and of those that fail why, both by name."""
     given, reasons = {}, {}
     for name, call in calls.items():
         try:
             given[name] = call()
         except Exception as fault:
-            reasons[name] = reason_of(fault)
+            reasons[name] = failure_reason(fault)
     return given, reasons
 
 
-def reason_of(fault):
+def failure_reason(fault):
     """Say in a line why something failed: the first cause, which a compiler wraps in others."""
     while fault.__cause__:
         fault = fault.__cause__
@@ -130,7 +130,7 @@ def reason_of(fault):
     return " ".join(f"{type(fault).__name__}: {said}".split())[:MOST_CHARACTERS]
 
 
-def prepare():
+def limit_threads():
     """Give NumPy's BLAS and torch one thread each, and keep freed memory in the process.
 
     What a new page of memory costs differs from machine to machine by a factor of a hundred, and
@@ -154,7 +154,7 @@ def time_in_rounds(calls, *, rounds, title=""):
     return times_ms
 
 
-def taking_turns(calls, *given):
+def round_robin(calls, *given):
     """Return a call that gives the same to the next of some calls, round and round."""
     turn = cycle(calls)
     return lambda: next(turn)(*given)
@@ -317,7 +317,7 @@ def write(name, record):
     ------
     ValueError : the record does not begin as `new_record` makes it
     """
-    records.require_record_head(name, record)
+    records.require_record_metadata(name, record)
     _put(f"results/{name}.json", (as_text(record) + "\n").encode())
 
 
@@ -336,11 +336,11 @@ def write_checkpoint(name, arrays):
 
 def _put(path, content):
     (records.DATA / path).write_bytes(content)
-    seal(path)
+    write_checksums(path)
     print(f"wrote {path}")
 
 
-def seal(written=None):
+def write_checksums(written=None):
     """Write data/sha256.json: what every file of data/ is when it is as it should be.
 
     Facts may have been edited by hand, and a new file may come from another machine; every other
@@ -376,4 +376,4 @@ def as_text(record):
 if __name__ == "__main__":
     models = records.DATA / "facts" / "models.json"
     models.write_text(fill_in(models.read_text("utf-8")), "utf-8")
-    seal()
+    write_checksums()

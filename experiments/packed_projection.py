@@ -46,7 +46,7 @@ def measure_size(name, size, rounds):
     """Check and time every way at one size."""
     X, params = inputs(size)
     expected = torch.cat(ways(torch.from_numpy(X), params)[ONE](), dim=-1).numpy()
-    calls = ways(torch.from_numpy(X.astype(np.float32)), measuring.single(params))
+    calls = ways(torch.from_numpy(X.astype(np.float32)), measuring.in_float32(params))
     for call in calls.values():
         measuring.error_of(torch.cat(call(), dim=-1), expected, wrong="another product")
     times_ms = measuring.time_in_rounds(calls, rounds=rounds, title=name)

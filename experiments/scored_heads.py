@@ -387,15 +387,15 @@ def new_name_rates():
     return np.array([new[known == k].sum() / max(1, (known == k).sum()) for k in range(KNOWN + 1)])
 
 
-def uniform_guess(said):
+def uniform_guess(surnames_said):
     """Return even chances of the surnames said, (places, 12)."""
-    return said / said.sum(axis=1, keepdims=True)
+    return surnames_said / surnames_said.sum(axis=1, keepdims=True)
 
 
-def blind_guess(said):
+def blind_guess(surnames_said):
     """Return what to expect when it cannot be seen which given name stands before."""
-    new = new_name_rates()[said.sum(axis=1)][:, None]
-    return (1 - new) * uniform_guess(said) + new / said.shape[1]
+    new = new_name_rates()[surnames_said.sum(axis=1)][:, None]
+    return (1 - new) * uniform_guess(surnames_said) + new / surnames_said.shape[1]
 
 
 def guess_rules():
@@ -413,9 +413,9 @@ def mean_and_error(values, n):
     return {"mean": values.mean(), "standard_error": np.sqrt((apart**2).sum()) / len(values)}
 
 
-def unseen_weight(said, weights):
+def unseen_weight(surnames_said, weights):
     """Return how much of the weights, (places, 12), falls on surnames that were never said."""
-    return {"never_said": (weights * ~said).sum(axis=1).mean()}
+    return {"never_said": (weights * ~surnames_said).sum(axis=1).mean()}
 
 
 def evaluate_guesses(arm, seed, rate, steps):

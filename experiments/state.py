@@ -51,7 +51,7 @@ QUICK = FULL._replace(
 )
 
 
-def draw_token(rng, plan, width):
+def sample_token(rng, plan, width):
     """Return a query, a key of length 1 and a value for each head: (H, width) each."""
     q, k, v = normal(rng, 3, plan.heads, width)
     return q, k / np.linalg.norm(k, axis=-1, keepdims=True), v
@@ -68,14 +68,14 @@ def attend_cached(token, rooms, T):
     return in_pages(q[:, None], *(room[:, : T + 1] for room in rooms))
 
 
-def read_linear(token, state):
+def linear_step(token, state):
     """Add a key and its value to a state, (H, d_k, d_v), and return the heads."""
     q, k, v = token
     state += k[:, :, None] * v[:, None, :]
     return q[:, None] @ state
 
 
-def read_delta(token, state, *, decay=1.0):
+def delta_step(token, state, *, decay=1.0):
     """Let a state fade, write a value over what its key reads, and return the heads."""
     q, k, v = token
     state *= decay
@@ -86,13 +86,13 @@ def read_delta(token, state, *, decay=1.0):
 def measure_width(plan, width):
     """Time one token with a cache of each length and with both states."""
     rng = np.random.default_rng(SEED)
-    token, room = draw_token(rng, plan, width), plan.lengths[-1] + 1
+    token, room = sample_token(rng, plan, width), plan.lengths[-1] + 1
     caches = [normal(rng, 2, plan.heads, room, width) for _ in range(plan.layers)]
     steps = [partial(attend_cached, token, rooms) for rooms in caches]
-    calls = {T: measuring.taking_turns(steps, T) for T in plan.lengths}
-    for name, step in {"linear": read_linear, "delta": read_delta}.items():
+    calls = {T: measuring.round_robin(steps, T) for T in plan.lengths}
+    for name, step in {"linear": linear_step, "delta": delta_step}.items():
         states = np.zeros((plan.layers, plan.heads, width, width), np.float32)
-        calls[name] = measuring.taking_turns([partial(step, token, state) for state in states])
+        calls[name] = measuring.round_robin([partial(step, token, state) for state in states])
     times_ms = measuring.time_in_rounds(calls, rounds=plan.rounds, title=f"width {width}")
     a_token, found = 2 * plan.heads * width * 4, {"cache": {}}  # bytes of a key and a value
     for T in plan.lengths:

@@ -69,7 +69,7 @@ ARMS = (
 )
 
 
-def scaled(model, factor):
+def scale_scores(model, factor):
     """Return the model with each W_Q, and so each score, multiplied by a factor."""
     layers = tuple(Params(p.W_Q * factor, p.W_K, p.W_V, p.W_O) for p in model.layers)
     return TinyModel(model.E, model.P, layers, model.U)
@@ -79,7 +79,7 @@ def differentiate(arm):
     """Return a function for `train`: loss and gradients where all scores have another scale."""
 
     def loss_and_gradients(model, ids, known):
-        loss, gradients = copying.loss_and_gradients(scaled(model, arm.times), ids, known)
+        loss, gradients = copying.loss_and_gradients(scale_scores(model, arm.times), ids, known)
         for place in range(2, 2 + 4 * arm.layers, 4):  # behind E and P: W_Q, W_K, W_V, W_O a layer
             gradients[place] = gradients[place] * arm.times
         return loss, gradients
@@ -87,20 +87,20 @@ def differentiate(arm):
     return loss_and_gradients
 
 
-def begin(arm, rng):
+def init(arm, rng):
     """Draw the untrained model of an arm."""
     shape = {"n_layers": arm.layers, "n_heads": arm.heads, "d_k": arm.d_k, "d_v": arm.d_v}
-    return scaled(copying.init_model(rng, **shape), arm.start)
+    return scale_scores(copying.init_model(rng, **shape), arm.start)
 
 
 def run(arm, seed, rate, sequences):
     """Train one arm from one seed; return its accuracy at each watched step."""
     rng, accuracies = np.random.default_rng(seed), []
-    model = begin(arm, rng)
+    model = init(arm, rng)
     steps = train(model, rng, steps=arm.steps, rate=rate, differentiate=differentiate(arm))
     for step, _, trained in steps:
         if step in arm.watched:
-            right = copying.copy_accuracy(scaled(trained, arm.times), *sequences)
+            right = copying.copy_accuracy(scale_scores(trained, arm.times), *sequences)
             accuracies.append(round(float(right), 4))
             progress(f"{arm.group}, {arm.name}, seed {seed}, rate {rate}: step {step} {right:.3f}")
     return accuracies
@@ -117,7 +117,7 @@ def accuracy_by_rate(arm):
     return {rate: run(short, RATE_SEED, rate, validation)[-1] for rate in RATES}
 
 
-def measure(arm):
+def train_all_seeds(arm):
     """Choose the rate of an arm, train it from every seed, and return its part of the record."""
     file = DONE / ("-".join(map(str, arm[2:])) + ".json")  # one model may answer several questions
     return {"group": arm.group, "name": arm.name} | cached(file, partial(measure_anew, arm))
@@ -128,7 +128,7 @@ def measure_anew(arm):
     rates, test = accuracy_by_rate(arm), held_out(TEST)
     rate = max(rates, key=rates.get)
     found = {"layers": arm.layers, "heads": arm.heads, "d_k": arm.d_k, "d_v": arm.d_v}
-    found["parameters"] = sum(array.size for array in begin(arm, np.random.default_rng(0)).arrays)
+    found["parameters"] = sum(array.size for array in init(arm, np.random.default_rng(0)).arrays)
     found |= {"rate": rate, "tried_for": arm.tried_for}
     found["tried"] = [{"rate": r, "copy_accuracy": right} for r, right in rates.items()]
     found |= {"steps": arm.watched}
@@ -144,7 +144,7 @@ def save_checkpoint():
     write_checkpoint("copying", [array.astype(np.float32) for array in model.arrays])
 
 
-def place_weights(t):
+def position_weights(t):
     """Return weights of places 0 to t, with sum 0, that find the next letter for every period.
 
     The next letter stands at every place that lies a multiple of the period before t + 1. For each
@@ -164,7 +164,7 @@ def place_weights(t):
     return weights // np.gcd.reduce(weights)
 
 
-def model_of_places():
+def position_model():
     """Return a model of one layer, two heads, that copies without comparing a single letter.
 
     X holds the letter and the place side by side. Head 0 takes the positive place weights, head 1
@@ -172,7 +172,7 @@ def model_of_places():
     """
     scores = np.full((2, LENGTH, LENGTH), -40.0)
     for t in range(PERIODS[0], LENGTH):
-        weights = place_weights(t)
+        weights = position_weights(t)
         for head, part in enumerate((np.maximum(weights, 0), np.maximum(-weights, 0))):
             scores[head, t, : t + 1] = np.log(np.maximum(part / part.sum(), 1e-17))
     one, none = np.eye(VOCABULARY), np.zeros((VOCABULARY, VOCABULARY))
@@ -184,13 +184,13 @@ def model_of_places():
     return TinyModel(letters, places, layers, np.vstack([none, one]))
 
 
-def by_positions():
+def position_record():
     """Return the part of the record about the model that copies by places."""
-    model = model_of_places()
+    model = position_model()
     return {
         "parameters": sum(array.size for array in model.arrays),
         "copy_accuracy": round(float(copying.copy_accuracy(model, *held_out(TEST))), 4),
-        "position_weights_at_20": place_weights(20).tolist(),
+        "position_weights_at_20": position_weights(20).tolist(),
     }
 
 
@@ -199,11 +199,11 @@ def main(record):
     save_checkpoint()
     arms = []
     for arm in ARMS:
-        found = measure(arm)
+        found = train_all_seeds(arm)
         progress("")
         last = [run["copy_accuracy"][-1] for run in found["runs"]]
         print(f"{arm.group}, {arm.name}: {min(last)} to {max(last)}, rate {found['rate']}")
         arms.append(found)
     settings = {"d_model": 64, "vocabulary": VOCABULARY, "batch": copying.BATCH}
     settings |= {"tested_sequences": TESTED}
-    record |= {"settings": settings, "by_positions": by_positions(), "variants": arms}
+    record |= {"settings": settings, "by_positions": position_record(), "variants": arms}

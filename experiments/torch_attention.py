@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from experiments import measuring
-from experiments.measuring import SIZES, Size, fused_weights, inputs, single
+from experiments.measuring import SIZES, Size, fused_weights, in_float32, inputs
 from tutorial_lib import tiled_multi_head_attention
 from tutorial_lib.pytorch import MultiHeadAttention
 
@@ -67,19 +67,19 @@ class FlexLayer(MinimalSelfAttention):
 
     def __init__(self, d_model, n_heads, T):
         super().__init__(d_model, n_heads)
-        self.mask = create_block_mask(look_back, None, None, T, T, device="cpu")
+        self.mask = create_block_mask(is_causal_pair, None, None, T, T, device="cpu")
 
     def attend(self, Q, K, V):
         """Return the heads, (B, H, T, d_k)."""
         return flex_attention(Q, K, V, block_mask=self.mask)
 
 
-def look_back(b, h, query, key):
+def is_causal_pair(b, h, query, key):
     """Say which keys a query may look at."""
     return query >= key
 
 
-def filled(module, params, names=("qkv_proj.weight", "out_proj.weight")):
+def load_params(module, params, names=("qkv_proj.weight", "out_proj.weight")):
     """Copy Params into a module's two weights, (out, in) as nn.Linear stores them."""
     module = module.to(torch.from_numpy(params.W_O).dtype).eval()
     with torch.no_grad():
@@ -88,15 +88,15 @@ def filled(module, params, names=("qkv_proj.weight", "out_proj.weight")):
     return module
 
 
-def ours(X, params):
+def our_module(X, params):
     """Our module, the fused path."""
-    module = filled(MultiHeadAttention(params.d_model, params.n_heads), params)
+    module = load_params(MultiHeadAttention(params.d_model, params.n_heads), params)
     return Form(partial(module, is_causal=True), module)
 
 
 def bare(X, params, *, kind=MinimalSelfAttention):
     """The least that PyTorch needs."""
-    module = filled(kind(params.d_model, params.n_heads), params)
+    module = load_params(kind(params.d_model, params.n_heads), params)
     return Form(module, module)
 
 
@@ -105,7 +105,7 @@ def torch_module(X, params, *, fast_path, bias):
     module = nn.MultiheadAttention(
         params.d_model, params.n_heads, bias=bias, batch_first=True, dtype=X.dtype
     )
-    filled(module, params, ("in_proj_weight", "out_proj.weight"))
+    load_params(module, params, ("in_proj_weight", "out_proj.weight"))
     hidden = torch.ones(X.shape[-2], X.shape[-2], dtype=torch.bool).triu(1)  # True = may not look
     options = {"attn_mask": hidden, "is_causal": True, "need_weights": False}
 
@@ -121,13 +121,13 @@ def torch_module(X, params, *, fast_path, bias):
 
 def flex(X, params):
     """FlexAttention between two products, compiled as a whole."""
-    module = filled(FlexLayer(params.d_model, params.n_heads, X.shape[-2]), params)
+    module = load_params(FlexLayer(params.d_model, params.n_heads, X.shape[-2]), params)
     return Form(compiled(module), module)
 
 
 def explicit(X, params):
     """Our module step by step, compiled as a whole."""
-    module = filled(MultiHeadAttention(params.d_model, params.n_heads), params)
+    module = load_params(MultiHeadAttention(params.d_model, params.n_heads), params)
     return Form(partial(compiled(module.explicit), is_causal=True), module)
 
 
@@ -150,7 +150,7 @@ def gpt2(X, params):
 
 
 FORMS = {
-    OURS: ours,
+    OURS: our_module,
     BARE: bare,
     FAST: partial(torch_module, fast_path=True, bias=True),
     "nn.MultiheadAttention": partial(torch_module, fast_path=False, bias=False),
@@ -182,7 +182,7 @@ def error_of(call, expected):
 
 def benchmark_pass(calls, expected, rounds, title):
     """Check, time and weigh the calls of one way; return ({name: row}, {name: reason})."""
-    errors, reasons = measuring.attempt(
+    errors, reasons = measuring.call_each(
         {name: partial(error_of, call, expected) for name, call in calls.items()}
     )
     if lost := {name: reasons[name] for name in (OURS, BARE) if name in reasons}:
@@ -202,8 +202,8 @@ def measure_size(name, size, rounds):
     dY = np.random.default_rng(SEED[1]).standard_normal(X.shape)
     expected = reference_results(X, params, dY)
     X = torch.tensor(X, dtype=torch.float32, requires_grad=True)
-    dY, params = torch.tensor(dY, dtype=torch.float32), single(params)
-    forms, absent = measuring.attempt({n: partial(make, X, params) for n, make in FORMS.items()})
+    dY, params = torch.tensor(dY, dtype=torch.float32), in_float32(params)
+    forms, absent = measuring.call_each({n: partial(make, X, params) for n, make in FORMS.items()})
     ways = {
         FORWARD: {n: partial(form.run, X) for n, form in forms.items()},
         BACKWARD: {

@@ -62,7 +62,7 @@ def by_flex(Q, K, V, window):
     return partial(compiled, Q, K, V, block_mask=mask)
 
 
-def shares(T, windows):
+def pair_fractions(T, windows):
     """Return the pairs of each form, and the share that a window has of the others'."""
     pairs = {"all": T * T, "causal": T * (T + 1) // 2}
     pairs |= {f"window {w}": int(window_mask(T, T, w).sum()) for w in windows}
@@ -77,7 +77,7 @@ def shares(T, windows):
     return {"pairs": pairs, "fraction": share}
 
 
-def calls_of(plan, Q, K, V):
+def calls_by_form(plan, Q, K, V):
     """Return {form: call} for queries, keys and values in NumPy; the masks are made before."""
     T, tensors = Q.shape[-2], [torch.from_numpy(A)[None] for A in (Q, K, V)]
     attend, sdpa = scaled_dot_product_attention, F.scaled_dot_product_attention
@@ -132,7 +132,7 @@ def rows_of(plan, calls, times_ms, inputs):
 
 def times_fraction(over, T, window):
     """Return a time over the share that a window has of the causal pairs, and of all."""
-    pairs = shares(T, [window])["pairs"]
+    pairs = pair_fractions(T, [window])["pairs"]
     fractions = {of: pairs[f"window {window}"] / pairs[of] for of in ("causal", "all")}
     return {f"of_{of}": measuring.short(over / share) for of, share in fractions.items()}
 
@@ -141,10 +141,10 @@ def measure(plan, T):
     """Check, time and weigh every form at one length."""
     torch.compiler.reset()  # it keeps eight forms of a function and refuses a ninth
     inputs = measuring.normal(np.random.default_rng(SEED), 3, plan.heads, T, plan.d_k)
-    calls = calls_of(plan, *inputs)
+    calls = calls_by_form(plan, *inputs)
     rounds = plan.few if plan.lengths[-1] == T else plan.rounds
     times_ms = measuring.time_in_rounds(calls, rounds=rounds, title=f"{T} tokens")
-    return shares(T, plan.windows) | {"forms": rows_of(plan, calls, times_ms, inputs)}
+    return pair_fractions(T, plan.windows) | {"forms": rows_of(plan, calls, times_ms, inputs)}
 
 
 def main(plan, record):

@@ -27,12 +27,12 @@ def bits(exam):
 
 def clauses(expected, axes=()):
     """Return the clauses that can be said of a value of the kind of `expected`, and some more."""
-    named = kinds._named(expected.shape, axes)
+    named = kinds._named_axes(expected.shape, axes)
     where = {said for _, n, noun in named for said in parts(noun, n)}
     if expected.dtype.kind == "b":
         said = {said for said, _ in kinds.BOOLEANS}
         return said | {f"{s}; {w}" for s in said - {kinds.BOOLEANS[0][0]} for w in where}
-    nouns = [noun for *_, noun in kinds._named(expected.shape[:-1], axes[:-1])]
+    nouns = [noun for *_, noun in kinds._named_axes(expected.shape[:-1], axes[:-1])]
     where |= {kinds.NONE.format(noun) for noun in nouns[-1:]}
     return where | {said for said, _ in kinds.NUMBERS}
 

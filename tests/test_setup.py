@@ -72,7 +72,7 @@ def test_every_direct_dependency_is_pinned_and_the_lock_agrees():
     lines = [line.partition(" ;")[0].split("==") for line in environment.locked_versions()]
     locked = {(normalised(name), version) for name, version in lines}
     missing = pins().items() - locked
-    exempt = {normalised(line.partition("==")[0]) for line in environment.pins(PYTORCH)}
+    exempt = {normalised(line.partition("==")[0]) for line in environment.pinned(PYTORCH)}
     assert {name for name, _ in missing} == exempt, "run make lock"
     assert not [version for _, version in locked if "+" in version]
 
@@ -152,7 +152,7 @@ def test_commands_without_make_are_those_that_make_runs(monkeypatch):
     assert len(lines) == 2
     assert not [line for line in lines if tuple(words(line)) not in written]
     told = [list(line[4:]) for line in written if line[1:4] == ("-m", "pip", "install")]
-    calls = [call for step in environment.STAGES["real"] for call, _ in environment.calls_of(step)]
+    calls = [call for step in environment.STAGES["real"] for call, _ in environment.pip_calls(step)]
     files = "requirements.lock", "requirements.real"  # what a call of the same words reads
     whole = [[f if w == "/dev/stdin" else w for w in environment.LOCKED] for f in files]
     made = {tuple(call) for call in [*whole, *calls] if call != environment.LOCKED}

@@ -57,7 +57,7 @@ def faults(source, path=Path("module.py")):
 def undocumented(source):
     """List the public names of a module, and the module, that have no docstring.
 
-    Checks get theirs from the function that they ask for, see `practice.account.room`.
+    Checks get theirs from the function that they ask for, see `practice.account.read_room`.
     """
     tree = ast.parse(source)
     missing = [] if ast.get_docstring(tree) else ["the module"]

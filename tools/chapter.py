@@ -21,7 +21,7 @@ FAILURES = re.compile(r"^=+ (?:FAILURES|ERRORS) =+$", re.MULTILINE)  # below the
 TESTS = ("tests/chapters", "tests/practice", "tests/tools/test_chapter.py")
 
 
-def lay_out(name):
+def format_bank_of_page(name):
     """Write the bank of a page in the one layout of banks; return what was done, as words.
 
     Raises
@@ -32,7 +32,7 @@ def lay_out(name):
         if page_of_room(path.parent.name) == name:
             text = path.read_text(encoding="utf-8")
             try:
-                new = layout(text)
+                new = format_bank(text)
             except ValueError as error:
                 where = path.relative_to(ROOT)
                 raise ValueError(f"{where}: {error}. Correct the file.") from None
@@ -41,7 +41,7 @@ def lay_out(name):
     return "there is none yet"
 
 
-def layout(text):
+def format_bank(text):
     """Return the text of a bank in the one layout that banks have."""
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 
@@ -54,23 +54,23 @@ def selection(name):
     return " or ".join([name, *checked])
 
 
-def check(name, command):
+def run_chapter_tests(name, pytest_command):
     """Run the tests of a chapter while its page is built; return what went wrong, as words."""
     module = [sys.executable, "-m", "tools.build_page", name]
     quiet = os.environ | {"NO_COLOR": "1"}
     building = subprocess.Popen(module, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=quiet)
-    tests = [*command, "-k", selection(name), *TESTS, str(page(name).path.relative_to(ROOT))]
+    tests = [*pytest_command, "-k", selection(name), *TESTS, str(page(name).path.relative_to(ROOT))]
     run = subprocess.run(tests, cwd=ROOT, check=False, capture_output=True, text=True)
     if run.returncode:
         begin = FAILURES.search(run.stdout)
         print(f"{run.stdout[begin.start() if begin else 0 :]}{run.stderr}")
     _, warnings = building.communicate()
     if building.returncode:
-        print(f"Correct in the text what the page's build warns of:\n{readable(warnings)}")
-    return ["a test"] * bool(run.returncode) + ["the page"] * bool(building.returncode) + style()
+        print(f"Correct in the text what the page's build warns of:\n{readable_warnings(warnings)}")
+    return ["a test"] * bool(run.returncode) + ["the page"] * bool(building.returncode) + run_ruff()
 
 
-def style():
+def run_ruff():
     """Ask ruff, whose words are printed; return in words what is wrong."""
     commands = (["check", "--quiet"], ["format", "--check", "--quiet"])
     ruff = [sys.executable, "-m", "ruff"]
@@ -79,13 +79,13 @@ def style():
     return [how] * any(run.returncode for run in runs)
 
 
-def readable(warnings):
+def readable_warnings(sphinx_output):
     """Return the warnings of Sphinx with the cell that each is about, without colours."""
-    text = run_notebooks.ANSI_COLOUR.sub("", warnings).replace(f"{ROOT}/", "")
+    text = run_notebooks.ANSI_COLOUR.sub("", sphinx_output).replace(f"{ROOT}/", "")
     return re.sub(r"(?<=\.ipynb):(\d+)\d{4}: ", r", cell \1: ", text).strip()
 
 
-def say(step):
+def print_step(step):
     """Print the heading of a step."""
     print(f"==> {step}", flush=True)
 
@@ -95,20 +95,20 @@ def main(arguments):
     name, *command = arguments
     try:
         page(name)
-        say(f"The bank of {name}: {lay_out(name)}")
+        print_step(f"The bank of {name}: {format_bank_of_page(name)}")
     except ContentsError as error:
         print(f"{error}\nSay which, as in: make chapter NB=05_concatenation", file=sys.stderr)
         return 2
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    say("Running the cells and storing what they show")
+    print_step("Running the cells and storing what they show")
     if run_notebooks.main([name]):
         return 1
-    say("Checking rules, bank, keys and cells, and building the page")
-    red = check(name, command)
+    print_step("Checking rules, bank, keys and cells, and building the page")
+    red = run_chapter_tests(name, command)
     how = f"red: {', '.join(red)}. Do what is said above, then repeat it" if red else "green"
-    say(f"{name} is {how}. Its page: _build/chapter/{FOLDER}{name}.html")
+    print_step(f"{name} is {how}. Its page: _build/chapter/{FOLDER}{name}.html")
     return int(bool(red))
 
 

@@ -130,14 +130,14 @@ def section_of(heading):
 
 def documents(root=ROOT):
     """Return every document of the contents, such as "book/intro", in order."""
-    contents = _contents(root)
+    contents = _read_toc(root)
     listed = [entry["file"] for part in contents["parts"] for entry in part["chapters"]]
     return [contents["root"], *listed]
 
 
-def captions(root=ROOT):
+def caption_by_document(root=ROOT):
     """Return the caption below which each document of the contents stands; the first has none."""
-    contents, caption, found = _contents(root), "", {}
+    contents, caption, found = _read_toc(root), "", {}
     found[contents["root"]] = caption
     for part in contents["parts"]:
         caption = part.get("caption", caption)
@@ -145,7 +145,7 @@ def captions(root=ROOT):
     return found
 
 
-def _contents(root):
+def _read_toc(root):
     return yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
 
 
@@ -158,20 +158,20 @@ def pages(root=ROOT):
     ContentsError : the contents are out of form
     """
     found, caption, chapters = [], "", ()
-    for listed in _contents(root)["parts"]:
+    for listed in _read_toc(root)["parts"]:
         files = [entry["file"] for entry in listed["chapters"]]
         names = tuple(file.removeprefix(FOLDER) for file in files if file.startswith(FOLDER))
         if "caption" in listed:
             caption, chapters = listed["caption"], names
         closes = () if "caption" in listed else chapters
         found += [Page(root / FOLDER / f"{name}.ipynb", caption, closes) for name in names]
-    for fault in _faults(found):
+    for fault in _faults_of_pages(found):
         raise ContentsError(fault)
     return tuple(found)
 
 
-def _faults(found):
-    for place, page in enumerate((page for page in found if not page.closes), start=1):
+def _faults_of_pages(pages_found):
+    for place, page in enumerate((page for page in pages_found if not page.closes), start=1):
         if not re.match(r"\d+_", page.name):
             yield (
                 f"{page.name} has no number: name a chapter {place:02}_{page.name}, and list a "
@@ -179,7 +179,7 @@ def _faults(found):
             )
         elif page.number != place:
             yield f"{page.name} is chapter {place} in _toc.yml: renumber it, or move its line."
-    for page in found:
+    for page in pages_found:
         if not page.path.is_file():
             yield f"There is no {page.path.name}, which _toc.yml lists: write it, or take it out."
 
@@ -194,7 +194,7 @@ def page(name):
     return _choose(name, {page.name: page for page in pages()})
 
 
-def at(document):
+def page_of_document(document):
     """Return the page of a document of the contents, such as "book/intro"; None if it is none."""
     return {FOLDER + page.name: page for page in pages()}.get(document)
 

@@ -91,7 +91,7 @@ def text_of(path):
     return path.read_text(encoding="utf-8").rstrip() if path.is_file() else ""
 
 
-def fits(folder, named):
+def is_usable(folder, named):
     """Whether an environment is there, made here, and with the Python that was `named`, if any."""
     here = os.access(str(python_of(folder)), os.X_OK) and text_of(folder / ".made") == str(ROOT)
     return here and (not named or version_of(folder) == THIS)
@@ -118,7 +118,7 @@ def require_python(name):
 
 def make(folder, named=None):
     """Make an environment where it is missing or does not fit; one that make did not is kept."""
-    if fits(folder, named):
+    if is_usable(folder, named):
         return
     require_python(named or "python3")
     print(f"==> Making {folder.relative_to(ROOT)} with Python {THIS}", flush=True)
@@ -152,7 +152,7 @@ def install(folder, step, calls):
     ----------
     calls : of pip, each its words and the lines that it reads
     """
-    marker, key = folder / f".{step}", key_of(calls)
+    marker, key = folder / f".{step}", installation_key(calls)
     if text_of(marker) == key:
         return
     what = WHAT.get(step, step)
@@ -169,14 +169,14 @@ def install(folder, step, calls):
     marker.write_text(key, encoding="utf-8")
 
 
-def key_of(calls):
+def installation_key(calls):
     """Return what names an installation: what pip was told, and the files that it read."""
     words = [word for told, _ in calls for word in told]
     parts = [*words, *(text_of(ROOT / name) for name in FILES)]
     return hashlib.sha256("\0".join(parts).encode("utf-8")).hexdigest()
 
 
-def calls_of(step):
+def pip_calls(step):
     """Return what pip is told for a step of an environment, call by call."""
     if step == "real":
         return [(LOCKED, text_of(ROOT / "requirements.real"))]
@@ -184,12 +184,12 @@ def calls_of(step):
         names = os.environ["CONSTRAINTS"].split()
         fixed = [word for name in names for word in ("--constraint", name)]
         return [([*fixed, "--editable", f".[{EXTRAS[step]}]"], "")]
-    exactly = pins(["torch", "triton"]) if step == "torch" else []
+    exactly = pinned(["torch", "triton"]) if step == "torch" else []
     after = [ITSELF] if step == "book" else [exactly] if exactly else []
-    return [(LOCKED, section(step)), *((words, "") for words in after)]
+    return [(LOCKED, lock_section(step)), *((words, "") for words in after)]
 
 
-def section(step):
+def lock_section(step):
     """Return the lines of requirements.lock that belong to a step."""
     lock = text_of(ROOT / "requirements.lock")
     return lock.partition(f"# [{step}]\n")[2].partition("# [")[0]
@@ -201,7 +201,7 @@ def locked_versions():
     return re.findall(r"^(\w.*?) \\$", lock, flags=re.MULTILINE)
 
 
-def pins(names):
+def pinned(names):
     """Return the lines of requirements.txt for these names, such as "torch==2.13.0"."""
     lines = text_of(ROOT / "requirements.txt").splitlines()
     return [line for line in lines if line.partition("==")[0] in names]
@@ -227,9 +227,9 @@ def oldest():
     import tomllib  # which an older Python has not
 
     project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
-    tools = pins(project["optional-dependencies"]["test"])
+    tools = pinned(project["optional-dependencies"]["test"])
     wanted = [*oldest_versions(project), *OF_THEIR_TIME, *tools]
-    install(folder, "build", calls_of("build"))
+    install(folder, "build", pip_calls("build"))
     itself = ["--no-build-isolation", "--editable", ".[plot,test,torch]"]
     install(folder, "oldest", [([*wanted, *itself], "")])
 
@@ -240,7 +240,7 @@ def colab():
     Colab's own PyTorch would bring gigabytes of CUDA. What Colab does not fix is as the lock has
     it, without hashes, which Colab's own versions have not here.
     """
-    folder, wanted = ROOT / "_build" / "colab", [*COLAB, *pins(["torch", "setuptools"]), *RUNNER]
+    folder, wanted = ROOT / "_build" / "colab", [*COLAB, *pinned(["torch", "setuptools"]), *RUNNER]
     make(folder, os.environ.get("PYTHON"))
     free = {line.partition("==")[0] for line in COLAB}
     fixed = [line for line in locked_versions() if line.partition("==")[0] not in free]
@@ -255,7 +255,7 @@ def lock():
     shutil.rmtree(str(folder), ignore_errors=True)
     make(folder)
     for step in ("build", "lock"):
-        install(folder, step, calls_of(step))
+        install(folder, step, pip_calls(step))
     text = locked(folder)
     (ROOT / "requirements.lock").write_text(text, encoding="utf-8")
     shutil.rmtree(str(folder))
@@ -306,7 +306,7 @@ def main(stage):
         folder = ROOT / ("_build/newest" if "CONSTRAINTS" in os.environ else ".venv")
         make(folder, os.environ.get("PYTHON"))
         for step in STAGES[stage]:
-            install(folder, step, calls_of(step))
+            install(folder, step, pip_calls(step))
         return 0
     except CannotPrepare as trouble:
         print(trouble, file=sys.stderr)

@@ -56,7 +56,7 @@ def page_numbers(pdf: bytes) -> dict[str, int]:
     }
 
 
-def gather(page, site: Path, places):
+def gather_pages(page, site: Path, places):
     """Move pages of a site into the open one, behind a cover with the contents."""
     contents = page.evaluate("() => printing.contents()")
     chapters = [chapter for chapter in contents if not places or chapter["place"] in places]
@@ -75,7 +75,7 @@ def print_book(browser, site: Path, places=()) -> bytes:
     CannotPrint : no site, or contents that moved what they count
     """
     page = open_site(browser, site)
-    gather(page, site, places)
+    gather_pages(page, site, places)
     numbers = page_numbers(print_once(page))
     page.evaluate("numbers => printing.number(numbers)", numbers)
     pdf = print_once(page)

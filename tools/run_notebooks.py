@@ -69,7 +69,7 @@ class ThisPython(KernelSpecManager):
         return self.kernel_spec_class(resource_dir=RESOURCES, **get_kernel_dict())
 
 
-def read(text):
+def parse_notebook(text):
     """Return the notebook that the text of a file holds, as any editor saves it.
 
     Raises
@@ -183,19 +183,19 @@ def join_streams(outputs):
     return joined
 
 
-def dumps(notebook):
+def notebook_text(notebook):
     """Return the text that is stored for a notebook."""
     return nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
 
 
-def stored_form(text):
+def stored_text(text):
     """Return the text that is stored for a notebook whose cells are not run again.
 
     Raises
     ------
     Unreadable : it is no notebook
     """
-    return dumps(normalise(read(text)))
+    return notebook_text(normalise(parse_notebook(text)))
 
 
 def refresh(path, *, others=None, report=print):
@@ -212,17 +212,17 @@ def refresh(path, *, others=None, report=print):
     """
     report(path.stem)
     before = path.read_text(encoding="utf-8")
-    executed = execute(read(before), path.parent)
+    executed = execute(parse_notebook(before), path.parent)
     for processor, variables in (others or {}).items():
-        again = execute(read(before), path.parent, variables=SETTINGS | variables)
-        require_steady(executed, again, processor)
-    after = dumps(executed)
+        again = execute(parse_notebook(before), path.parent, variables=SETTINGS | variables)
+        require_same_outputs(executed, again, processor)
+    after = notebook_text(executed)
     if after != before:
         unfinished = path.with_suffix(".unfinished")
         unfinished.write_text(after, encoding="utf-8")
         unfinished.replace(path)
     report("  unchanged" if after == before else "  refreshed")
-    differing = changes(normalise(read(before)), executed)
+    differing = changed_outputs(normalise(parse_notebook(before)), executed)
     if differing:
         cells = f"{len(differing)} of {len(executed.cells)} cells"
         show = "shows" if len(differing) == 1 else "show"
@@ -231,14 +231,14 @@ def refresh(path, *, others=None, report=print):
         report("\n".join(f"    {line}" for line in lines))
 
 
-def require_steady(executed, again, processor):
+def require_same_outputs(executed, again, processor):
     """Require that the cells of a notebook show the same here and with another processor.
 
     Raises
     ------
     Unsteady : names the first cell that shows something else, with both outputs
     """
-    differing = changes(executed, again)
+    differing = changed_outputs(executed, again)
     if differing:
         (head, *lines), *more = differing
         shown = "\n".join(f"    {line}" for line in lines)
@@ -252,11 +252,11 @@ def require_steady(executed, again, processor):
         )
 
 
-def changes(before, after):
+def changed_outputs(old, new):
     """List the cells of two notebooks whose outputs differ: as lines, what went and what came."""
-    old = {cell.id: cell for cell in before.cells if cell.cell_type == "code"}
+    old = {cell.id: cell for cell in old.cells if cell.cell_type == "code"}
     found = []
-    for place, cell in enumerate(after.cells, start=1):
+    for place, cell in enumerate(new.cells, start=1):
         if cell.cell_type == "code" and cell.id in old and _outputs(old[cell.id]) != _outputs(cell):
             texts = [_text(one).splitlines() for one in (old[cell.id], cell)]
             lines = [line for line in unified_diff(*texts, n=0, lineterm="") if line[:2] != "@@"]
@@ -282,19 +282,19 @@ def _text(cell):
     return "\n".join(lines)
 
 
-def are_files(names):
+def are_paths(names):
     """Whether all of the arguments, and at least one, are paths and no names of chapters."""
     return bool(names) and all(Path(name).is_file() for name in names)
 
 
-def find(names):
+def find_notebooks(names):
     """Return the files that names or paths stand for; without any, all chapters.
 
     Raises
     ------
     FileNotFoundError : says which names there are
     """
-    if are_files(names):
+    if are_paths(names):
         return [Path(name) for name in names]
     from tools.chapters import pages  # not above, for the same reason as below
 
@@ -320,8 +320,8 @@ def main(arguments=None):
     parser.add_argument("names", nargs="*", help="chapters or paths; all chapters if left out")
     names = parser.parse_args(arguments).names
     try:
-        paths = find(names)
-        others = {} if are_files(names) else _emulated_cpu_environments()
+        paths = find_notebooks(names)
+        others = {} if are_paths(names) else _emulated_cpu_environments()
         for path in paths:
             refresh(path.resolve(), others=others, report=lambda line: print(line, flush=True))
     except FileNotFoundError as error:

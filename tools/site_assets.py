@@ -26,25 +26,25 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def fetch(name: str, expected: str, source: str) -> str | None:
+def fetch_file(name: str, expected_sha256: str, url: str) -> str | None:
     """Bring one file into the cache unless it is there; return what went wrong, if anything."""
     kept = CACHE / name
-    if kept.is_file() and sha256(kept) == expected:
+    if kept.is_file() and sha256(kept) == expected_sha256:
         return None
     try:
-        with urlopen(source.rstrip("/") + "/" + name, timeout=TIMEOUT) as response:
+        with urlopen(url.rstrip("/") + "/" + name, timeout=TIMEOUT) as response:
             content = response.read()
     except (URLError, TimeoutError) as error:
-        return f"{name} did not load from {source}: {getattr(error, 'reason', error)}"
+        return f"{name} did not load from {url}: {getattr(error, 'reason', error)}"
     found = hashlib.sha256(content).hexdigest()
-    if found != expected:
-        return f"{name} from {source} has the sha256 {found}, not {expected}; it is not used"
+    if found != expected_sha256:
+        return f"{name} from {url} has the sha256 {found}, not {expected_sha256}; it is not used"
     CACHE.mkdir(parents=True, exist_ok=True)
     kept.write_bytes(content)
     return None
 
 
-def place(lock: dict):
+def place_files(lock: dict):
     """Copy the files of the cache into the site, and let its pages load them from there."""
     target = SITE / "pyodide"
     shutil.rmtree(target, ignore_errors=True)
@@ -62,11 +62,11 @@ def main(arguments: list[str]) -> int:
         print("The site is not built. Run `make book` first.", file=sys.stderr)
         return 1
     source = arguments[0] if arguments else lock["base"]
-    troubles = [t for t in (fetch(n, s, source) for n, s in lock["files"].items()) if t]
+    troubles = [t for t in (fetch_file(n, s, source) for n, s in lock["files"].items()) if t]
     if troubles:
         print(*troubles, "The site is as it was.", sep="\n", file=sys.stderr)
         return 1
-    place(lock)
+    place_files(lock)
     print(f"==> {len(lock['files'])} files of Pyodide {lock['version']} are in {SITE / 'pyodide'}")
     return 0
 

@@ -70,37 +70,37 @@ POST_TRANSFORMS = {
 EVENTS = (
     ("config-inited", site_shell.place_not_found_page, 400),
     ("config-inited", site_shell.remove_thebe, 500),
-    ("config-inited", addresses.number_alone, 900),
+    ("config-inited", addresses.leave_numbers_to_this_file, 900),
     ("builder-inited", runnable.place_library, 500),
     ("builder-inited", search.leave_out_sphinx, 500),
-    ("env-get-outdated", site_shell.renew_every_page, 500),
+    ("env-get-outdated", site_shell.reread_all_pages, 500),
     ("doctree-resolved", page_foot.lead_to_the_first_chapter, 500),
     ("html-collect-pages", search.search_page, 500),
     ("html-page-context", page_foot.fill_foot, 400),  # the theme drops what is empty
     ("html-page-context", site_shell.link_first_page, 500),
     ("html-page-context", runnable.add_button, 500),
     ("html-page-context", page_head.join_head, 600),
-    ("html-page-context", site_shell.dress_page, 900),
-    ("html-page-context", page_foot.dress_report_button, 900),
+    ("html-page-context", site_shell.set_description_and_card, 900),
+    ("html-page-context", page_foot.set_report_link, 900),
     ("html-page-context", contents.shorten_contents, 900),
     ("html-page-context", addresses.offer_book, 900),
     ("build-finished", site_shell.write_start_page, 500),
     ("build-finished", addresses.write_sitemap, 500),
 )
 FINISH = (
-    site_shell.mend,
+    site_shell.repair_theme_faults,
     definitions.define_terms,
-    site_shell.stand_in_for_stores,
+    site_shell.add_storage_fallback,
     lighten.fold_elements,
     lighten.fold_models,
-    lighten.drop_scripts,
+    lighten.remove_unused_scripts,
     search.index_pages,
-    code_lines.hang_lines,
+    code_lines.wrap_code_lines,
     lighten.fold_markup,
     styles.join_styles,
     lighten.cut_formula_font,
-    lighten.drop_idle,
-    security.secure,  # the policy names what all of the others leave
+    lighten.remove_unused_files,
+    security.add_content_policies,  # the policy names what all of the others leave
 )
 
 
@@ -121,7 +121,7 @@ def setup(app):
     """Connect everything above, in this order."""
     app.add_node(exhibits.place)
     app.add_node(HideCodeCellNode, override=True, html=(folds.visit_fold, folds.depart_fold))
-    app.add_html_math_renderer("mathml", (formulas.inline, None), (formulas.block, None))
+    app.add_html_math_renderer("mathml", (formulas.as_inline, None), (formulas.as_block, None))
     for name, directive in DIRECTIVES.items():
         app.add_directive(name, directive)
     for table, add in ((TRANSFORMS, app.add_transform), (POST_TRANSFORMS, app.add_post_transform)):

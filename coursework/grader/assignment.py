@@ -193,12 +193,12 @@ def read_assignment(name):
             names = ", ".join(sorted(unknown))
             raise AssignmentError(f"{beside.name} has mistakes of {names}, no task")
     except Exception as error:
-        raise AssignmentError(f"{path}{_error_place(error, file)}: correct this first") from error
+        raise AssignmentError(f"{path}{_error_line(error, file)}: correct this first") from error
     tasks = (replace(task, mistakes=written.get(task.function, ())) for task in given.tasks)
     return replace(given, tasks=tuple(tasks))
 
 
-def _error_place(error, file):
+def _error_line(error, file):
     """Return the line of one of our files that raised an error, and which error."""
     steps = traceback.extract_tb(error.__traceback__)
     lines = [step.lineno for step in steps if step.filename == file]
@@ -207,7 +207,7 @@ def _error_place(error, file):
     return f"{f', line {line}' if line else ''}: {type(error).__name__}: {why}"
 
 
-def _solve(name, tasks):
+def _solution_functions(name, tasks):
     """Return the right functions, from the notebook's solution cells; their source can be read."""
     path = assignment_folder(name) / "assignment.ipynb"
     space, file = {"__name__": f"solution_{name}"}, f"<solution of {name}>"
@@ -216,7 +216,7 @@ def _solve(name, tasks):
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
         exec(compile(source, file, "exec"), space)
     except Exception as error:
-        raise AssignmentError(f"{path}, a solution{_error_place(error, '')}") from error
+        raise AssignmentError(f"{path}, a solution{_error_line(error, '')}") from error
     if missing := [task.function for task in tasks if task.function not in space]:
         raise AssignmentError(
             f"{path}: no cell with the tag `solution` defines {', '.join(missing)}, which "
@@ -259,7 +259,7 @@ def accepts(test, implementation):
         return False
 
 
-def _value(function, case, *, torch):
+def _call_on_copies(function, case, *, torch):
     """Call a function of ours on copies of a case's arguments, or a test on implementations."""
     arguments = copy.deepcopy(case.arguments)
     if torch:
@@ -277,7 +277,7 @@ def _value(function, case, *, torch):
 def value_or_none(function, case, *, torch):
     """Return the value of a function of ours for a case; None: it raises."""
     try:
-        return _value(function, case, torch=torch)
+        return _call_on_copies(function, case, torch=torch)
     except Exception:
         return None
 
@@ -288,12 +288,12 @@ def set_exam(name, seed):
     AssignmentError: no such assignment; a right value holds what is not a finite number.
     """
     assignment = read_assignment(name)
-    torch, right, tests = assignment.torch, _solve(name, assignment.tasks), []
+    torch, right, tests = assignment.torch, _solution_functions(name, assignment.tasks), []
     for task in assignment.tasks:
         source = solution_source(name, [task.function])
         rng = np.random.default_rng([seed, zlib.crc32(f"{name} {task.function}".encode())])
         for case in task.cases(rng):
-            expected = _value(right[task.function], case, torch=torch)
+            expected = _call_on_copies(right[task.function], case, torch=torch)
             if expected.dtype.kind not in "biufc" or not np.isfinite(expected).all():
                 raise AssignmentError(f"{name}, {case.label}: the right value is not finite")
             digest = _digest(assignment, task, case, source)
@@ -312,8 +312,8 @@ def _digest(assignment, task, case, source):
     return _sha256([inputs, judged, assignment.withheld, assignment.torch])
 
 
-def _sha256(told):
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+def _sha256(facts):
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
 def offer_library(folder, assignment):

@@ -18,19 +18,19 @@ from coursework.grader import GraderError
 from coursework.grader.assignment import Exam, offer_library, read_notebook, without_solutions
 from coursework.grader.corrections import read_corrections
 from coursework.grader.files import Unreadable
-from coursework.grader.inert import listed
+from coursework.grader.inert import name_list
 from coursework.grader.judge import grade, points, scored
 from coursework.grader.records import (
     KEPT,
     RECORD,
     Damaged,
-    alone_in,
-    entries_for,
-    head_of,
+    batch_head,
+    entries_with_handins,
+    lock_folder,
     make_folder,
-    put_json,
-    read,
+    read_result,
     require_same_batch,
+    write_json,
 )
 from coursework.grader.sandbox import SECONDS, TORCH_SECONDS, Sandbox
 
@@ -38,7 +38,7 @@ JOBS = 2  # sandboxes at a time
 
 
 @dataclass(frozen=True)
-class Bench:
+class GradingBench:
     """An exam and the means to grade with."""
 
     exam: Exam  # Exam
@@ -67,7 +67,7 @@ def set_bench(exam, folder, *, trusted=False, seconds=None):
     torch = exam.assignment.torch
     seconds = seconds or (TORCH_SECONDS if torch else SECONDS)
     start = partial(Sandbox, Path(folder), torch=torch, trusted=trusted, seconds=seconds)
-    return Bench(exam, start)
+    return GradingBench(exam, start)
 
 
 def as_bytes(notebook):
@@ -99,7 +99,7 @@ def prove(bench):
         )
 
 
-def grade_batch(exam, handins, out, *, told=lambda done, of, names: None, **options):
+def grade_batch(exam, handins, out, *, on_progress=lambda done, of, names: None, **options):
     """Grade the hand-in of every student in the tests of which it has no record yet.
 
     Return the batch, as stored in `batch.json`. GraderError: nothing more is graded; records stay.
@@ -107,36 +107,36 @@ def grade_batch(exam, handins, out, *, told=lambda done, of, names: None, **opti
     `exam` : Exam
     `handins` : as `find_handins` returns them
     `out` : folder of the results, made when it is missing
-    `told` : called with the number of files done, and of all, and whose are being graded
+    `on_progress` : called with the number of files done, and of all, and whose are being graded
     `options` : `source`, where the hand-ins lie; `jobs`, sandboxes at a time, by default JOBS;
         `say`, called with each sentence for the instructor; `trusted`, `seconds`: see `set_bench`
     """
-    out, head, say = Path(out), head_of(exam, options), options.get("say", lambda sentence: None)
+    out, head, say = Path(out), batch_head(exam, options), options.get("say", lambda sentence: None)
     old = require_same_batch(out, head)
-    entries = entries_for(handins, old)
+    entries = entries_with_handins(handins, old)
     read_corrections(out, [entry for entry, _ in entries], list(head["points"]))
     make_folder(out)
     make_folder(out / "records")
     kept = KEPT | {name: old[name] for name in KEPT if name in old}
     batch = head | kept | {"handins": []}
-    with alone_in(out / "records"), tempfile.TemporaryDirectory() as folder:
-        put_json(out / "batch.json", batch)
+    with lock_folder(out / "records"), tempfile.TemporaryDirectory() as folder:
+        write_json(out / "batch.json", batch)
         bench = set_bench(exam, folder, trusted=head["trusted"], seconds=head["seconds"])
         prove(bench)
-        _Reader(bench, out / "records", say).grade(entries, options.get("jobs", JOBS), told)
+        _Grader(bench, out / "records", say).grade(entries, options.get("jobs", JOBS), on_progress)
     batch["handins"] = [entry for entry, _ in entries]
-    put_json(out / "batch.json", batch)
+    write_json(out / "batch.json", batch)
     return batch
 
 
-class _Reader:
+class _Grader:
     """Fills in the entries of a batch; the same bytes are graded once in the same test."""
 
-    def __init__(self, bench, records, say):
-        self.bench, self.records, self.say = bench, records, say
+    def __init__(self, bench, records, tell_instructor):
+        self.bench, self.records, self.say = bench, records, tell_instructor
         self.changed, self.lacking = set(), set()  # records that were there; tests not in them
 
-    def grade(self, entries, jobs, told):
+    def grade(self, entries, jobs, on_progress):
         """Grade hand-ins for their entries; after an error or Ctrl-C, what waits is not begun."""
         files = {}
         for entry, handin in entries:
@@ -150,10 +150,10 @@ class _Reader:
             futures = {pool.submit(self._complete, *p): p[0]["student"] for p in files.values()}
             for done, future in enumerate(as_completed(futures), start=1):
                 future.result()
-                told(done, len(futures), [futures[f] for f in futures if f.running()])
+                on_progress(done, len(futures), [futures[f] for f in futures if f.running()])
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-        labels = listed(t.case.label for t in self.bench.exam.tests if t.digest in self.lacking)
+        labels = name_list(t.case.label for t in self.bench.exam.tests if t.digest in self.lacking)
         again = f"Graded again, for {len(self.changed)} hand-ins: {labels}" if labels else ""
         if self.changed:
             self.say(f"The assignment has changed. {again or 'Nothing had to be graded again'}")
@@ -162,7 +162,7 @@ class _Reader:
         """Write a record that has a result of each test, with the points of today."""
         path, tests = self.records / f"{entry['record']}.json", self.bench.exam.tests
         try:
-            record = known = read(path, RECORD)
+            record = known = read_result(path, RECORD)
         except Damaged:
             self.say(f"{path} is empty or cut: {entry['student']} is graded again")
             record = known = {}
@@ -174,4 +174,4 @@ class _Reader:
         if known and record != known:
             self.changed.add(path)
             self.lacking |= {test.digest for test in missing}
-        put_json(path, record)
+        write_json(path, record)

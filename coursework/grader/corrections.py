@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coursework.grader import GraderError
-from coursework.grader.inert import in_table, read_table, shown
+from coursework.grader.inert import one_line, read_table, safe_table_cell
 
 CORRECTIONS = "corrections.csv"
 COLUMNS = ("student", "function", "points", "remark")
@@ -27,21 +27,21 @@ class Correction(NamedTuple):
     remark: str
 
 
-def called(entries):
+def folders_by_student_name(entries):
     """Return the folder's name, or several, of the students that go by each name.
 
     A student goes by the name of `grades.csv`, by an identifier, and by the folder of reports.
     """
     found = {}
     for entry in entries:
-        names = entry["student"], in_table(entry["student"]), entry.get("identifier", "")
+        names = entry["student"], safe_table_cell(entry["student"]), entry.get("identifier", "")
         for name in (*names, entry["id"]):
-            found.setdefault(shown(name).strip(), set()).add(entry["id"])
+            found.setdefault(one_line(name).strip(), set()).add(entry["id"])
     found.pop("", None)
     return found
 
 
-def read_corrections(out, entries, functions, made=None):
+def read_corrections(out, entries, functions, who_made=None):
     """Return the corrections of some results: {folder of a student: {function: Correction}}.
 
     The function is "" for the whole.
@@ -50,16 +50,16 @@ def read_corrections(out, entries, functions, made=None):
     `out` : the folder
     `entries` : of the batch
     `functions` : names
-    `made` : who made each known mistake, {name: folders of students}; None where nobody knows yet
+    `who_made` : students by mistake, {name: folders of students}; None where nobody knows yet
     """
-    found, faults, students = {}, [], called(entries)
+    found, faults, students = {}, [], folders_by_student_name(entries)
     path = Path(out).resolve() / CORRECTIONS
-    rows = _rows(path) if path.exists() else []
+    rows = _numbered_rows(path) if path.exists() else []
     every = {row["student"]: set() for _, row in rows if row["student"].startswith(EVERY)}
-    known = every if made is None else {EVERY + name: own for name, own in made.items()}
+    known = every if who_made is None else {EVERY + name: own for name, own in who_made.items()}
     students |= known
     for line, row in sorted(rows, key=lambda each: each[1]["student"] in known):
-        if fault := _fault(row, entries, students, functions, found):
+        if fault := _fault_of_row(row, entries, students, functions, found):
             faults.append(f"{path}, line {line}: {fault}")
             continue
         points = float(row["points"].replace(",", ".")) if row["points"] else None
@@ -72,12 +72,12 @@ def read_corrections(out, entries, functions, made=None):
     return found
 
 
-def _fault(row, entries, students, functions, found):
+def _fault_of_row(row, entries, students, functions, corrections):
     """Return what is wrong with a line, "" when nothing is."""
     student, function = row["student"], row["function"]
     one = not student.startswith(EVERY)
     if student not in students:
-        known = {shown(e[key]) for e in entries for key in ("student", "identifier") if e.get(key)}
+        known = {one_line(e[k]) for e in entries for k in ("student", "identifier") if e.get(k)}
         near = difflib.get_close_matches(student, sorted(known), cutoff=0.5) if one else ()
         offer = f"; the nearest: {', '.join(map(repr, near))}" if near else ""
         return f"there is no {'student' if one else 'known mistake'} {student!r}{offer}"
@@ -90,14 +90,14 @@ def _fault(row, entries, students, functions, found):
         return "there are neither points nor a remark"
     if row["points"] and not NUMBER.fullmatch(row["points"]):
         return f"{row['points']!r} is not a number of points: expected one such as 7 or 2.5"
-    if one and function in found.get(next(iter(fitting)), {}):
+    if one and function in corrections.get(next(iter(fitting)), {}):
         return f"{student!r} has two lines for {function or 'the whole'}: keep one"
     return ""
 
 
-def _rows(path):
+def _numbered_rows(path):
     """Return (number of the line, row) for each line that is not empty."""
-    lines = [[shown(cell).strip() for cell in cells] for cells in read_table(path)]
+    lines = [[one_line(cell).strip() for cell in cells] for cells in read_table(path)]
     columns = [name.lower() for name in lines[0]]
     if sorted(filter(None, columns)) != sorted(COLUMNS):
         raise GraderError(f"{path} begins with other columns than {', '.join(COLUMNS)}")

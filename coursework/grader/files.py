@@ -54,12 +54,12 @@ class Handin:
     why: str = ""  # of several, why this one counts
 
     @property
-    def path(self):
+    def path_in_class(self):
         """Its place in one text; a folder's ends in a slash."""
         return "/".join(self.parts) + "/" * self.folder
 
     @property
-    def place(self):
+    def location(self):
         """The notebook's place, in a zip file of the student's or not."""
         return f"{self.name}/{self.inside}" if self.inside else self.name
 
@@ -82,10 +82,10 @@ def content_of(source, name):
     """
     most = MOST_MB * 1_000_000
     if isinstance(source, Path) and source.is_dir():
-        content = _from_folder(source / name, most + 1)
+        content = _read_from_folder(source / name, most + 1)
     else:
-        with _opened(source) as archive:
-            info = {_readable(info): info for info in archive.infolist()}[name]
+        with _open_zip(source) as archive:
+            info = {_decoded_file_name(info): info for info in archive.infolist()}[name]
             if info.compress_type not in PACKED:
                 raise Unreadable("it is in a zip file of a rare kind: hand in the notebook itself")
             with archive.open(info) as file:
@@ -95,7 +95,7 @@ def content_of(source, name):
     return content
 
 
-def _from_folder(path, most):
+def _read_from_folder(path, max_bytes):
     try:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -105,11 +105,11 @@ def _from_folder(path, most):
     with os.fdopen(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise Unreadable("it is not a file")
-        return file.read(most)
+        return file.read(max_bytes)
 
 
 @contextlib.contextmanager
-def _opened(source):
+def _open_zip(source):
     """Open a zip file; the bytes of a student's may not list so many files as to cost memory."""
     if isinstance(source, bytes):
         if source.count(b"PK\x01\x02") > MOST_FILES:
@@ -125,10 +125,10 @@ def _opened(source):
 def entries_of(source):
     """Return what a class's folder or zip file holds but for what systems hide."""
     if source.is_dir():
-        found = _in_folder(source)
+        found = _entries_in_folder(source)
     else:
         try:
-            found = [Handin(source, name, *of) for name, of in in_zip(source).items()]
+            found = [Handin(source, name, *of) for name, of in zip_entries(source).items()]
         except Unreadable as error:
             raise GraderError(f"{source} is no folder and no whole zip file: {error}") from None
     return [entry for entry in found if visible(entry.parts)]
@@ -142,47 +142,47 @@ def visible(parts):
     return not (hidden or any(part.startswith(".") or part == "__MACOSX" for part in above))
 
 
-def _in_folder(source):
+def _entries_in_folder(source):
     found = []
-    for folder, folders, files in os.walk(source, onerror=_no_way_in):
+    for folder, folders, files in os.walk(source, onerror=_raise_not_readable):
         place = Path(folder).relative_to(source)
         paths = {name: os.path.join(folder, name) for name in (*folders, *files)}
         folders[:] = [f for f in folders if f[0] != "." and not os.path.islink(paths[f])]
         for name in (*folders, *files):
-            parts, when = composed((*place.parts, name)), os.lstat(paths[name]).st_mtime
+            parts, when = normalise((*place.parts, name)), os.lstat(paths[name]).st_mtime
             found.append(Handin(source, str(place / name), parts, when, name in folders))
     return found
 
 
-def _no_way_in(error):
+def _raise_not_readable(error):
     raise GraderError(
         f"{error.filename} cannot be opened ({error.strerror}): make it readable, or move it away"
     )
 
 
-def in_zip(source):
+def zip_entries(source):
     """Return {name: (parts, time, whether it is a folder)} of what a zip file holds.
 
     Of two with one name the later one is what it gives out.
     """
     found = {}
-    with _opened(source) as archive:
-        for name in map(_readable, archive.infolist()):
+    with _open_zip(source) as archive:
+        for name in map(_decoded_file_name, archive.infolist()):
             parts = PurePosixPath(name.replace("\\", "/")).parts
             if parts := [part for part in parts if part not in ("/", "..", ".")]:
-                found[name] = composed(parts), None, name.endswith(("/", "\\"))
+                found[name] = normalise(parts), None, name.endswith(("/", "\\"))
     return found
 
 
-def _readable(info):
+def _decoded_file_name(zip_info):
     """Return a name in a zip file; macOS and some others write UTF-8 and do not say so."""
     with contextlib.suppress(UnicodeError):
-        if not info.flag_bits & UTF_8:
-            return info.filename.encode("cp437").decode("utf-8")
-    return info.filename
+        if not zip_info.flag_bits & UTF_8:
+            return zip_info.filename.encode("cp437").decode("utf-8")
+    return zip_info.filename
 
 
-def composed(parts):
+def normalise(parts):
     """Return names in one form, of bounded length.
 
     macOS takes the dots off an ü; a notebook that came as heads.ipynb.txt is heads.ipynb.
@@ -195,6 +195,6 @@ def stem_of(name):
     return re.sub(r"(\.ipynb|\.zip)+$", "", name, flags=re.I)
 
 
-def last_part(name):
+def file_name_of(name):
     """Return the name of a file without the folders above it."""
     return PurePosixPath(name.replace("\\", "/")).name

@@ -21,12 +21,12 @@ from coursework.grader.files import (
     Unreadable,
     content_of,
     entries_of,
-    in_zip,
-    last_part,
+    file_name_of,
     stem_of,
     visible,
+    zip_entries,
 )
-from coursework.grader.inert import listed, plain, quoted
+from coursework.grader.inert import name_list, plain, quote
 
 GRADESCOPE = re.compile(r"(?P<name>submission_(?P<id>\d+))(?:/(?P<file>.*))?", re.DOTALL)
 MOODLE = re.compile(
@@ -78,15 +78,15 @@ NO_PERSON = re.compile(  # what stands in no name of a person
 )
 
 
-class Question(GraderError):
+class AmbiguousClass(GraderError):
     """The class can be read in two ways; the message says which, and what answers it."""
 
-    def __init__(self, key, *given):
-        super().__init__(f"{ASKED.get(key, key).format(*given)}. Nothing was graded")
+    def __init__(self, key, *details):
+        super().__init__(f"{ASKED.get(key, key).format(*details)}. Nothing was graded")
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingOptions:
     """How a class is read."""
 
     # one of LAYOUTS, or a pattern of `pattern_of`; by default what the names say
@@ -100,7 +100,7 @@ class Reading:
     say: Callable = lambda sentence: None
 
 
-def pattern_of(text):
+def who_pattern(text):
     """Return what `--who` describes: `{name}`, `{id}`, `{attempt}` and `{file}`, `*` for anything.
 
     No part but `{file}` has a `/` in it. A part ends where what follows it first comes, for good:
@@ -126,73 +126,73 @@ def find_handins(source, **options):
     whose a hand-in is can be read in two ways.
 
     `source` : path of a folder or of a zip file
-    `options` : as `Reading` has them
+    `options` : as `ReadingOptions` has them
     """
-    source, reading = Path(source), Reading(**options)
+    source, reading = Path(source), ReadingOptions(**options)
     entries = entries_of(source)
-    found = _owned(*_recognised(entries, reading.layout), reading.layout)
+    found = _hand_ins_with_students(*_strip_outer_folders(entries, reading.layout), reading.layout)
     if not found:
         raise GraderError(f"{source} holds no .ipynb file and no folder of a student")
     by_student = {}
     for handin in reading.enrol(found):
         by_student.setdefault(handin.student, []).append(handin)
     if reading.layout is None:
-        _require_people(by_student, reading.title.casefold())
+        _require_names_of_people(by_student, reading.title.casefold())
     for text in reading.notebook:
-        if not any(_named(found, replace(reading, notebook=[text]))):
+        if not any(_rank_by_notebook_option(found, replace(reading, notebook=[text]))):
             raise GraderError(f"--notebook {plain(text)}: no notebook has this in its name")
-    counting = [_counting(by_student[student], reading) for student in sorted(by_student)]
+    counting = [_counting_handin(by_student[student], reading) for student in sorted(by_student)]
     if held := [f"{h.student}: {h.problem.removeprefix(WHICH)}" for h in counting if h.held]:
-        reading.say(ASKED["held"].format(len(held), listed(map(plain, held), 3)))
+        reading.say(ASKED["held"].format(len(held), name_list(map(plain, held), 3)))
     names = {handin.name for handin in found}
     left = [entry for entry in entries if not entry.folder and entry.name not in names]
     books = [entry.name for entry in left if entry.ends(".ipynb")]
     if books and isinstance(reading.layout, re.Pattern):
-        reading.say(f"Left aside, not as --who says ({len(books)}): {listed(books, 5)}")
+        reading.say(f"Left aside, not as --who says ({len(books)}): {name_list(books, 5)}")
     if others := [entry.name for entry in left if not entry.ends(".ipynb")]:
-        reading.say(f"Left aside, not notebooks ({len(others)}): {listed(others, 5)}")
+        reading.say(f"Left aside, not notebooks ({len(others)}): {name_list(others, 5)}")
     return counting
 
 
-def _recognised(entries, layout):
+def _strip_outer_folders(entries, layout):
     """Return the entries without the folders around all, and the pattern of their names.
 
     Beside such a folder nothing lies but files of other kinds.
     """
     while True:
-        system, tops = _system(entries, layout), _tops(entries)
+        system, tops = _pattern_of_system(entries, layout), _top_level_names(entries)
         inner = [replace(e, parts=e.parts[1:]) for e in entries if len(e.parts) > 1]
-        inside = _system(inner, layout) if len(tops) == 1 else None
+        inside = _pattern_of_system(inner, layout) if len(tops) == 1 else None
         own = isinstance(layout, re.Pattern) and inside  # the innermost that fits
-        if len(tops) != 1 or not any(map(_holds, inner)) or (system and not own):
+        if len(tops) != 1 or not any(map(_may_hold_notebook, inner)) or (system and not own):
             if system or layout in (None, "files", "folders"):
                 return entries, system or PLAIN
             how = f"as {layout.title()} names it" if layout in LAYOUTS else "as --who says"
-            given = listed([entry.path for entry in entries if not entry.folder], 2)
+            given = name_list([entry.path_in_class for entry in entries if not entry.folder], 2)
             raise GraderError(f"the class holds nothing that is named {how}, but {given}")
-        direct = [e.parts[0] for e in inner if len(e.parts) == 1 and _holds(e)]
+        direct = [e.parts[0] for e in inner if len(e.parts) == 1 and _may_hold_notebook(e)]
         if direct and layout == "folders":
             return entries, PLAIN
         if direct and layout is None and not inside:
-            raise Question("folder", *map(plain, tops), listed(direct))
+            raise AmbiguousClass("folder", *map(plain, tops), name_list(direct))
         entries = inner
 
 
-def _tops(entries):
+def _top_level_names(entries):
     """Return the names at the top that can be a student's."""
-    return {e.parts[0] for e in entries if len(e.parts) > 1 or e.folder or _holds(e)}
+    return {e.parts[0] for e in entries if len(e.parts) > 1 or e.folder or _may_hold_notebook(e)}
 
 
-def _holds(entry):
+def _may_hold_notebook(entry):
     """Whether it is a file that may hold a notebook."""
     return entry.ends(".ipynb", ".zip")
 
 
-def _system(entries, layout):
+def _pattern_of_system(entries, layout):
     """Return the pattern that names are of, None for no system."""
     if isinstance(layout, re.Pattern):
-        return layout if any(layout.fullmatch(entry.path) for entry in entries) else None
-    tops = _tops(entries)
+        return layout if any(layout.fullmatch(entry.path_in_class) for entry in entries) else None
+    tops = _top_level_names(entries)
     for name, pattern in SYSTEMS.items():
         fit = [match for match in map(pattern.fullmatch, tops) if match]
         if not fit or layout not in (None, name):
@@ -203,33 +203,34 @@ def _system(entries, layout):
             several = len(fit) == 1 or len({match["id"] for match in fit}) > 1
             sure = several and len(numbers) == len({*numbers})
         if layout is None and (len(fit) < len(tops) or not sure):
-            raise Question("system", name.title(), listed(tops - {m[0] for m in fit} or tops), name)
+            odd = tops - {match[0] for match in fit} or tops
+            raise AmbiguousClass("system", name.title(), name_list(odd), name)
         return pattern
     return None
 
 
-def _owned(entries, pattern, layout):
+def _hand_ins_with_students(entries, pattern, layout):
     """Return the hand-ins with the names of their students."""
-    held, people = {}, _submitters(entries) if pattern is GRADESCOPE else {}
+    held, people = {}, _gradescope_submitters(entries) if pattern is GRADESCOPE else {}
     patterns = [pattern] if isinstance(layout, re.Pattern) else [pattern, PLAIN]
     for entry in entries:
-        match = next(filter(None, (each.fullmatch(entry.path) for each in patterns)), None)
+        match = next(filter(None, (each.fullmatch(entry.path_in_class) for each in patterns)), None)
         if match is None:
             continue
         if match.re is PLAIN and len(entry.parts) == 1 and entry.ends(".zip") and layout != "files":
-            raise Question("zip", plain(entry.path))
+            raise AmbiguousClass("zip", plain(entry.path_in_class))
         name, number = (match.groupdict().get(part) or "" for part in ("name", "id"))
         for owner in people.get(name) or [(name or number or entry.parts[0], number)]:
-            held.setdefault(owner, []).append(_described(entry, match))
-    names = labels(held)
+            held.setdefault(owner, []).append(_with_name_details(entry, match))
+    names = unique_labels(held)
     return [
         replace(handin, student=names[owner], identifier=owner[1])
         for owner, files in held.items()
-        for handin in _of_student(files)
+        for handin in _notebooks_of_student(files)
     ]
 
 
-def _described(entry, match):
+def _with_name_details(entry, match):
     """Return an entry with what its name says besides its student.
 
     A system takes a report back under a name of its own: Canvas knows a file by its numbers and
@@ -237,16 +238,16 @@ def _described(entry, match):
     Moodle knows the folder, or the beginning of a name.
     """
     name, back = match.groupdict(), ""
-    if match.re is CANVAS and _holds(entry):
-        back = last_part(entry.name)
+    if match.re is CANVAS and _may_hold_notebook(entry):
+        back = file_name_of(entry.name)
     if match.re is MOODLE:
-        back = entry.path[: match.start("file")] + "report.html"
+        back = entry.path_in_class[: match.start("file")] + "report.html"
     own = name.get("file") or "/".join(entry.parts[1:]) or entry.parts[0]
-    more = {"attempt": _in_time(name.get("attempt") or ""), "late": bool(name.get("late"))}
+    more = {"attempt": _sortable_attempt(name.get("attempt") or ""), "late": bool(name.get("late"))}
     return replace(entry, own=own, back=back, **more)
 
 
-def _in_time(text):
+def _sortable_attempt(text):
     """Return a text that sorts as attempts came: a date of Brightspace's in order, numbers too."""
     date = re.sub(r"(\d\d?):?(\d\d)(?=(?: [AP]M)?$)", r"\1:\2", text.replace(",", ""))
     for form in DATES:
@@ -255,35 +256,35 @@ def _in_time(text):
     return re.sub(r"\d+", lambda match: match[0].zfill(20), text)
 
 
-def labels(owners):
+def unique_labels(names_and_identifiers):
     """Return a name for each (name, identifier): namesakes have the identifier beside it."""
-    held = Counter(name for name, _ in owners)
-    names = {o: o[0] if held[o[0]] == 1 else f"{o[0]} ({o[1]})" for o in owners}
+    held = Counter(name for name, _ in names_and_identifiers)
+    names = {o: o[0] if held[o[0]] == 1 else f"{o[0]} ({o[1]})" for o in names_and_identifiers}
     if len(set(names.values())) == len(names):
         return names
-    return {owner: f"{owner[0]} ({owner[1]})" for owner in owners}
+    return {owner: f"{owner[0]} ({owner[1]})" for owner in names_and_identifiers}
 
 
-def _of_student(files):
+def _notebooks_of_student(files):
     """Return the notebooks of one student; of each attempt those in zip files if there is none."""
     found = []
     for attempt in {file.attempt for file in files}:
         own = [file for file in files if file.attempt == attempt]
-        packed = [each for file in own if file.ends(".zip") for each in _packed(file)]
+        packed = [each for file in own if file.ends(".zip") for each in _notebooks_in_zip(file)]
         found += [file for file in own if file.ends(".ipynb")] or packed
     if found:
         return found
-    others = [quoted(last_part(file.name)) for file in files if not file.folder]
-    problem = f"there is no .ipynb file, but {listed(others, 3)}" if others else ""
+    others = [quote(file_name_of(file.name)) for file in files if not file.folder]
+    problem = f"there is no .ipynb file, but {name_list(others, 3)}" if others else ""
     back = next((file.back for file in files if file.back), "")
     return [Handin(files[0].source, problem=problem, back=back)]
 
 
-def _packed(file):
+def _notebooks_in_zip(file):
     """Return the notebooks in a zip file of a student's, or why there are none."""
-    name = quoted(last_part(file.name))
+    name = quote(file_name_of(file.name))
     try:
-        inside = in_zip(content_of(file.source, file.name)).items()
+        inside = zip_entries(content_of(file.source, file.name)).items()
     except Unreadable as error:
         return [replace(file, problem=f"{name}: {error}")]
     found = [(n, p[0]) for n, p in inside if visible(p[0]) and p[0][-1].lower().endswith(".ipynb")]
@@ -292,7 +293,7 @@ def _packed(file):
     return [replace(file, inside=n, own=f"{file.own}/{'/'.join(parts)}") for n, parts in found]
 
 
-def _submitters(entries):
+def _gradescope_submitters(entries):
     """Return who handed in each folder of a Gradescope export, by the folder's name.
 
     The file has a line for each name at a depth of its own; what students printed stands deeper.
@@ -317,71 +318,71 @@ def _submitters(entries):
     return people
 
 
-def _require_people(by_student, title):
+def _require_names_of_people(by_student, title):
     """Ask about names that may be one student's, or of no person."""
     names, alike = [name for name, own in by_student.items() if not own[0].identifier], {}
     for name in names:
         more = COUNTED.fullmatch(name)
         base = more["base"] if more and more["base"] in by_student else name
         alike.setdefault(base.casefold(), []).append(name)
-    if twice := [quoted(name) for same in alike.values() if len(same) > 1 for name in same]:
-        raise Question("alike", listed(twice))
+    if twice := [quote(name) for same in alike.values() if len(same) > 1 for name in same]:
+        raise AmbiguousClass("alike", name_list(twice))
     odd = [n for n in names if NO_PERSON.search(n) or (title and title in n.casefold())]
     if 2 * len(odd) > len(by_student):
-        raise Question("people", listed(odd, 3))
+        raise AmbiguousClass("people", name_list(odd, 3))
 
 
-def numbered(stem, beside):
+def split_number(stem, names_beside):
     """Return what a second file is one of, and its number: 0 for the first.
 
-    `beside` : names; "anna-1" is a second one where there is "anna", "anna (1)" everywhere
+    `names_beside` : names; "anna-1" is a second one where there is "anna", "anna (1)" everywhere
     """
     for match in (COPY.fullmatch(stem), COUNTED.fullmatch(stem)):
-        if match and (match.re is COPY or match["base"] in beside):
+        if match and (match.re is COPY or match["base"] in names_beside):
             return match["base"], int(match["number"][:9])
     return stem, 0
 
 
-def _counting(handins, reading):
+def _counting_handin(handins, options):
     """Return the hand-in of a student that counts; it is held where that is not clear.
 
     Each stage keeps the best, and the last that left others behind says why.
     """
     left, why = [handin for handin in handins if handin.name] or handins[:1], ""
     for reason, rank_of in STAGES.items():
-        ranks = rank_of(left, reading)
+        ranks = rank_of(left, options)
         best = [h for h, rank in zip(left, ranks, strict=True) if rank == max(ranks)]
         left, why = best, reason if len(best) < len(left) else why
     if len(left) > 1:
-        problem = f"{WHICH}: {listed(quoted(h.own) for h in left)}"
+        problem = f"{WHICH}: {name_list(quote(h.own) for h in left)}"
         return replace(left[0], of=len(handins), held=True, problem=problem)
     return replace(left[0], of=len(handins), why=why)
 
 
-def _named(handins, reading):
+def _rank_by_notebook_option(handins, options):
     """Rank those whose place --notebook gives, or in whose name or folders one of its texts is."""
-    texts = [text.casefold() for text in reading.notebook]
+    texts = [text.casefold() for text in options.notebook]
     return [
-        h.place in reading.notebook or any(t in h.own.casefold() for t in texts) for h in handins
+        h.location in options.notebook or any(t in h.own.casefold() for t in texts) for h in handins
     ]
 
 
-def _likeness(handins, reading):
+def _rank_by_assignment_name(handins, options):
     """Rank names by how far they are the assignment's: all of it, or else a part, or else any."""
-    title = reading.title.casefold()
-    stems = [stem_of(last_part(handin.own)).casefold() for handin in handins]
-    return [2 if numbered(stem, {title})[0] == title else int(title in stem) for stem in stems]
+    title = options.title.casefold()
+    stems = [stem_of(file_name_of(handin.own)).casefold() for handin in handins]
+    return [2 if split_number(stem, {title})[0] == title else int(title in stem) for stem in stems]
 
 
-def _numbers(handins, reading):
+def _rank_by_copy_number(handins, options):
     """Rank the highest of names that are the same but for a number, as of downloads."""
     stems = [stem_of(handin.own) for handin in handins]
-    names = [numbered(stem, stems) for stem in stems]
+    names = [split_number(stem, stems) for stem in stems]
     last = dict(sorted(names))
     return [last[base] == number for base, number in names]
 
 
-def _times(handins, reading):
+def _rank_by_time(handins, options):
     """Rank the newest, with all that are as new as a copy makes them."""
     times = [handin.when for handin in handins]
     return [None not in times and max(times) - when <= TIE_S for when in times]
@@ -389,14 +390,14 @@ def _times(handins, reading):
 
 STAGES = {
     "the one at the place that --notebook gives": lambda handins, reading: [
-        handin.place in reading.notebook for handin in handins
+        handin.location in reading.notebook for handin in handins
     ],
     "the one of the newest attempt": lambda handins, reading: [
         handin.attempt * all(each.attempt for each in handins) for handin in handins
     ],
-    "the one with the assignment's name": _likeness,
+    "the one with the assignment's name": _rank_by_assignment_name,
     "the one nearest to the top": lambda handins, reading: [-h.own.count("/") for h in handins],
-    "the one with the highest number": _numbers,
-    "the newest": _times,
-    "the one that --notebook names": _named,
+    "the one with the highest number": _rank_by_copy_number,
+    "the newest": _rank_by_time,
+    "the one that --notebook names": _rank_by_notebook_option,
 }

@@ -17,28 +17,28 @@ SIGNS = "=+\\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"  # as in 
 FORMULA = re.compile(rf"(^|[,;|:\t\"'])(\s*)(?=[{SIGNS}])")
 
 
-def shown(text):
+def one_line(text):
     """Return text as one line without control characters: no escape, no turned writing order."""
     return re.sub(r"\s+", " ", "".join(c if c.isprintable() else " " for c in str(text)))
 
 
 def plain(text):
     """Return what is kept of a student's words: as shown, 200 characters."""
-    return shown(text)[:MOST_OF_WORDS]
+    return one_line(text)[:MOST_OF_WORDS]
 
 
-def quoted(text):
+def quote(text):
     """Return a student's words between quotation marks, which nothing in them can close."""
     return f"“{re.sub('[“”]', chr(39), plain(text))}”"
 
 
-def listed(names, most=10):
+def name_list(names, max_names=10):
     """Return names in order for a message, and how many more; semicolons where one has a comma."""
-    told = [shown(name)[:80] for name in sorted(names)]
+    told = [one_line(name)[:80] for name in sorted(names)]
     told = [name + "”" * (name.count("“") - name.count("”")) for name in told]  # where it was cut
-    more = [f"and {len(told) - most} more"] * (len(told) > most)
-    mark = "; " if any("," in name for name in told[:most]) else ", "
-    return mark.join([*told[:most], *more])
+    more = [f"and {len(told) - max_names} more"] * (len(told) > max_names)
+    mark = "; " if any("," in name for name in told[:max_names]) else ", "
+    return mark.join([*told[:max_names], *more])
 
 
 def digest_of(student):
@@ -46,7 +46,7 @@ def digest_of(student):
     return hashlib.sha256(student.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def folders(students):
+def report_folder_names(students):
     """Return a folder's name for each student of a class, the same in whatever order they come.
 
     A name that a disk can hold is its own folder; another is what is left of it, and a mark. So is
@@ -89,15 +89,15 @@ def read_table(path):
     return [[*row, *[""] * (len(rows[0]) - len(row))] for row in rows]
 
 
-def text_of_table(rows):
+def table_as_csv(rows):
     """Return dicts as the text of a CSV file, in which no text begins a formula."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, max(rows, key=len, default=[]), restval="")
     writer.writeheader()
-    writer.writerows({name: in_table(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: safe_table_cell(value) for name, value in row.items()} for row in rows)
     return f"\ufeff{file.getvalue()}"
 
 
-def in_table(value):
+def safe_table_cell(value):
     """Return a value for a cell of a CSV file; text begins no formula, whatever separates cells."""
-    return FORMULA.sub(r"\1\2'", shown(value)) if isinstance(value, str) else value
+    return FORMULA.sub(r"\1\2'", one_line(value)) if isinstance(value, str) else value

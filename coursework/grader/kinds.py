@@ -31,23 +31,23 @@ def kind_of_difference(value, expected, axes=()):
         return next((said for said, holds in kinds if holds(value, expected)), "")
 
     if expected.dtype.kind == "b":
-        said, where = first(BOOLEANS), _where(value == expected, True, axes)
+        said, where = first(BOOLEANS), _right_part_text(value == expected, True, axes)
         return f"{said}; {where}" if where else said
-    where = _where(*_right_entries(value, expected), axes)
-    nouns = [noun for *_, noun in _named(expected.shape[:-1], axes[:-1])]
+    where = _right_part_text(*_right_entries(value, expected), axes)
+    nouns = [noun for *_, noun in _named_axes(expected.shape[:-1], axes[:-1])]
     none = nouns and not np.isclose(value, expected, rtol=0.1).all(axis=-1).any()
     said = NONE.format(nouns[-1]) if none else ""  # and so none of the axes above
     return first(NUMBERS[:ROWS]) or where or first(NUMBERS[ROWS:]) or said
 
 
-def _where(right, known, axes):
+def _right_part_text(right, known, axes):
     """Say which part of a named axis is right; "" where that can be said of none.
 
     `right` : whether each number is
     `known` : whether that says something: zeros are right too easily
     """
     known = np.broadcast_to(known, right.shape)
-    for axis, _, noun in _named(right.shape, axes):
+    for axis, _, noun in _named_axes(right.shape, axes):
         others = tuple(i for i in range(right.ndim) if i != axis)
         parts = right.all(axis=others)
         if (known.any(axis=others) | ~parts).all() and (said := _parts_text(noun, parts.tolist())):
@@ -55,7 +55,7 @@ def _where(right, known, axes):
     return ""
 
 
-def _named(shape, axes):
+def _named_axes(shape, axes):
     """Yield (axis, length, noun) of each axis of which a part may be told."""
     for axis, noun in enumerate(axes, start=len(shape) - len(axes)):
         if axis >= 0 and noun and 1 < shape[axis] <= LONG:
@@ -73,9 +73,9 @@ def _parts_text(noun, right):
     return f"{_items_text(noun, good)} right, {_items_text(noun, bad)} not" if good and bad else ""
 
 
-def _items_text(noun, places):
+def _items_text(noun, indices):
     """Name parts of an axis: "head 2 is", "heads 0 and 2 are", "heads 1 to 4 are"."""
-    *before, last = places
+    *before, last = indices
     if not before:
         return f"{noun} {last} is"
     in_a_row = len(before) > 1 and last - before[0] == len(before)
@@ -83,8 +83,8 @@ def _items_text(noun, places):
     return f"{re.sub('(?<=[^aeiou])y$', 'ie', noun)}s {told} are"
 
 
-def _all_right(one, other):
-    return bool(_right_entries(one, other)[0].all())
+def _all_close(value, expected):
+    return bool(_right_entries(value, expected)[0].all())
 
 
 def _is_multiple(value, expected):
@@ -92,13 +92,13 @@ def _is_multiple(value, expected):
     if not kept.any():
         return False
     factor = np.median(value[kept] / expected[kept])
-    return bool(np.isfinite(factor) and factor != 0) and _all_right(value, factor * expected)
+    return bool(np.isfinite(factor) and factor != 0) and _all_close(value, factor * expected)
 
 
 def _axes_swapped(value, expected):
     n, pairs = expected.shape, combinations(range(expected.ndim), 2)
     swapped = (np.swapaxes(expected, i, j) for i, j in pairs if n[i] == n[j])
-    return any(_all_right(value, other) for other in swapped)
+    return any(_all_close(value, other) for other in swapped)
 
 
 def _sums_to_1(expected):
@@ -108,15 +108,15 @@ def _sums_to_1(expected):
     return bool((np.isclose(total, 1) | (total == 0)).all() and np.isclose(total, 1).any())
 
 
-def _own_factors(value, expected):
+def _has_factor_per_row(value, expected):
     if expected.ndim == 0 or expected.shape[-1] <= 1:
         return False
     weight = (expected * expected).sum(axis=-1, keepdims=True)
     factor = (value * expected).sum(axis=-1, keepdims=True) / np.where(weight == 0, 1, weight)
-    return bool(factor.any()) and _all_right(value, factor * expected)
+    return bool(factor.any()) and _all_close(value, factor * expected)
 
 
-def _some_rows(value, expected):
+def _some_rows_right(value, expected):
     right, known = _right_entries(value, expected)
     has_three = expected.ndim > 0 and expected.size > 2 * expected.shape[-1] > 2
     return has_three and bool((right.all(axis=-1) & known[..., 0]).any() and not right.all())
@@ -144,19 +144,19 @@ NUMBERS = (  # what is said, and when it is so
     ("each number is the right one times one and the same factor", _is_multiple),
     (
         "each number is off by one and the same amount",
-        lambda value, e: _all_right(value - e, np.full_like(value - e, np.median(value - e))),
+        lambda value, e: _all_close(value - e, np.full_like(value - e, np.median(value - e))),
     ),
     ("two of its axes have changed places", _axes_swapped),
     (
         "the order along one of its axes is reversed",
-        lambda value, e: any(_all_right(value, np.flip(e, axis)) for axis in range(e.ndim)),
+        lambda value, e: any(_all_close(value, np.flip(e, axis)) for axis in range(e.ndim)),
     ),
     (
         "the right numbers are in a different order",
-        lambda value, e: _all_right(np.sort(value, axis=None), np.sort(e, axis=None)),
+        lambda value, e: _all_close(np.sort(value, axis=None), np.sort(e, axis=None)),
     ),
-    ("some of its rows are right, and others are not", _some_rows),
-    ("each row is right but for a factor of its own", _own_factors),
+    ("some of its rows are right, and others are not", _some_rows_right),
+    ("each row is right but for a factor of its own", _has_factor_per_row),
     (
         "its columns sum to 1, where its rows should",
         lambda value, e: _sums_to_1(e) and _sums_to_1(np.swapaxes(np.atleast_2d(value), -1, -2)),

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 
 from coursework.grader import GraderError
-from coursework.grader.inert import digest_of, folders, plain, shown
+from coursework.grader.inert import digest_of, one_line, plain, report_folder_names
 from coursework.grader.seeds import seal
 
 NOTHING = "nothing was handed in"
@@ -43,7 +43,7 @@ def make_folder(path, mode=FOLDER_MODE):
         ) from None
 
 
-def put(path, content):
+def write_file(path, content):
     """Write text or bytes for their owner alone: all of it, or nothing and the old file stays."""
     content = content.encode() if isinstance(content, str) else content
     with contextlib.suppress(OSError):
@@ -63,13 +63,13 @@ def put(path, content):
         raise
 
 
-def put_json(path, content):
-    """Write a dict as JSON, as `put` does."""
-    put(path, json.dumps(content, indent=1, ensure_ascii=False))
+def write_json(path, content):
+    """Write a dict as JSON, as `write_file` does."""
+    write_file(path, json.dumps(content, indent=1, ensure_ascii=False))
 
 
 @contextlib.contextmanager
-def alone_in(folder):
+def lock_folder(folder):
     """Keep all other graders out of a folder of records.
 
     GraderError: another grader is at work here.
@@ -88,7 +88,7 @@ def alone_in(folder):
         yield
 
 
-def read(path, needed):
+def read_result(path, needed):
     """Return the dict of a file of results, {} where there is none; Damaged: it lacks something.
 
     `needed` : what it has to say, BATCH or RECORD
@@ -102,17 +102,17 @@ def read(path, needed):
     raise Damaged(f"{path} is empty or cut: move this file away, then repeat the command")
 
 
-def record_of(folder, entry):
+def read_record(folder, entry):
     """Return the record of a student, from a folder of results; Damaged: it is cut or gone."""
     if "record" not in entry:
         return {"problem": entry["problem"], "remarks": [], "results": []}
     path = Path(folder) / "records" / f"{entry['record']}.json"
-    if record := read(path, RECORD):
+    if record := read_result(path, RECORD):
         return record
     raise Damaged(f"{path} is gone, the record of {entry['student']}: repeat the command")
 
 
-def head_of(exam, options):
+def batch_head(exam, options):
     """Return what tells a batch from another."""
     points = dict.fromkeys(exam.functions, 0)
     for test in exam.tests:
@@ -125,7 +125,7 @@ def head_of(exam, options):
 
 def require_same_batch(out, head):
     """Return the batch of a folder, {} for none; turn one down that is not the same, corrected."""
-    old = read(Path(out) / "batch.json", BATCH)
+    old = read_result(Path(out) / "batch.json", BATCH)
     changed = [n for n in head if old and n not in CORRECTED and old.get(n) != head[n]]
     if changed:
         there = {name: OTHER.get(name, f"{name} {{}} there, {{}} now") for name in changed}
@@ -137,7 +137,7 @@ def require_same_batch(out, head):
     return old
 
 
-def entries_for(handins, old):
+def entries_with_handins(handins, old_batch):
     """Return pairs of a student's entry and hand-in, in the order of names.
 
     Each entry has the name of its folder of reports.
@@ -145,17 +145,17 @@ def entries_for(handins, old):
     pairs = []
     for handin in handins:
         told = {name: getattr(handin, name) for name in TOLD if getattr(handin, name)}
-        told = {name: t if isinstance(t, bool) else shown(t) for name, t in told.items()}
-        entry = {"student": plain(handin.student), "file": plain(handin.place), "of": handin.of}
+        told = {name: t if isinstance(t, bool) else one_line(t) for name, t in told.items()}
+        entry = {"student": plain(handin.student), "file": plain(handin.location), "of": handin.of}
         pairs.append((entry | told | {"mark": digest_of(handin.student)}, handin))
     pairs.sort(key=lambda pair: (pair[0]["student"], pair[0]["mark"]))
-    before = {e[key] for e in old.get("handins", ()) for key in ("mark", "file")} - {""}
+    before = {e[key] for e in old_batch.get("handins", ()) for key in ("mark", "file")} - {""}
     now = {e[key] for e, _ in pairs for key in ("mark", "file")} - {""}  # a roster renames all
     if before and now and before.isdisjoint(now):
         raise GraderError(
             "nobody of these results is in the class now: is it a different one? Name another --out"
         )
-    names = folders([(entry["student"], entry["mark"]) for entry, _ in pairs])
+    names = report_folder_names([(entry["student"], entry["mark"]) for entry, _ in pairs])
     for (entry, _), name in zip(pairs, names, strict=True):
         entry["id"] = name
     return pairs

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from coursework.grader.assignment import read_assignment
 from coursework.grader.corrections import COLUMNS, CORRECTIONS, read_corrections
-from coursework.grader.inert import listed, quoted, shown, text_of_table
+from coursework.grader.inert import name_list, one_line, quote, table_as_csv
 from coursework.grader.judge import SAID, points
-from coursework.grader.records import FILE_MODE, make_folder, put, put_json, record_of
+from coursework.grader.records import FILE_MODE, make_folder, read_record, write_file, write_json
 
 FEEDBACK = "feedback.zip"
 STYLE = """body { margin: 2rem auto; max-width: 46rem; padding: 0 1rem; font: 1rem/1.5 sans-serif }
@@ -42,23 +42,23 @@ def write_reports(batch, out, *, say=lambda sentence: None):
     """
     out, entries = Path(out), batch["handins"]
     tasks = {task.function: task for task in read_assignment(batch["assignment"]).tasks}
-    records = {entry["id"]: record_of(out, entry) for entry in entries}
+    records = {entry["id"]: read_record(out, entry) for entry in entries}
     made = _students_by_mistake(tasks, records)
     corrections = read_corrections(out, entries, list(batch["points"]), made)
-    reports = [_Report(batch, e, records[e["id"]], corrections, tasks) for e in entries]
+    reports = [_StudentReport(batch, e, records[e["id"]], corrections, tasks) for e in entries]
     make_folder(out / "reports")
     if not (out / CORRECTIONS).exists():
-        put(out / CORRECTIONS, f"\ufeff{','.join(COLUMNS)}\r\n")
+        write_file(out / CORRECTIONS, f"\ufeff{','.join(COLUMNS)}\r\n")
     for report in reports:
         make_folder(out / "reports" / report.entry["id"])
-        put(out / "reports" / report.entry["id"] / "report.html", page_of(*report.page()))
+        write_file(out / "reports" / report.entry["id"] / "report.html", page_of(*report.page()))
     graded = [report for report in reports if not report.held]
     feedback = write_feedback(out, [(report.entry, *report.page()) for report in graded])
-    changes, rows = [*_since_last(batch, reports), feedback], [report.row() for report in reports]
+    changes, rows = [*_changes(batch, reports), feedback], [report.row() for report in reports]
     _write_grades(batch, out, rows, say)
-    put(out / "items.csv", text_of_table(_items([*records.values()])))
-    put(out / "email.csv", text_of_table([report.email() for report in graded]))
-    for line in filter(None, [*_whom_to_look_at(reports), *changes]):
+    write_file(out / "items.csv", table_as_csv(_item_rows([*records.values()])))
+    write_file(out / "email.csv", table_as_csv([report.email() for report in graded]))
+    for line in filter(None, [*_students_to_look_at(reports), *changes]):
         say(line)
     return rows
 
@@ -73,7 +73,7 @@ def _students_by_mistake(tasks, records):
     return made
 
 
-class _Report:
+class _StudentReport:
     """What is told of one student: the grader's record, and what was corrected by hand."""
 
     def __init__(self, batch, entry, record, corrections, tasks):
@@ -91,12 +91,12 @@ class _Report:
         self.held = bool(entry.get("held")) and not self.hand
         self.out_of = sum(self.most.values())
 
-    def lost_all(self, beginning):
+    def lost_all(self, reason_start):
         """Whether there is no point, and a reason that begins so."""
         said = [result["said"] for result in self.record["results"]]
-        return not any(self.graded.values()) and any(s.startswith(beginning) for s in said)
+        return not any(self.graded.values()) and any(s.startswith(reason_start) for s in said)
 
-    def by_hand(self, function, given):
+    def correction_sentence(self, function, given):
         """Return a sentence for a correction."""
         was = self.graded[function] if function else sum(self.graded.values())
         most = self.most[function] if function else self.out_of
@@ -107,7 +107,7 @@ class _Report:
 
     def notes(self):
         """Return pairs of our words and the student's on the whole."""
-        notes = [(self.by_hand(*correction), "") for correction in self.given.items()]
+        notes = [(self.correction_sentence(*correction), "") for correction in self.given.items()]
         if self.record["problem"]:
             notes.append((self.record["problem"], ""))
         if self.entry["of"] > 1 and not self.held:
@@ -122,7 +122,7 @@ class _Report:
         """Return why points were lost, for `grades.csv`."""
         if self.record["problem"] or not _failed_results(self.record["results"]):
             return []
-        remarks = [_joined(remark) for remark in self.record["remarks"]]
+        remarks = [_words_of_pair(remark) for remark in self.record["remarks"]]
         whys = {name: _loss_reason(group, self.tasks[name]) for name, group in self.groups.items()}
         whys = [f"{name}: {why}" for name, why in whys.items() if why]
         return [*remarks[:TOO_MANY], *whys]
@@ -134,7 +134,7 @@ class _Report:
         row |= {"late": "late" * bool(self.entry.get("late"))} if self.any_late else {}
         if self.held:
             row |= dict.fromkeys(("points", *self.points), "")
-        notes = [*map(_joined, self.notes()), *self.reasons()]
+        notes = [*map(_words_of_pair, self.notes()), *self.reasons()]
         return row | {"file": self.entry["file"], "notes": "; ".join(n.rstrip(".") for n in notes)}
 
     def email(self):
@@ -147,26 +147,26 @@ class _Report:
         """Return the title of the report and its HTML, without tests of what could not be read."""
         earned = "not graded yet" if self.held else f"{self.total} of {self.out_of} points"
         title = f"{self.title}: {earned}"
-        body = [f"<h1>{code(title)}</h1>", told("Student", self.entry["student"])]
-        body.append(told("File", self.entry["file"] or "none"))
-        body += [told(*pair) for pair in (*self.notes(), *self.record["remarks"])]
+        body = [f"<h1>{escape(title)}</h1>", paragraph("Student", self.entry["student"])]
+        body.append(paragraph("File", self.entry["file"] or "none"))
+        body += [paragraph(*pair) for pair in (*self.notes(), *self.record["remarks"])]
         for function, results in self.groups.items() if not self.record["problem"] else ():
             hand = " (by hand)" if function in self.hand else ""
             earned = f"{self.points[function]} of {self.most[function]}{hand}"
-            body.append(f"<h2>{code(f'{function}: {earned}')}</h2>")
+            body.append(f"<h2>{escape(f'{function}: {earned}')}</h2>")
             if mistake := _explaining_mistake(results, self.tasks[function]):
                 more = f" This mistake alone leaves {self.graded[function]} points."
                 kept = any(result["kept"] for result in results)
                 says = f"{mistake.says[:1].upper()}{mistake.says[1:]}"
-                body.append(f"<p>{code(f'{says}. {mistake.mend}{more * kept}')}</p>")
-            rows = ["".join(f"<td>{code(cell)}</td>" for cell in _line(r)) for r in results]
+                body.append(f"<p>{escape(f'{says}. {mistake.mend}{more * kept}')}</p>")
+            rows = ["".join(f"<td>{escape(cell)}</td>" for cell in _cells(r)) for r in results]
             body.append(f"<table>{HEAD}{''.join(f'<tr>{row}</tr>' for row in rows)}</table>")
         return title, "".join(body)
 
 
-def _joined(pair):
+def _words_of_pair(pair):
     ours, words = pair
-    return f"{ours}: {quoted(words)}" if words else ours
+    return f"{ours}: {quote(words)}" if words else ours
 
 
 def _failed_results(results):
@@ -192,13 +192,13 @@ def _explaining_mistake(results, task):
     return next((mistake for mistake in task.mistakes if mistake.name in made), None)
 
 
-def _line(result):
+def _cells(result):
     sign = ("✓" if result["earned"] == result["points"] else "✗") if result["points"] else "–"
     points = f"{result['earned']} of {result['points']}"
     return f"{sign} {result['label']}", points, result["said"]
 
 
-def _whom_to_look_at(reports):
+def _students_to_look_at(reports):
     """Yield whom no number can be wrong about, who got none, and who has the file of another."""
     yield f"{sum(not report.record['problem'] for report in reports)} graded"
     seen = set()
@@ -206,14 +206,14 @@ def _whom_to_look_at(reports):
         found = [r for r in reports if r.entry["id"] not in seen and is_one(r)]
         seen |= {r.entry["id"] for r in found}
         if found:
-            yield f"{len(found)} {kind}: {listed(r.entry['student'] for r in found)}"
+            yield f"{len(found)} {kind}: {name_list(r.entry['student'] for r in found)}"
     if seen:
         yield "The reasons are in the notes of grades.csv"
     same = {}
     for report in [report for report in reports if report.entry.get("record")]:
         same.setdefault(report.entry["record"], []).append(report.entry["student"])
     for names in (names for names in same.values() if len(names) > 1):
-        yield f"The same file, to the byte: {listed(names)}"
+        yield f"The same file, to the byte: {name_list(names)}"
 
 
 KINDS = {
@@ -229,7 +229,7 @@ KINDS = {
 }
 
 
-def _since_last(batch, reports):
+def _changes(batch, reports):
     """Yield who is gone, and whose points by hand are for an older hand-in than this one."""
     before = batch["reported"]
     now = {r.entry["mark"]: [r.entry["student"], r.entry.get("record", "")] for r in reports}
@@ -252,7 +252,7 @@ def _since_last(batch, reports):
 
 def _write_grades(batch, out, rows, say):
     """Write `grades.csv`; one that has been changed since the grader wrote it is kept beside it."""
-    path, content = out / "grades.csv", text_of_table(rows).encode()
+    path, content = out / "grades.csv", table_as_csv(rows).encode()
     new = hashlib.sha256(content).hexdigest()
     old = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else new
     if old not in (batch["grades"], new):
@@ -263,12 +263,12 @@ def _write_grades(batch, out, rows, say):
             f"{path} was changed by hand: it is {kept.name} now, and counts no longer. "
             f"Points and remarks by hand belong in {out / CORRECTIONS}, which every run uses."
         )
-    put(path, content)
+    write_file(path, content)
     batch["grades"] = new
-    put_json(out / "batch.json", batch)
+    write_json(out / "batch.json", batch)
 
 
-def _items(records):
+def _item_rows(records):
     """Return a row for each test that counts: how many solved it, which mistakes were made."""
     found = {}
     for record in records:
@@ -293,22 +293,22 @@ def page_of(title, body):
     )
 
 
-def notebook_of(body):
+def notebook_with_html(body):
     """Return a report as a notebook of one cell of text, which is HTML on one line."""
     text = body.translate(SIGNS)
     cell = {"cell_type": "markdown", "id": "report", "metadata": {}, "source": text}
     return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
-def told(ours, words=""):
+def paragraph(label, student_words=""):
     """Return a paragraph of our words, or an instructor's, and of a student's."""
-    more = f": <code>{html.escape(shown(words))}</code>" if words else ""
-    return f"<p>{html.escape(shown(ours))}{more}</p>"
+    more = f": <code>{html.escape(one_line(student_words))}</code>" if student_words else ""
+    return f"<p>{html.escape(one_line(label))}{more}</p>"
 
 
-def code(text):
+def escape(line):
     """Escape a line of ours, and set what stands between two backticks as code."""
-    pieces = html.escape(text).split("`")
+    pieces = html.escape(line).split("`")
     if len(pieces) % 2 == 0:
         return "`".join(pieces)
     return "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces))
@@ -330,15 +330,15 @@ def write_feedback(out, reports):
         name = entry.get("back", "" if known else f"{entry['id']}/report.html")
         kind = name.lower().rpartition(".")[2]  # Canvas shows it as what was handed in
         if name:
-            packed[name] = notebook_of(body) if kind == "ipynb" else page_of(title, body)
+            packed[name] = notebook_with_html(body) if kind == "ipynb" else page_of(title, body)
         if kind == "zip":
-            packed[name] = _zip_of({"report.html": packed[name]})
-    put(out / FEEDBACK, _zip_of(packed))
+            packed[name] = _zip_bytes({"report.html": packed[name]})
+    write_file(out / FEEDBACK, _zip_bytes(packed))
     said = f"{FEEDBACK} has no report for {len(left)}, whose hand-in has no name in it"
-    return f"{said}: {listed(left)}. Their reports are in reports/" if left else ""
+    return f"{said}: {name_list(left)}. Their reports are in reports/" if left else ""
 
 
-def _zip_of(files):
+def _zip_bytes(files):
     """Return a zip file of some files, the same bytes whenever it is written."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from coursework.grader import GraderError
 from coursework.grader.files import Handin
-from coursework.grader.handins import Question, labels
-from coursework.grader.inert import in_table, listed, plain, read_table
-from coursework.grader.records import NOTHING, put
+from coursework.grader.handins import AmbiguousClass, unique_labels
+from coursework.grader.inert import name_list, plain, read_table, safe_table_cell
+from coursework.grader.records import NOTHING, write_file
 
 NAMES = ("student", "name", "full name")
 IDS = ("id", "identifier", "sis user id", "sis login id")  # logins
@@ -61,8 +61,8 @@ def read_roster(path):
     named, ids = ([header.index(c) for c in known if c in header] for known in (NAMES, IDS))
     if not (named and ids):
         raise GraderError(
-            f"{path} has the columns {listed(table[0]) or 'none'}. A roster has a line of column "
-            f"names with one of {', '.join(NAMES)} and one of {', '.join(IDS)}"
+            f"{path} has the columns {name_list(table[0]) or 'none'}. A roster has a line of "
+            f"column names with one of {', '.join(NAMES)} and one of {', '.join(IDS)}"
         )
     students = []
     for line, row in enumerate(table[1:], 2):
@@ -70,28 +70,28 @@ def read_roster(path):
         cells = [cell for i in ids if (cell := plain(row[i]).strip())]
         if (name or cells) and not (set(header) >= CANVAS and name.casefold() in NOBODY):
             late = " late" in dict(zip(header, row, strict=False)).get("status", "")
-            students.append(_student(name or cells[0], line, cells)._replace(late=late))
-    return Roster(Path(path), table, header, _distinct(path, students))
+            students.append(_student_of_row(name or cells[0], line, cells)._replace(late=late))
+    return Roster(Path(path), table, header, _with_distinct_names(path, students))
 
 
-def _student(name, line, cells):
-    words, logins = _words(name), {cell.partition("@")[0] for cell in cells}
+def _student_of_row(name, line, cells):
+    words, logins = _normalised_words(name), {cell.partition("@")[0] for cell in cells}
     names = {"".join(words[i:] + words[:i]) for i in range(len(words))}
-    names |= {"".join(_words(cell)) for cell in (*cells, *logins)}
+    names |= {"".join(_normalised_words(cell)) for cell in (*cells, *logins)}
     found = [re.fullmatch(r"[^\d@]+(\d+)", cell) for cell in cells]
     numbers = {cell.casefold() for cell in cells} | {match[1] for match in found if match}
     address = next((cell for cell in cells if "@" in cell), "")
     return Student(name, line, cells[0] if cells else "", names - {""}, numbers, address)
 
 
-def _words(text):
+def _normalised_words(text):
     """Return the words of a name in one form: letters, digits and marks, in lower case."""
     text = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", text).casefold())
     kept = (c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in text)
     return "".join(kept).split()
 
 
-def _distinct(path, students):
+def _with_distinct_names(path, students):
     """Turn down a student who comes twice; give namesakes names of their own."""
     if not students:
         raise GraderError(f"{path} names no student: a roster has a line for each student")
@@ -102,7 +102,7 @@ def _distinct(path, students):
         raise GraderError(
             f"{path} has students without an id of their own: {lines}. Each needs one line, one id"
         )
-    names = labels([(s.name, s.identifier) for s in students])
+    names = unique_labels([(s.name, s.identifier) for s in students])
     return [s._replace(name=names[s.name, s.identifier]) for s in students]
 
 
@@ -119,11 +119,11 @@ def enrol(roster, handins, *, keep_unknown=False):
     unknown = {name: students for name, students in fits.items() if len(students) != 1}
     if unknown and not keep_unknown:
         nobody = [name for name, students in unknown.items() if not students]
-        why = [f"{len(nobody)} fit no line: {listed(nobody)}"] if nobody else []
+        why = [f"{len(nobody)} fit no line: {name_list(nobody)}"] if nobody else []
         for name in sorted({*unknown} - {*nobody})[:3]:
             lines = ", ".join(str(student.line) for student in unknown[name])
             why.append(f"{plain(name)} fits the lines {lines}")
-        raise Question("roster", roster.path, "; ".join(why))
+        raise AmbiguousClass("roster", roster.path, "; ".join(why))
     taken = {student.name for student in roster.students}
     named = []
     for handin in handins:
@@ -156,7 +156,7 @@ def _students_by_handin_name(roster, handins):
     fits, exact = {}, {}
     for handin in handins:
         bare = handin.student.removesuffix(f" ({handin.identifier})")  # as namesakes have it
-        keys = ("".join(_words(name)) for name in (bare, f"{bare} {handin.identifier}"))
+        keys = ("".join(_normalised_words(name)) for name in (bare, f"{bare} {handin.identifier}"))
         own = fits[handin.student] = next((by_key[key] for key in keys if key in by_key), [])
         if handin.identifier:
             number = handin.identifier.casefold()
@@ -169,15 +169,15 @@ def roster_warnings(roster, rows):
     """Yield what to say of who is outside the roster, and of another maximum in Moodle."""
     if names := [row["student"] for row in rows if not row.get("identifier")]:
         told = f"{len(names)} graded outside the roster, and so in no file for the system"
-        yield f"{told}: {listed(names)}"
+        yield f"{told}: {name_list(names)}"
     of = str(max((row["of"] or 0 for row in rows), default=0))
     lines = [dict(zip(roster.header, c, strict=False)) for c in roster.table[1:] if any(c)]
     if found := {re.sub(r"[.,]0+$", "", line.get("maximum grade", of)) for line in lines} - {of}:
-        told = f"The worksheet's maximum grade is {listed(found)}, the assignment's {of}"
+        told = f"The worksheet's maximum grade is {name_list(found)}, the assignment's {of}"
         yield f"{told}: correct it in Moodle before you upload moodle.csv"
 
 
-def write_back(roster, rows, out, title="points"):
+def write_points(roster, rows, out, title="points"):
     """Write a roster of Canvas or Moodle with the points in it, for the system to take back.
 
     Return the file's path, None where the roster is of neither.
@@ -200,14 +200,14 @@ def write_back(roster, rows, out, title="points"):
     filled = [list(row) for row in roster.table]
     for line, row in lines:
         for column in MOODLE.keys() & {*header}:
-            filled[line][header.index(column)] = in_table(row[MOODLE[column]])
-    filled = filled if is_moodle else _for_canvas(roster, lines, title)
+            filled[line][header.index(column)] = safe_table_cell(row[MOODLE[column]])
+    filled = filled if is_moodle else _canvas_rows(roster, lines, title)
     csv.writer(text).writerows(filled)
-    put(path, text.getvalue())
+    write_file(path, text.getvalue())
     return path
 
 
-def _for_canvas(roster, lines, title):
+def _canvas_rows(roster, lines, title):
     """Return the columns that tell Canvas whose a line is, and one of points."""
     kept = [i for i, column in enumerate(roster.header) if column in CANVAS_OWN]
     names = roster.table[0]

@@ -104,13 +104,13 @@ class Lost(Exception):
     cell = 0  # number of the cell that did, 0 where it was none
 
 
-def _parents(*paths):
+def _options_for_parent_folders(*paths):
     """Return bubblewrap's options that make the folders above some paths, open to all."""
     above = {parent for path in paths for parent in Path(path).parents if parent != Path("/")}
     return [o for p in sorted(above) for o in ("--perms", "0755", "--dir", str(p))]
 
 
-def _shown(path):
+def _options_to_show(path):
     """Return bubblewrap's options that show a path, read-only, or a link as it is."""
     if os.path.islink(path):
         return ["--symlink", os.readlink(path), path]
@@ -118,7 +118,7 @@ def _shown(path):
 
 
 @cache
-def _libraries():
+def _library_folders():
     """Return the folders with Python's and the system's libraries, and the packages below them."""
     base, system = os.path.realpath(sys.base_prefix), f"/usr/lib/{os.uname().machine}-linux-gnu"
     if not os.path.isdir(system):
@@ -134,7 +134,7 @@ def _libraries():
 
 
 @cache
-def installed(*names):
+def locate(*names):
     """Return where some distributions and all that they require were installed.
 
     These are sorted (folder, name in it) pairs, without what changes the start of Python. Names
@@ -156,14 +156,14 @@ def installed(*names):
     return sorted(pair for pair in places if os.path.exists(os.path.join(*pair)))
 
 
-def bubblewrap(library, places):
+def bubblewrap_command(library, places):
     """Return the command, up to the arguments of Python, that keeps it in.
 
     `library` : folder of the `tutorial_lib` that is shown inside
-    `places` : the packages that are shown inside, as `installed` returns them; others are hidden
+    `places` : the packages that are shown inside, as `locate` returns them; others are hidden
     """
     python = os.path.realpath(sys._base_executable)
-    folders, packages = _libraries()
+    folders, packages = _library_folders()
     beside = [f for f, _ in places if any(Path(f).is_relative_to(folder) for folder in folders)]
     hidden, paths = sorted({*packages, *beside}), [os.path.join(*place) for place in places]
     shown = (*folders, *LINKER, python)
@@ -173,10 +173,10 @@ def bubblewrap(library, places):
         *(*ALONE, *(AS_ROOT if os.geteuid() == 0 else AS_USER)),
         *("--perms", "1777", "--size", str(FILE_MIB * MIB), "--tmpfs", FILES),
         *COLAB,
-        *_parents(*shown, *files, "/dev/null"),
-        *[option for path in shown for option in _shown(path)],
+        *_options_for_parent_folders(*shown, *files, "/dev/null"),
+        *[option for path in shown for option in _options_to_show(path)],
         *[o for path in hidden for o in ("--tmpfs", path)],
-        *_parents(*paths),
+        *_options_for_parent_folders(*paths),
         *[o for inside, path in bound for o in ("--ro-bind", path, inside)],
         *[o for path in hidden for o in ("--remount-ro", path)],
         *[o for path in ("/dev/null", "/dev/urandom") for o in ("--dev-bind", path, path)],
@@ -201,7 +201,7 @@ class Sandbox(contextlib.AbstractContextManager):
 
     def __init__(self, library, *, torch=False, trusted=False, seconds=SECONDS):
         self.seconds = seconds
-        if missing := [name for name in PACKAGES if not installed(name)]:
+        if missing := [name for name in PACKAGES if not locate(name)]:
             raise SandboxError(f"{NOT_HERE} pip install {' '.join(missing)}")
         if not trusted and shutil.which("bwrap") is None:
             raise SandboxError(f"bubblewrap (bwrap) is not installed. {HOW_TO_GET}")
@@ -212,7 +212,7 @@ class Sandbox(contextlib.AbstractContextManager):
         os.set_blocking(self.process.stdin.fileno(), False)
         try:
             self._exchange(b"" if trusted else seccomp_filter(), START_S)
-            self.worker, self.used_s = _last_child(self.process.pid), 0.0
+            self.worker, self.used_s = _innermost_child(self.process.pid), 0.0
             Sandbox.worked = True
         except (ValueError, Lost) as error:
             self.process.kill()
@@ -235,9 +235,9 @@ class Sandbox(contextlib.AbstractContextManager):
             own = dict.fromkeys(("HOME", "TMPDIR"), self.folder.name)
             settings |= {"cwd": self.folder.name, "env": ENVIRONMENT | own}
         else:
-            places = installed(*PACKAGES, *["torch"] * torch)
+            places = locate(*PACKAGES, *["torch"] * torch)
             paths = os.pathsep.join(dict.fromkeys([LIBRARY, *(folder for folder, _ in places)]))
-            worker = [*bubblewrap(library, places), f"{GRADER}/worker.py", paths, *options]
+            worker = [*bubblewrap_command(library, places), f"{GRADER}/worker.py", paths, *options]
             worker += ["nobody"] * (os.geteuid() == 0)
         return subprocess.Popen([*FIRST_TO_DIE, *worker], **settings)
 
@@ -265,22 +265,22 @@ class Sandbox(contextlib.AbstractContextManager):
         `left_out` : numbers of cells that are not run
         """
         asked = {"functions": list(functions), "handed_out": list(handed_out)}
-        begun = self._ask(asked, self.seconds, content)
+        begun = self._ask_worker(asked, self.seconds, content)
         left, cells = LOADING * self.seconds, begun.get("cells")
         for number in cells if isinstance(cells, list) else ():
             if type(number) is int and number not in left_out:
                 before, seconds = self.used_s, left / 2
                 try:
-                    self._ask({"cell": number, "seconds": seconds}, seconds + self.seconds)
+                    self._ask_worker({"cell": number, "seconds": seconds}, seconds + self.seconds)
                 except Lost as lost:
                     lost.cell = number
                     raise
                 left -= min(self.used_s - before, 1.5 * seconds)  # most of what it was given
-        return begun if "unreadable" in begun else self._ask({}, self.seconds)
+        return begun if "unreadable" in begun else self._ask_worker({}, self.seconds)
 
-    def _ask(self, asked, seconds, content=b""):
+    def _ask_worker(self, request, seconds, content=b""):
         """Ask something of the cells; return the dict of the reply, {} where it is none."""
-        _, payload = self._exchange(b"\0" + json.dumps(asked).encode() + b"\0" + content, seconds)
+        _, payload = self._exchange(b"\0" + json.dumps(request).encode() + b"\0" + content, seconds)
         try:
             return dict(json.loads(payload[:100_000]))
         except (ValueError, TypeError, RecursionError):
@@ -308,17 +308,17 @@ class Sandbox(contextlib.AbstractContextManager):
         return kinds[kind], None
 
     def _exchange(self, payload, seconds, ours=()):
-        """Send a request, wait for its reply: so long as `_spent_s` counts no more seconds."""
+        """Send a request, wait for its reply, so long as `_spent_seconds` counts no more."""
         before, self.begun = self.used_s, self._clocks()
         try:
-            kind, reply = self._answer(payload, seconds)
+            kind, reply = self._await_reply(payload, seconds)
             while kind == b"f":
-                kind, reply = self._answer(value_of_ours(ours, reply), seconds)
+                kind, reply = self._await_reply(value_of_ours(ours, reply), seconds)
             return kind, reply
         finally:
-            self.used_s = before + self._spent_s()
+            self.used_s = before + self._spent_seconds()
 
-    def _answer(self, payload, seconds):
+    def _await_reply(self, payload, seconds):
         token = os.urandom(16)
         rest = memoryview(struct.pack(">16sQ", token, len(payload)) + payload)
         received = bytearray()
@@ -328,21 +328,21 @@ class Sandbox(contextlib.AbstractContextManager):
             waiting.register(out_of, select.POLLIN)
             if rest:
                 waiting.register(into, select.POLLOUT)
-            left = seconds - self._spent_s()
+            left = seconds - self._spent_seconds()
             if left <= 0:
                 raise Lost(f"it did not come back within {seconds:.3g} seconds")
             events = dict(waiting.poll(1000 * left + 1))
             if into in events:
-                rest = rest[self._write(into, rest) :]
+                rest = rest[self._write_some(into, rest) :]
             if out_of in events:
                 piece = os.read(out_of, MIB)
                 if not piece:
                     raise Lost(ENDED)
                 received += piece
-                if reply := _reply(received, token):
+                if reply := _parse_reply(received, token):
                     return reply
 
-    def _spent_s(self):
+    def _spent_seconds(self):
         """Return the seconds of a request: of the processor, or of waiting a part of the clock's.
 
         A worker that waits for a processor is not to blame, and spends nothing.
@@ -362,16 +362,16 @@ class Sandbox(contextlib.AbstractContextManager):
             self.last = processor, int(queued) / 1e9
         return self.last[0], now - self.last[1]
 
-    def _write(self, into, rest):
+    def _write_some(self, pipe, remaining):
         try:
-            return os.write(into, rest[:MIB])
+            return os.write(pipe, remaining[:MIB])
         except BlockingIOError:
             return 0
         except BrokenPipeError:
             raise Lost(ENDED) from None
 
 
-def _last_child(pid):
+def _innermost_child(pid):
     """Return the process below others that have one child each: the worker, below bubblewrap."""
     with contextlib.suppress(OSError):
         while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
@@ -396,18 +396,18 @@ def value_of_ours(functions, payload):
         return b"e" + f"{type(error).__name__}: {error}"[:300].encode(errors="replace")
 
 
-def _reply(received, token):
+def _parse_reply(received_bytes, token):
     """Return (kind, payload) once all of it is there, None before."""
-    if received[:16] != token[: len(received)]:
+    if received_bytes[:16] != token[: len(received_bytes)]:
         raise Lost("it wrote into the grader's channel")
-    if len(received) < HEADER:
+    if len(received_bytes) < HEADER:
         return None
-    kind, size = struct.unpack(">cQ", received[16:HEADER])
+    kind, size = struct.unpack(">cQ", received_bytes[16:HEADER])
     if size > MOST_REPLY_MIB * MIB:
         raise Lost(f"it sent more than {MOST_REPLY_MIB} MiB")
-    if len(received) > HEADER + size:
+    if len(received_bytes) > HEADER + size:
         raise Lost("it wrote into the grader's channel")
-    return (kind, bytes(received[HEADER:])) if len(received) == HEADER + size else None
+    return (kind, bytes(received_bytes[HEADER:])) if len(received_bytes) == HEADER + size else None
 
 
 def read_array(payload):

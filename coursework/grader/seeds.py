@@ -16,7 +16,7 @@ class SeedError(GraderError):
     """There is no seed, or what is given is none."""
 
 
-def number_of(text):
+def parse_seed(text):
     """Return the seed that a text gives; SeedError, which does not tell the text: it is none."""
     text = text.strip()
     if not (text.isascii() and text.isdigit() and len(text) <= 100):
@@ -34,7 +34,7 @@ def read_seed(path, warn):
     if path is None:
         if not sys.stdin.isatty():
             raise SeedError(f"hidden cases are generated from a seed: give --seed-file; {HOW}")
-        return number_of(getpass.getpass("Seed: "))
+        return parse_seed(getpass.getpass("Seed: "))
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig", errors="replace")[:1000]
@@ -44,7 +44,7 @@ def read_seed(path, warn):
     if stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
         warn(f"{path} can be read by others on this machine: chmod 600 {path}")
     try:
-        return number_of(text)
+        return parse_seed(text)
     except SeedError as error:
         raise SeedError(f"{path}: {error}") from None
 

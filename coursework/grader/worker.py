@@ -25,7 +25,7 @@ sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), *sys.argv[1].split(o
 import numpy as np  # noqa: E402
 import worker_cells as cells  # noqa: E402
 import worker_shell  # noqa: E402
-from worker_silence import Silencer  # noqa: E402
+from worker_silence import SilentModuleFinder  # noqa: E402
 
 if "torch" in sys.argv:
     import torch
@@ -40,7 +40,7 @@ MOST_CELLS = 9999
 FILE_MIB = 64  # of one file that a hand-in writes, and of all together
 
 
-def limit(memory_mib):
+def set_resource_limits(memory_mib):
     """Set the limits that no later code can raise again; give up being root."""
     limits = {
         "AS": memory_mib * MIB,
@@ -64,7 +64,7 @@ def leave_uncompiled(function=None, **options):
     return leave_uncompiled if function is None else function
 
 
-def tame():
+def install_stand_ins():
     """Put what is quiet or limited here into the place of what a hand-in asks for.
 
     Calls within calls are limited to DEEPEST, beyond which Python raises on every version. Without
@@ -73,15 +73,15 @@ def tame():
     """
     real_limit = sys.setrecursionlimit
     sys.setrecursionlimit = lambda deepest: real_limit(min(deepest, DEEPEST))
-    sys.meta_path.insert(0, Silencer)
+    sys.meta_path.insert(0, SilentModuleFinder)
     if "torch" in sys.argv:
         torch.set_num_threads = torch.set_num_interop_threads = lambda number: None
         torch.compile = leave_uncompiled
     else:
-        Silencer.hidden = ("torch",)
+        SilentModuleFinder.hidden = ("torch",)
 
 
-def refuse_calls(program):
+def install_seccomp_filter(program):
     """Lay a filter of system calls over this process, which has one thread; it stays for good."""
     lines = ctypes.create_string_buffer(program, len(program))
     filter_ = struct.pack("HP", len(program) // 8, ctypes.addressof(lines))  # struct sock_fprog
@@ -120,16 +120,16 @@ class HandIn:
         self.space = self.shell.user_ns
         why = "json"
         try:
-            book = self.notebook = cells.parsed(content)
+            book = self.notebook = cells.parse_notebook(content)
             why = "cells"
-            self.cells, self.shell.newer = cells.code_cells(book), cells.newer_python(book)
+            self.cells, self.shell.newer = cells.code_cells(book), cells.newer_python_version(book)
         except (ValueError, RecursionError):
             self.begun = {"unreadable": why}
             return
         many = len(self.cells) > MOST_CELLS
         self.begun = {"unreadable": "many"} if many else {"cells": list(self.cells)}
 
-    def account(self):
+    def loading_report(self):
         """Return what there is to say of it once its cells were run."""
         missing = [name for name in self.functions if not callable(self.space.get(name))]
         if missing == self.functions and cells.is_foreign(self.notebook):
@@ -137,16 +137,16 @@ class HandIn:
         own = {n for n, source in self.cells.items() if source.strip() not in self.handed_out}
         remarks = [remark for remark in self.shell.remarks if remark[0] in own]
         return {
-            "remarks": [*remarks, *self.shell.redefined()][:20],
+            "remarks": [*remarks, *self.shell.redefinition_remarks()][:20],
             "missing": missing,
-            "defined": self.defined()[:50] if missing else [],
+            "defined": self.defined_functions()[:50] if missing else [],
             "cells": len(self.cells),
         }
 
-    def defined(self):
+    def defined_functions(self):
         """Return the names of the functions that the cells have defined."""
         found = [n for n, value in self.space.items() if isinstance(value, types.FunctionType)]
-        return sorted(name for name in found if worker_shell.is_own(self.space[name].__code__))
+        return sorted(name for name in found if worker_shell.is_cell(self.space[name].__code__))
 
 
 def call(function, arguments):
@@ -168,16 +168,16 @@ def call(function, arguments):
             return b"l", b""
         return b"v", as_file(array)
     except BaseException as error:
-        cell, line = worker_shell.place(error)
+        cell, line = worker_shell.cell_and_line_of(error)
         return b"e", f"{type(error).__name__[:60]} {cell} {line}".encode(errors="replace")
 
 
-def unpack(packed, ask):
+def read_call_arguments(npz_bytes, ask):
     """Return the arguments of a call: arrays, or tensors where torch is there, numbers, functions.
 
     A text is the number of a function that stays with the grader, whom `ask` asks for its values.
     """
-    with np.load(io.BytesIO(packed), allow_pickle=False) as file:
+    with np.load(io.BytesIO(npz_bytes), allow_pickle=False) as file:
         arrays = [file[name] for name in file.files]
     given = torch.from_numpy if "torch" in sys.argv else np.asarray
     found = [array.item() if array.ndim == 0 else given(array) for array in arrays]
@@ -215,31 +215,31 @@ def send_value(function, packed, token, channels):
         token, found = receive(channels[0])
         return found
 
-    reply = call(function, unpack(packed, ask))
+    reply = call(function, read_call_arguments(packed, ask))
     send(channels[1], token, *reply)
 
 
-def answer(hand_in, asked, content):
+def handle_cell_request(hand_in, request, content):
     """Do what is asked of the cells; return the hand-in, and what there is to say."""
-    if "functions" in asked:
-        hand_in = HandIn(content=content, **asked)
+    if "functions" in request:
+        hand_in = HandIn(content=content, **request)
         return hand_in, hand_in.begun
-    if "cell" in asked:
-        number, seconds = asked["cell"], asked["seconds"]
+    if "cell" in request:
+        number, seconds = request["cell"], request["seconds"]
         hand_in.shell.run_numbered(number, hand_in.cells[number], seconds)
         return hand_in, b""  # which needs nothing that a cell could have changed
-    return hand_in, hand_in.account()
+    return hand_in, hand_in.loading_report()
 
 
 def main():
     """Answer requests until there is none."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     quiet = os.open(os.devnull, os.O_RDWR)
-    tame()
+    install_stand_ins()
     token, program = receive(requests)
-    limit(int(sys.argv[2]))
+    set_resource_limits(int(sys.argv[2]))
     if program:
-        refuse_calls(program)
+        install_seccomp_filter(program)
     for standard in (0, 1, 2):
         os.dup2(quiet, standard)
     send(replies, token, b"r")
@@ -251,7 +251,7 @@ def main():
             send_value(hand_in.space.get(name.decode()), packed, token, (requests, replies))
         else:
             asked, _, content = packed.partition(b"\0")
-            hand_in, account = answer(hand_in, json.loads(asked), content)
+            hand_in, account = handle_cell_request(hand_in, json.loads(asked), content)
             send(replies, token, b"a", account and json.dumps(account).encode())
 
 

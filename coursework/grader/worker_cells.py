@@ -8,7 +8,7 @@ import re
 import sys
 
 
-def parsed(content):
+def parse_notebook(content):
     """Return the parsed JSON of a file: UTF-8, UTF-16 or UTF-32, with a mark or without.
 
     An integer that is longer than Python reads, or a notebook needs, is 0.
@@ -58,7 +58,7 @@ def metadata(notebook, name):
     return part if isinstance(part, dict) else {}
 
 
-def newer_python(notebook):
+def newer_python_version(notebook):
     """Return the Python that a notebook names if it is newer than the one that runs, else ""."""
     named = re.match(r"3\.(\d{1,2})", str(metadata(notebook, "language_info").get("version")))
     return named[0] if named and int(named[1]) > sys.version_info.minor else ""

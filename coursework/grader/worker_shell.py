@@ -17,7 +17,7 @@ from collections import defaultdict
 from IPython.core.compilerop import CachingCompiler
 from IPython.core.history import HistoryManager
 from IPython.core.interactiveshell import InteractiveShell
-from worker_silence import Silence
+from worker_silence import Silent
 
 OWN = re.compile(r"cell \d{1,4}")  # the file of a cell's code
 PYLAB = "import numpy, numpy as np, matplotlib.pyplot as plt\nfrom pylab import *"
@@ -72,7 +72,7 @@ class Shell(InteractiveShell):
         signal.setitimer(signal.ITIMER_PROF, 0)
         for kind, error in found:
             if error is not None:
-                self.remark(kind, told(error))
+                self.remark(kind, error_text(error))
 
     def remark(self, kind, words=""):
         """Note something of the cell that runs, once; what a newer Python may have is told so."""
@@ -88,25 +88,25 @@ class Shell(InteractiveShell):
         """
         failed = await super().run_code(code_obj, result, async_=async_)
         error = result.error_in_exec if failed and result is not None else None
-        if error is None or not is_ours(error):
+        if error is None or not is_fault_of_sandbox(error):
             return failed
         result.error_in_exec = None
         if issubclass(type(error), ModuleNotFoundError):
-            self.remark("package", said(ImportError.name, error, str).partition(".")[0])
+            self.remark("package", attribute(ImportError.name, error, str).partition(".")[0])
         else:
-            self.remark("raised", told(error))
+            self.remark("raised", error_text(error))
         for line in dis.get_instructions(code_obj):
             if line.opname in ("STORE_NAME", "STORE_GLOBAL"):
-                self.user_ns.setdefault(line.argval, Silence())
+                self.user_ns.setdefault(line.argval, Silent())
         return False
 
     def transform_ast(self, node):
         """Take out definitions that do nothing where there is one; note where they all stand."""
         node = super().transform_ast(node)
-        node.body = [statement for statement in node.body if not self.is_idle(statement)]
+        node.body = [statement for statement in node.body if not self.is_stub(statement)]
         return node
 
-    def is_idle(self, statement):
+    def is_stub(self, statement):
         """Whether a statement would replace a graded function by one that does nothing."""
         name = getattr(statement, "name", None)
         if name not in self.functions:
@@ -116,7 +116,7 @@ class Shell(InteractiveShell):
         numbers.insert(0 if idle else len(numbers), Compiler.number)
         return idle
 
-    def redefined(self):
+    def redefinition_remarks(self):
         """Return remarks on functions that are defined more than once, of which the last counts."""
         found = []
         for name, (*others, last) in self.definitions.items():
@@ -128,7 +128,7 @@ class Shell(InteractiveShell):
     def nothing(self, *words, **options):
         """Do nothing, as a magic or a command for which the sandbox has no use."""
         self.remark("magic")
-        return Silence()
+        return Silent()
 
     def _find_with_lazy_load(self, kind, name):
         return super()._find_with_lazy_load(kind, name) or self.nothing
@@ -202,7 +202,7 @@ def does_nothing(statement):
     return True
 
 
-def is_ours(error):
+def is_fault_of_sandbox(error):
     """Whether a statement ends early for what is missing here and is there on a student's machine.
 
     That is a package, a file, an answer to a question, memory, a thread or a withheld function.
@@ -216,10 +216,10 @@ def is_ours(error):
     return issubclass(kind, ImportError | OSError | EOFError | MemoryError)
 
 
-def said(part, error, kind):
+def attribute(descriptor, error, expected_type):
     """Return a part of an error if it is of a kind, else the empty one; its class may lie."""
-    value = part.__get__(error)
-    return value if type(value) is kind else kind()
+    value = descriptor.__get__(error)
+    return value if type(value) is expected_type else expected_type()
 
 
 def frames(error):
@@ -230,22 +230,22 @@ def frames(error):
         step = step.tb_next
 
 
-def is_own(code):
+def is_cell(code):
     """Whether code stands in a cell."""
     return OWN.fullmatch(code.co_filename) is not None
 
 
-def place(error):
+def cell_and_line_of(error):
     """Return (number of the cell, line) of the innermost line of a hand-in, zeros where none is."""
     is_syntax = issubclass(type(error), SyntaxError)
-    at = [(0, said(SyntaxError.lineno, error, int) if is_syntax else 0)]
-    at += [(int(code.co_filename[5:]), line) for code, line in frames(error) if is_own(code)]
+    at = [(0, attribute(SyntaxError.lineno, error, int) if is_syntax else 0)]
+    at += [(int(code.co_filename[5:]), line) for code, line in frames(error) if is_cell(code)]
     return at[-1]
 
 
-def told(error):
+def error_text(error):
     """Return what Python says of an error, and in which line of the cell, in 200 characters."""
-    line = place(error)[1]
+    line = cell_and_line_of(error)[1]
     where = f"line {line}: " if line else ""
     try:
         return f"{where}{type(error).__name__}: {getattr(error, 'msg', None) or error}"[:200]

@@ -23,7 +23,7 @@ OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
 OPERATORS += ("pos", "abs", "round", "lt", "le", "gt", "ge")
 
 
-class Silence(types.ModuleType):
+class Silent(types.ModuleType):
     """Stands in for what draws, prints or is the notebook's: whatever is asked of it does nothing.
 
     It is empty and false, and as many things as an assignment takes apart: n, bins, bars = hist().
@@ -37,21 +37,21 @@ class Silence(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return self.divided if name == "subplots" else self
+        return self.subplots_result if name == "subplots" else self
 
-    def divided(self, nrows=1, ncols=1, *args, squeeze=True, **options):
+    def subplots_result(self, nrows=1, ncols=1, *args, squeeze=True, **options):
         """Return what `subplots` does: of a module (figure, axes), of a figure axes alone."""
         axes = np.empty((nrows, ncols), object)
         for place in np.ndindex(axes.shape):
-            axes[place] = Silence()
+            axes[place] = Silent()
         if squeeze:
             axes = axes.item() if axes.size == 1 else axes.squeeze()
-        return axes if self.__spec__ is None else (Silence(), axes)
+        return axes if self.__spec__ is None else (Silent(), axes)
 
     def __call__(self, *args, **options):
         """Return what is silent, too, and is no module; of a decorated function the function."""
         decorates = len(args) == 1 and not options and isinstance(args[0], types.FunctionType)
-        silent = self if self.__spec__ is None else Silence()
+        silent = self if self.__spec__ is None else Silent()
         return args[0] if decorates else silent
 
     def __iter__(self):
@@ -83,15 +83,15 @@ class Silence(types.ModuleType):
         pass
 
     def __mro_entries__(self, bases):
-        return (type("Silent", (Silence,), {}),)  # one for each base, which may be twice the same
+        return (type("Silent", (Silent,), {}),)  # one for each base, which may be twice the same
 
 
 for _operator in OPERATORS:
     for _side in ("", "r", "i"):
-        setattr(Silence, f"__{_side}{_operator}__", Silence.__call__)
+        setattr(Silent, f"__{_side}{_operator}__", Silent.__call__)
 
 
-class PassOn(Silence):
+class PassThroughStandIn(Silent):
     """Stands in for what shows something and hands it on, as a bar of progress does."""
 
     def __getattr__(self, name):
@@ -102,7 +102,7 @@ class PassOn(Silence):
         return args[0] if args else self
 
 
-class Silencer:
+class SilentModuleFinder:
     """Finds the modules that are silent here, any module below them, and those that are written."""
 
     hidden = ()  # packages that are not to be found, wherever this machine has them
@@ -120,7 +120,7 @@ class Silencer:
     @staticmethod
     def create_module(spec):
         """Return the module."""
-        return PassOn() if spec.name.partition(".")[0] in PASS_ON else Silence()
+        return PassThroughStandIn() if spec.name.partition(".")[0] in PASS_ON else Silent()
 
     @staticmethod
     def exec_module(module):

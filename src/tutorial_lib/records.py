@@ -54,7 +54,7 @@ def record(name):
     FileNotFoundError : neither installed nor to be fetched
     """
     record_dict = json.loads(_verified_bytes("results", name))
-    require_record_head(name, record_dict)
+    require_record_metadata(name, record_dict)
     return record_dict
 
 
@@ -115,7 +115,7 @@ def question_bank(page):
     return json.loads(re.sub(r"<!--.*?-->", "", text))  # which tell tests where a number comes from
 
 
-def require_record_head(name, record_dict):
+def require_record_metadata(name, record_dict):
     """Require that a record begins with HEAD_KEYS."""
     leading_keys = tuple(record_dict)[: len(HEAD_KEYS)]
     if leading_keys != HEAD_KEYS:

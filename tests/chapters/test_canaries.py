@@ -21,7 +21,7 @@ from tests.chapters.planted import FIGURE_HTML, code, good, shown, stdout
 from tests.chapters.rules import violations
 from tests.conftest import hints, skipped_chapters
 from tools.chapters import ROOT
-from tools.run_notebooks import SETTINGS, dumps
+from tools.run_notebooks import SETTINGS, notebook_text
 
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"]
 WORKERS = ["-n", "2", "--dist", "loadfile"]
@@ -138,7 +138,7 @@ def failed_cells(tmp_path_factory):
     """The ids of the cells that nbval rejects in each planted notebook, from one run."""
     folder = tmp_path_factory.mktemp("canaries")
     for name, notebook in NOTEBOOKS.items():
-        (folder / f"{name}.ipynb").write_text(dumps(notebook), encoding="utf-8")
+        (folder / f"{name}.ipynb").write_text(notebook_text(notebook), encoding="utf-8")
     return run_nbval(folder)
 
 

@@ -7,11 +7,11 @@ import pytest
 from book._ext.content import courses
 from book._ext.content.courses import (
     CourseError,
-    assignments,
+    coursework,
     minutes,
     omitted_pages,
+    pages_by_week,
     table,
-    weeks,
 )
 from tests.chapters.pages import written
 from tools.chapters import ROOT, page, pages
@@ -19,7 +19,7 @@ from tools.minutes import count
 
 TEXT = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
 LISTED = [block.splitlines() for block in re.findall(r"```\{course\}\n(.*?)\n```", TEXT, re.DOTALL)]
-CALENDARS = [weeks(lines) for lines in LISTED]
+CALENDARS = [pages_by_week(lines) for lines in LISTED]
 WEEKS = [4, 8, 14]
 EACH = pytest.mark.parametrize("planned", CALENDARS, ids=lambda planned: f"{len(planned)} weeks")
 
@@ -52,7 +52,7 @@ def test_a_course_names_what_it_leaves_out(planned):
 
 @EACH
 def test_an_assignment_comes_in_the_week_of_its_chapter(planned):
-    given = assignments(planned)
+    given = coursework(planned)
     rows = re.findall(r"^\| `(\w+)` \| (\d\d) \|", TEXT, re.MULTILINE)
     for name, chapter in rows:
         held = [any(each.number == int(chapter) for each in week) for week in planned]
@@ -79,7 +79,7 @@ WRONG = {
 @pytest.mark.parametrize(("lines", "said"), WRONG.values(), ids=WRONG)
 def test_a_calendar_out_of_form_is_refused(lines, said):
     with pytest.raises(CourseError, match=said):
-        weeks(lines)
+        pages_by_week(lines)
 
 
 def test_a_course_without_any_page_left_says_so():

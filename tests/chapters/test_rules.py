@@ -9,7 +9,7 @@ from tests.chapters.pages import NAMES, advises, listed, written
 from tests.chapters.planted import cell_of, code, good
 from tests.chapters.rules import FORBIDDEN, markdown_faults, violations
 from tools.chapters import ROOT, page
-from tools.run_notebooks import stored_form
+from tools.run_notebooks import stored_text
 
 MARKDOWN = [*sorted((ROOT / "book").rglob("*.md")), ROOT / "README.md"]
 BANKS = sorted((ROOT / "src/tutorial_lib/practice").glob("*/bank.json"))
@@ -24,7 +24,7 @@ def test_notebook_keeps_to_the_rules(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook_is_stored_as_the_tool_stores_it(name):
     text = page(name).path.read_text(encoding="utf-8")
-    as_stored = stored_form(text) == text
+    as_stored = stored_text(text) == text
     assert as_stored, f"an editor has saved it in a form of its own. Run: make chapter NB={name}"
 
 

@@ -8,7 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from book._ext.content.variants import HEADER, VariantsError, every_row, rows, small_bar, table
+from book._ext.content.variants import (
+    HEADER,
+    VariantsError,
+    every_row,
+    steps_bar,
+    variants_of_page,
+    variants_table_lines,
+)
 from tests.chapters.pages import listed
 from tools.chapters import FOLDER, ROOT, Page, pages
 
@@ -99,15 +106,15 @@ def plant(tmp_path):
 
 def test_rows_come_from_the_recap_and_their_links_lead_to_the_chapter(plant):
     page = plant(HEADER, RULE, CACHE, PAGES, "", "Further reading.")
-    assert list(rows(page)) == ["KV cache", "Pages"]
+    assert list(variants_of_page(page)) == ["KV cache", "Pages"]
     assert page.has_variants
     home = f"../{FOLDER}14_kv_cache.ipynb"
-    assert table([page])[2:] == [
+    assert variants_table_lines([page])[2:] == [
         f"| [KV cache]({home}#build), [14]({home}) "
-        f"| {small_bar('', 'project')}*project* keeps `K` \\| `V` "
+        f"| {steps_bar('', 'project')}*project* keeps `K` \\| `V` "
         f"| `K = V` | T steps, see [06](../{FOLDER}06_x.ipynb#idea) |",
         f"| [Pages]({home}#round-3-pages), [14]({home}) "
-        f"| {small_bar('', '')}nothing | `X` | $x = 1$ [again]({home}#check) |",
+        f"| {steps_bar('', '')}nothing | `X` | $x = 1$ [again]({home}#check) |",
     ]
 
 
@@ -137,7 +144,7 @@ FAULTS = {
 @pytest.mark.parametrize(("lines", "words"), FAULTS.values(), ids=FAULTS)
 def test_table_out_of_form_is_told_in_one_sentence(plant, lines, words):
     with pytest.raises(VariantsError) as caught:
-        table([plant(*lines)])
+        variants_table_lines([plant(*lines)])
     assert words in str(caught.value)
     assert str(caught.value).startswith("14_kv_cache has ")
     assert "\n" not in str(caught.value)

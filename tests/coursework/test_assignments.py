@@ -32,7 +32,7 @@ from tests.chapters.pages import code_cells, printed, read, tags
 from tests.chapters.test_run_cell import run_through
 from tests.coursework.printed import size
 from tests.sampling import every
-from tutorial_lib.practice.mistake import Edit, edited, read_mistakes
+from tutorial_lib.practice.mistake import Edit, apply_edits, read_mistakes
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 NAMES = assignment.assignment_names()
@@ -175,7 +175,9 @@ def test_labels_set_cases_apart_and_give_no_value_away(exam):
 
 
 def test_another_seed_gives_other_inputs_and_the_same_seed_the_same(exam, monkeypatch):
-    monkeypatch.setattr(assignment, "_value", lambda *_, torch: np.zeros(1))  # inputs are enough
+    monkeypatch.setattr(
+        assignment, "_call_on_copies", lambda *_, torch: np.zeros(1)
+    )  # inputs are enough
     same, other = set_exam(exam.name, 2027), set_exam(exam.name, 2028)
     assert all(map(equal_inputs, exam.tests, same.tests))
     changed = [not equal_inputs(*pair) for pair in zip(exam.tests, other.tests, strict=True)]
@@ -282,7 +284,7 @@ SINK_LEFT_OUT = (Edit("", "(scores, sink,", "(scores, np.full(len(sink), -np.inf
 def test_a_layer_that_breaks_a_promise_keeps_the_points_of_the_others(broken):
     tests = set_exam("promises", 2027).tests
     edits = {m.name: m.edits for m in tests[0].task.mistakes} | {"sink_left_out": SINK_LEFT_OUT}
-    layer = edited(tests[0].right, edits[broken])
+    layer = apply_edits(tests[0].right, edits[broken])
     replies = [(test.case, layer(*test.case.arguments)) for test in tests]
     pairs = zip(tests, replies, strict=True)
     right = [judge(test, "value", Y)[0] == RIGHT for test, (_, Y) in pairs]

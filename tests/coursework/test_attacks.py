@@ -20,7 +20,7 @@ import pytest
 
 from coursework.grader.assignment import read_notebook, without_solutions
 from coursework.grader.batch import as_bytes
-from coursework.grader.records import BATCH, read
+from coursework.grader.records import BATCH, read_result
 from tests.coursework.classes import NAME, ROOT, command, processes, table, text_of
 
 ATTACKS = Path(__file__).with_name("attacks")
@@ -151,7 +151,7 @@ def said(tmp_path_factory, place, classes):
 @pytest.fixture(scope="module")
 def graded(said, classes):
     """For each batch what it says and the folder of its results; which files attacks have put."""
-    found = {name: (read(out / "batch.json", BATCH), out) for name, (out, _) in said.items()}
+    found = {name: (read_result(out / "batch.json", BATCH), out) for name, (out, _) in said.items()}
     return found, classes[1]
 
 

@@ -108,7 +108,7 @@ def test_a_machine_that_fails_is_told_and_is_never_a_zero(tmp_path):
         raise SandboxError("no room")
 
     with pytest.raises(SandboxError, match="no room"):
-        prove(batch.Bench(set_exam(NAME, 1), open_sandbox))
+        prove(batch.GradingBench(set_exam(NAME, 1), open_sandbox))
 
 
 def test_trusted_grades_without_a_sandbox_and_every_report_says_so(folder, out, monkeypatch, seed):

@@ -14,7 +14,7 @@ from coursework import grader
 from coursework.__main__ import main
 from coursework.grader import assignment, seeds
 from coursework.grader.assignment import set_exam
-from coursework.grader.seeds import SeedError, number_of, read_seed, seal
+from coursework.grader.seeds import SeedError, parse_seed, read_seed, seal
 from tests.coursework.classes import NAME, ROOT, command, table
 
 NO_NUMBERS = [
@@ -82,9 +82,9 @@ def test_a_seed_or_results_that_cannot_be_are_told_in_a_sentence(
 
 
 def test_results_inside_the_repository_are_warned_of(out, capsys):
-    command_line._warn_of_place(out)
+    command_line._warn_if_inside_repository(out)
     assert not capsys.readouterr().err
-    command_line._warn_of_place(ROOT / "results")
+    command_line._warn_if_inside_repository(ROOT / "results")
     assert "a commit could publish what is about people" in capsys.readouterr().err
 
 
@@ -117,7 +117,7 @@ def test_what_stands_for_a_seed_tells_two_apart_and_not_what_they_are():
     assert one == same != other, "a different version of the assignment is no other seed"
     assert "2027" not in one
     assert seal(set_exam("concatenation", 2027)) != one
-    assert number_of("2027") == 2027
+    assert parse_seed("2027") == 2027
 
 
 @pytest.mark.long

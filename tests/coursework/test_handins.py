@@ -14,7 +14,7 @@ import pytest
 from coursework import __main__ as command_line
 from coursework.grader import GraderError
 from coursework.grader.files import Unreadable
-from coursework.grader.handins import find_handins, pattern_of
+from coursework.grader.handins import find_handins, who_pattern
 from coursework.grader.roster import read_roster
 from tests.coursework.classes import ROOT
 
@@ -95,13 +95,13 @@ def test_names_say_whose_hand_in_counts_and_what_can_be_read_in_two_ways_is_aske
     names, found, marks = story(files)
     for source in [given(tmp_path, each, names) for each in form.split()]:
         words = ["grade", "heads", str(source), "--out", "x", *shlex.split(options)]
-        words = command_line._parser().parse_args(words)
+        words = command_line._argument_parser().parse_args(words)
         named = words.roster and read_roster(ROSTERS / f"{words.roster}.csv")
         if asked:
             with pytest.raises(GraderError, match=asked):
-                command_line._found(words, named)
+                command_line._hand_ins_of_class(words, named)
             continue
-        handins = command_line._found(words, named)
+        handins = command_line._hand_ins_of_class(words, named)
         absent = {h.student for h in handins if h.problem == "nothing was handed in"}
         assert absent == {s.name for s in (named.students if named else ())} - {*found}
         handins = [handin for handin in handins if handin.student not in absent]
@@ -114,7 +114,7 @@ def test_names_say_whose_hand_in_counts_and_what_can_be_read_in_two_ways_is_aske
 
 
 def test_what_a_pattern_leaves_aside_is_named(tmp_path):
-    said, how = [], pattern_of("{name} - {file}")
+    said, how = [], who_pattern("{name} - {file}")
     source = place(tmp_path, "an - 1.ipynb", "an.ipynb", "x.pdf", ".DS_Store")
     assert counted(source, layout=how, say=said.append) == {"an": "an - 1.ipynb"}
     aside = ["not as --who says (1): an.ipynb", "not notebooks (1): x.pdf"]
@@ -138,19 +138,19 @@ def test_attempts_are_in_the_order_of_their_dates(tmp_path, dates):
     names = [f"anna - {date}/04.ipynb" for date in dates]
     for i in range(2, len(names) + 1):
         source = pack(tmp_path / "c.zip", *names[:i][::-1], "ben - 1/04.ipynb")
-        found = find_handins(source, layout=pattern_of("{name} - {attempt}/{file}"))
+        found = find_handins(source, layout=who_pattern("{name} - {attempt}/{file}"))
         assert found[0].name == names[i - 1]
         assert (found[0].why, found[0].of) == ("the one of the newest attempt", i)
 
 
 def test_a_pattern_of_many_parts_is_as_fast_with_every_name():
     """With each part tried at each length, one such name would take minutes."""
-    pattern = pattern_of("*_{name}_{id}_{attempt}_*.ipynb")
+    pattern = who_pattern("*_{name}_{id}_{attempt}_*.ipynb")
     assert not pattern.fullmatch("_" * 248 + ".IPYNB")
     found = pattern.fullmatch("a__b_c_d_e_.ipynb.ipynb")
     assert found.groupdict() == {"name": "_b", "id": "c", "attempt": "d"}
-    assert not pattern_of("*_{name}.ipynb").fullmatch("a/b_c.ipynb"), "a folder"
-    found = pattern_of("{file}-{name}-{id}").fullmatch("a/b-c-d-e")
+    assert not who_pattern("*_{name}.ipynb").fullmatch("a/b_c.ipynb"), "a folder"
+    found = who_pattern("{file}-{name}-{id}").fullmatch("a/b-c-d-e")
     assert found.groupdict() == {"file": "a/b-c", "name": "d", "id": "e"}
 
 

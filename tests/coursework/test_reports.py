@@ -11,7 +11,14 @@ import nbformat
 import pytest
 
 from coursework.grader import reports
-from coursework.grader.inert import digest_of, folders, in_table, listed, plain, shown
+from coursework.grader.inert import (
+    digest_of,
+    name_list,
+    one_line,
+    plain,
+    report_folder_names,
+    safe_table_cell,
+)
 from coursework.grader.records import KEPT
 from tests.coursework.classes import FUNCTION, NAME, TASK, Seen, table, text_of
 
@@ -84,11 +91,11 @@ def test_a_students_words_are_no_tags_no_markup_no_link_and_no_formula(tmp_path,
     report(tmp_path, record, **own, back="a_1_2_x.ipynb")
     page = Seen((tmp_path / "reports" / "x" / "report.html").read_text("utf-8"))
     assert {tag for tag, _ in page.tags} <= OURS
-    assert page.text.count(shown(words)) >= 3
+    assert page.text.count(one_line(words)) >= 3
     [cell] = json.loads(packed(tmp_path)["a_1_2_x.ipynb"])["cells"]
     seen = Seen(cell["source"])
     assert {tag for tag, _ in seen.tags} <= OURS
-    assert seen.text.count(shown(words)) >= 3
+    assert seen.text.count(one_line(words)) >= 3
     assert not re.search(r"[$\\`*_\[\]~\n]|://", cell["source"]), "Markdown has nothing to read"
     text = (tmp_path / "grades.csv").read_text("utf-8-sig")
     for separator in ",;\t|:":
@@ -99,23 +106,23 @@ def test_a_students_words_are_no_tags_no_markup_no_link_and_no_formula(tmp_path,
 
 @pytest.mark.parametrize("words", WORDS)
 def test_what_is_shown_is_one_line_that_a_terminal_prints_as_it_is(words):
-    for text in (shown(words), in_table(words), listed([words])):
+    for text in (one_line(words), safe_table_cell(words), name_list([words])):
         assert text.isprintable()
         text.encode()
 
 
 def test_lists_end_where_nobody_reads_on_and_numbers_and_ordinary_names_stay():
-    assert listed(list("abc")) == "a, b, c"
-    assert listed(["x"] * 15).endswith("x, and 5 more")
-    assert listed(["Doe, Jane", "Ann Roe"]) == "Ann Roe; Doe, Jane"
-    assert listed([f"“{'x' * 90}. By hand 10 of 10 points”"]) == f"“{'x' * 79}”"
+    assert name_list(list("abc")) == "a, b, c"
+    assert name_list(["x"] * 15).endswith("x, and 5 more")
+    assert name_list(["Doe, Jane", "Ann Roe"]) == "Ann Roe; Doe, Jane"
+    assert name_list([f"“{'x' * 90}. By hand 10 of 10 points”"]) == f"“{'x' * 79}”"
     for cell in (-3, "Müller-Lüdenscheidt, Jürgen", "anna (1) - copy", "04_heads.ipynb", "O'Neill"):
-        assert in_table(cell) == cell
+        assert safe_table_cell(cell) == cell
 
 
 MADE = result_of("a known mistake", mistake=TASK.mistakes[0].name)
 VOIDED = result_of("it holds NaN or infinity", mistake=TASK.mistakes[1].name, points=0)
-LIKE = in_table(plain(TASK.mistakes[0].says))
+LIKE = safe_table_cell(plain(TASK.mistakes[0].says))
 REASONS = [
     (record_of(result_of("it raised KeyError")), f"{FUNCTION}: it raised KeyError"),
     (record_of(result_of(earned=3), result_of("it raised KeyError")), "it raised KeyError"),
@@ -303,7 +310,7 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one_whole(tmp_path, monk
 
 
 def folders_of(*students):
-    return folders([(plain(name), digest_of(name)) for name in students])
+    return report_folder_names([(plain(name), digest_of(name)) for name in students])
 
 
 def test_a_students_folder_of_reports_is_a_name_that_a_disk_can_hold():

@@ -14,7 +14,7 @@ from coursework.grader.assignment import read_notebook
 from coursework.grader.batch import as_bytes
 from coursework.grader.files import Handin
 from coursework.grader.handins import find_handins
-from coursework.grader.roster import enrol, read_roster, roster_warnings, write_back
+from coursework.grader.roster import enrol, read_roster, roster_warnings, write_points
 from tests.coursework.classes import table, text_of
 
 CANVAS, MOODLE, OWN = (
@@ -90,7 +90,7 @@ GRADED = [
 
 
 def test_canvas_takes_back_its_own_columns_and_one_of_points(tmp_path):
-    path = write_back(roster(tmp_path, CANVAS), GRADED, tmp_path, "heads")
+    path = write_points(roster(tmp_path, CANVAS), GRADED, tmp_path, "heads")
     assert path.name == "canvas.csv"
     assert list(csv.reader(path.read_text(encoding="utf-8").splitlines())) == [
         ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "heads (881)"],
@@ -109,7 +109,7 @@ def test_moodle_takes_back_its_worksheet_with_grades_and_comments(tmp_path, text
         {"identifier": f"Participant {4711 + i}", "points": i + 0.5, "of": 10, "notes": note}
         for i, note in enumerate(notes)
     ]
-    path = write_back(roster(tmp_path, text), rows, tmp_path)
+    path = write_points(roster(tmp_path, text), rows, tmp_path)
     assert path.name == "moodle.csv"
     lines = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
     assert [line["Grade"] for line in lines] == ["0.5", "1.5", "2.5"]
@@ -125,7 +125,7 @@ def test_a_hand_in_has_the_address_of_the_roster(tmp_path):
 
 def test_of_two_columns_of_one_name_canvas_makes_a_new_one(tmp_path):
     held = roster(tmp_path, CANVAS.replace("Final Score", "heads (882)"))
-    path = write_back(held, GRADED, tmp_path, "heads")
+    path = write_points(held, GRADED, tmp_path, "heads")
     assert path.read_text(encoding="utf-8").splitlines()[0].endswith(",heads")
 
 
@@ -135,10 +135,10 @@ def test_what_cannot_be_written_back_is_told_and_the_roster_is_not_replaced(tmp_
     assert not [*roster_warnings(roster(tmp_path, f"{MOODLE}\n"), GRADED[:-1])]
     [said] = roster_warnings(roster(tmp_path, MOODLE.replace("10.00", "100.0")), GRADED[:-1])
     assert "maximum grade is 100, the assignment's 10: correct it in Moodle" in said
-    assert write_back(roster(tmp_path, OWN), [], tmp_path) is None
+    assert write_points(roster(tmp_path, OWN), [], tmp_path) is None
     roster(tmp_path, CANVAS).path.rename(tmp_path / "canvas.csv")
     with pytest.raises(GraderError, match=r"canvas\.csv is the roster.*move it out"):
-        write_back(read_roster(tmp_path / "canvas.csv"), GRADED, tmp_path)
+        write_points(read_roster(tmp_path / "canvas.csv"), GRADED, tmp_path)
     assert (tmp_path / "canvas.csv").read_text(encoding="utf-8") == CANVAS
 
 

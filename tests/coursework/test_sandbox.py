@@ -16,7 +16,7 @@ import pytest
 
 from coursework.grader import sandbox, seccomp
 from coursework.grader.assignment import offer_library, read_assignment
-from coursework.grader.sandbox import Lost, Sandbox, _reply, read_array, value_of_ours
+from coursework.grader.sandbox import Lost, Sandbox, _parse_reply, read_array, value_of_ours
 from tests.coursework.classes import ROOT
 
 HEADERS = {  # what Debian's linux-libc-dev installs, on machines of either kind
@@ -208,7 +208,7 @@ with Sandbox(Path(sys.argv[1]), seconds=60) as inside:
 """
 
 
-NEEDED = [Path(*pair) for pair in sandbox.installed(*sandbox.PACKAGES)]  # to start the grader
+NEEDED = [Path(*pair) for pair in sandbox.locate(*sandbox.PACKAGES)]  # to start the grader
 
 
 @pytest.fixture
@@ -509,8 +509,8 @@ def frame(token=TOKEN, kind=b"v", payload=b"abc", size=None):
 
 def test_a_reply_is_read_when_all_of_it_is_there():
     whole = frame()
-    assert all(_reply(bytearray(whole[:n]), TOKEN) is None for n in range(len(whole)))
-    assert _reply(bytearray(whole), TOKEN) == (b"v", b"abc")
+    assert all(_parse_reply(bytearray(whole[:n]), TOKEN) is None for n in range(len(whole)))
+    assert _parse_reply(bytearray(whole), TOKEN) == (b"v", b"abc")
 
 
 @pytest.mark.parametrize(
@@ -520,13 +520,13 @@ def test_a_reply_is_read_when_all_of_it_is_there():
 )
 def test_a_forged_reply_is_turned_down(received):
     with pytest.raises(Lost):
-        _reply(bytearray(received), TOKEN)
+        _parse_reply(bytearray(received), TOKEN)
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "value", "said"),
     [
-        (sandbox, "installed", lambda name: name != "scipy", "here: pip install scipy"),
+        (sandbox, "locate", lambda name: name != "scipy", "here: pip install scipy"),
         (sandbox.shutil, "which", lambda name: None, "apt-get install bubblewrap"),
         (sandbox, "START_S", 0, "Others did, so this machine has too much to do"),
     ],

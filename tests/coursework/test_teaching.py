@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from coursework.__main__ import _parser
+from coursework.__main__ import _argument_parser
 from tools.chapters import ROOT
 
 BLOCKS = [
@@ -22,4 +22,4 @@ WRITTEN = [
 
 @pytest.mark.parametrize("words", WRITTEN)
 def test_a_command_of_the_pages_is_understood(words):
-    assert _parser().parse_args(shlex.split(words)).command == words.split()[0]
+    assert _argument_parser().parse_args(shlex.split(words)).command == words.split()[0]

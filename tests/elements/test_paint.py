@@ -11,7 +11,7 @@ from tests.elements.test_elements import Tree
 from tutorial_lib import causal_mask, embed, running_example, trace
 from tutorial_lib.elements.exhibits import paint_mask
 from tutorial_lib.elements.exhibits.paint.element import draw_mask
-from tutorial_lib.elements.exhibits.pairs import packed
+from tutorial_lib.elements.exhibits.pairs import mask_to_hex
 from tutorial_lib.variants.patterns import window_mask
 
 HTML = paint_mask().html
@@ -105,7 +105,7 @@ def test_lines_of_code_make_any_mask_also_the_opposite_of_a_named_one(T):
     masks = [rng.random((T, 5)) < share for share in (0.1, 0.3, 0.5, 0.7, 0.9)]
     masks += [~mask_of(kind, T, "bottom-right") for kind in ("causal", "padded", "window")]
     for mask in masks:
-        html = draw_mask(mask=packed(mask), queries=T).html
+        html = draw_mask(mask=mask_to_hex(mask), queries=T).html
         numpy_line, torch_line = re.findall("<code>mask = (.*?)</code>", html)
         np.testing.assert_array_equal(eval(unescape(numpy_line), {"np": np}), mask)
         torch = pytest.importorskip("torch")

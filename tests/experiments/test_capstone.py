@@ -75,7 +75,7 @@ def with_layer(model, ids, layer):
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_right_form_is_the_layer_of_the_chapter(name, T):
     arm, how = FORMS["right"][name]
-    arrays, ids = known_text.begin(arm, 3), FEW.ids[:, :T]
+    arrays, ids = known_text.init_arrays(arm, 3), FEW.ids[:, :T]
     own = as_own(arrays, arm, how.get("window"))
     found = torch_logits(name, arrays, ids)
     np.testing.assert_allclose(found, run_own_model(own, ids)[0], rtol=1e-9, atol=1e-10)
@@ -85,7 +85,7 @@ def test_a_right_form_is_the_layer_of_the_chapter(name, T):
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_wrong_form_has_the_mistake_that_the_check_names(name, T):
     arm, _ = FORMS["wrong"][name]
-    arrays, ids = known_text.begin(arm, 3), FEW.ids[:, :T]
+    arrays, ids = known_text.init_arrays(arm, 3), FEW.ids[:, :T]
     wrong = {m.name: m for m in ROOMS["23_capstone"].MISTAKES["attention"]}
     own, found = as_own(arrays, arm), torch_logits(name, arrays, ids)
     expected = with_layer(own, ids, wrong[MISTAKES[name]].of(attention))
@@ -96,11 +96,11 @@ def test_a_wrong_form_has_the_mistake_that_the_check_names(name, T):
 def test_a_reader_trains_as_the_script_does(monkeypatch):
     rng = np.random.default_rng(8)
     ids = np.concatenate([sample_documents(rng, known_text.BATCH).ids for _ in range(4)])
-    monkeypatch.setattr(known_text, "stream", lambda seed, documents: ids)
+    monkeypatch.setattr(known_text, "training_ids", lambda seed, documents: ids)
     for module in (known_text, own_layer):
         monkeypatch.setattr(module, "WARM_UP", 3)
     arm, _ = FORMS["right"]["sink"]
-    start = as_own(known_text.begin(arm, 5), arm)
+    start = as_own(known_text.init_arrays(arm, 5), arm)
     *_, (_, average) = known_text.train(arm, 5, capstone.RATE, 4, capstone.attend_and_concat)
     *_, (_, _, own) = train_own(start, np.random.default_rng(8), steps=4, rate=capstone.RATE)
     for array, found in zip(own.arrays, as_own(average, arm).arrays, strict=True):

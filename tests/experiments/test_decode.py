@@ -48,7 +48,7 @@ def with_cache_of(layer, X):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_compared_with_is_the_last_row_of_the_layer(kind):
-    layer = benchmark.draw_layer(np.random.default_rng(1), TINY, kind, capacity=9)
+    layer = benchmark.sample_layer(np.random.default_rng(1), TINY, kind, capacity=9)
     X = benchmark.normal(np.random.default_rng(2), 8, TINY.d_model)
     found = benchmark.exact(with_cache_of(layer, X[:7]), 7, X[7:])
     params = layer.params if isinstance(layer.params, Params) else layer.params.expanded()
@@ -91,7 +91,7 @@ def test_a_step_returns_a_longer_view_of_the_same_room(kind, layers):
 @pytest.mark.parametrize(("library", "form", "kind", "make"), every(3, FORMS), ids=NAMES)
 def test_a_step_holds_less_than_a_copy_of_its_keys(library, form, kind, make):
     plan = TINY._replace(d_k=64, rank=250, rope_dim=6)  # else the scores weigh as much as the keys
-    layer = benchmark.draw_layer(np.random.default_rng(5), plan, kind, capacity=4097)
+    layer = benchmark.sample_layer(np.random.default_rng(5), plan, kind, capacity=4097)
     X = benchmark.normal(np.random.default_rng(6), 1, plan.d_model)
     with torch.inference_mode():
         row = benchmark.cost_of(library, make, layer, 4096, X)
@@ -105,14 +105,16 @@ def test_a_step_holds_less_than_a_copy_of_its_keys(library, form, kind, make):
 
 def test_bytes_are_those_of_the_arrays_by_hand():
     plan, rng = benchmark.FULL._replace(d_model=5), np.random.default_rng(7)
-    kept = {k: benchmark.draw_layer(rng, plan, k, capacity=3).bytes_per_token for k in KINDS}
+    kept = {k: benchmark.sample_layer(rng, plan, k, capacity=3).bytes_per_token for k in KINDS}
     assert kept == {"MHA": 6144, "GQA": 1536, "MQA": 512, "MLA": 1152}
     assert kept["GQA"] == 2 * 3 * 64 * 4
     assert kept["MLA"] == (256 + 32) * 4
-    layer = benchmark.draw_layer(rng, plan, "GQA", capacity=3)
+    layer = benchmark.sample_layer(rng, plan, "GQA", capacity=3)
     assert layer.weight_bytes == 4 * 5 * 64 * (12 + 3 + 3 + 12)
     assert layer.flop_per_token == 2 * 12 * (64 + 64), "a score and a share of a value, each head"
-    assert benchmark.draw_layer(rng, plan, "MLA", capacity=3).flop_per_token == 2 * 12 * (288 + 288)
+    assert benchmark.sample_layer(rng, plan, "MLA", capacity=3).flop_per_token == 2 * 12 * (
+        288 + 288
+    )
 
 
 def test_the_line_and_its_slope_are_held_against_reading():

@@ -29,7 +29,7 @@ def row_of(form, way=benchmark.FORWARD):
 
 def test_the_record_has_every_case_with_numbers_or_a_reason(monkeypatch):
     monkeypatch.setattr(benchmark, "best_device", lambda: CPU)
-    monkeypatch.setattr(measuring, "prepare", lambda: pytest.fail("it has one thread"))
+    monkeypatch.setattr(measuring, "limit_threads", lambda: pytest.fail("it has one thread"))
     monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
     record = measuring.run("gpu_attention", quick=True)
     assert record["dropped"] == 0

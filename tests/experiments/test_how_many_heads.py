@@ -33,9 +33,9 @@ def test_a_frozen_output_stays_as_it_was_drawn(name, monkeypatch):
     def few(seed, documents):
         return small_documents(seed).ids
 
-    monkeypatch.setattr(known_text, "stream", few)
+    monkeypatch.setattr(known_text, "training_ids", few)
     arm = MODELS[name]
-    began = [array.detach().clone() for array in known_text.begin(arm, 3)]
+    began = [array.detach().clone() for array in known_text.init_arrays(arm, 3)]
     *_, (_, ended) = known_text.train(arm, 3, 4e-3, 1)
     outputs = [i for i, shape in enumerate(arm.shapes) if shape == (64, 64) and i > 1]
     same = [i for i, (a, b) in enumerate(zip(began, ended, strict=True)) if (a == b).all()]

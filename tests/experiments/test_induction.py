@@ -102,7 +102,7 @@ def test_the_committed_model_loses_its_surnames_as_the_record_says(example, monk
 
 def test_a_model_on_the_plateau_is_read_as_the_example_is(monkeypatch):
     arm = MODELS["two layers"]
-    arrays = [array.detach().numpy() for array in known_text.begin(arm, 5)]  # untrained
+    arrays = [array.detach().numpy() for array in known_text.init_arrays(arm, 5)]  # untrained
     asked = []
 
     def trained(*given):

@@ -87,7 +87,7 @@ def heads_by_the_chapters(X, W_QKV, sink, arm):
 
 @pytest.mark.parametrize("arm", [*ARMS, *MORE], ids=lambda arm: f"{arm.group}, {arm.name}")
 def test_an_arm_is_a_composition_of_the_functions_of_the_chapters(arm):
-    arrays = [array.detach().double() for array in known_text.begin(arm, 1)]
+    arrays = [array.detach().double() for array in known_text.init_arrays(arm, 1)]
     ids = sample_documents(np.random.default_rng(1), 2, length=9).ids
     found = known_text.forward(arrays, torch.from_numpy(ids), arm).numpy()
     np.testing.assert_allclose(found, by_the_chapters(arrays, ids, arm), rtol=1e-9, atol=1e-10)
@@ -160,7 +160,7 @@ def test_an_arm_that_answers_two_questions_is_the_same_in_both():
 
 def test_no_document_is_seen_twice_and_orders_differ(tmp_path, monkeypatch):
     monkeypatch.setattr(known_text, "DONE", tmp_path)
-    one, other = (known_text.stream(seed, 300) for seed in (0, 1))
+    one, other = (known_text.training_ids(seed, 300) for seed in (0, 1))
     assert one.shape == (300, LENGTH + 1)
     assert len({text.tobytes() for text in one}) == 300
     assert {text.tobytes() for text in one} == {text.tobytes() for text in other}
@@ -172,5 +172,5 @@ def test_no_document_is_seen_twice_and_orders_differ(tmp_path, monkeypatch):
 
 
 def test_guesses_and_settings_are_those_of_the_script():
-    assert RECORD["guessed_surnames"] == known_text.guesses()
+    assert RECORD["guessed_surnames"] == known_text.guess_accuracy()
     assert RECORD["settings"] == known_text.settings()

@@ -46,7 +46,7 @@ def test_a_choice_is_that_of_the_chapter(name, k):
 @pytest.mark.parametrize("name", MODELS)
 def test_with_all_keys_a_model_is_the_one_that_was_trained(name):
     arm, _ = MODELS[name]
-    arrays = [array.detach().double() for array in known_text.begin(arm, 3)]
+    arrays = [array.detach().double() for array in known_text.init_arrays(arm, 3)]
     logits = known_text.forward(arrays, torch.from_numpy(FEW.ids[:, :-1]), arm).numpy()
     found, _ = look_less.evaluate_choice(arrays, arm, FEW, look_less.all_keys)
     np.testing.assert_allclose(found, entropy.excess_loss(logits, FEW).mean(axis=1), atol=1e-10)

@@ -95,18 +95,18 @@ def test_a_checkpoint_that_is_written_is_read_and_has_the_same_bytes_each_time(d
 def test_a_change_of_facts_by_hand_is_sealed(data):
     for words in ("one", "two"):
         (data / "facts" / "made.json").write_text(json.dumps({"words": words}), encoding="utf-8")
-        measuring.seal()
+        measuring.write_checksums()
         assert records.facts("made") == {"words": words}
 
 
 def test_a_change_of_a_measurement_by_hand_is_not_sealed(data):
     record = measuring.new_record(__file__, seed=None) | {"time_ms": 1.5}
     (data / "results" / "made.json").write_text(json.dumps(record), encoding="utf-8")
-    measuring.seal()  # a new file, from another machine
+    measuring.write_checksums()  # a new file, from another machine
     assert records.record("made") == record
     changed = record | {"time_ms": 1.6}
     (data / "results" / "made.json").write_text(json.dumps(changed), encoding="utf-8")
-    measuring.seal()
+    measuring.write_checksums()
     with pytest.raises(ValueError, match="changes where its script in experiments/ writes it"):
         records.record("made")
     measuring.write("made", changed)

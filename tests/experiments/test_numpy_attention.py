@@ -40,7 +40,7 @@ def test_every_form_in_numpy_is_the_layer_to_twelve_digits(name, layer):
 @pytest.mark.parametrize("name", benchmark.NUMPY)
 def test_every_form_in_numpy_keeps_single_precision_and_its_inputs(name, layer):
     X, params = layer
-    X, params = X.astype(np.float32), measuring.single(params)
+    X, params = X.astype(np.float32), measuring.in_float32(params)
     before = [X.copy(), *(W.copy() for W in vars(params).values())]
     assert benchmark.NUMPY[name](X, params).dtype == np.float32
     for old, new in zip(before, [X, *vars(params).values()], strict=True):

@@ -157,7 +157,7 @@ def test_memory_is_that_of_the_arrays_that_a_form_holds():
 def of_the_smallest_size():
     """Return the calls of the forms at the smallest size, and the exact result."""
     X, params = measuring.inputs(SIZES["book"])
-    single = X.astype(np.float32), measuring.single(params)
+    single = X.astype(np.float32), measuring.in_float32(params)
     forms = NUMPY["sizes"]["book"]["forms"]
     exact = numpy_attention.reference_output("book", X, params)
     return numpy_attention.calls(*single, forms), exact
@@ -223,7 +223,7 @@ def test_errors_of_central_differences_are_those_of_the_step_and_of_rounding():
 
 def test_the_model_that_copies_by_places_is_the_same_on_every_machine():
     stored = NAMED["tiny_model"]["by_positions"]  # its votes are whole numbers
-    faults = unlike(tiny_model.by_positions(), stored, places=4, path="by_positions")
+    faults = unlike(tiny_model.position_record(), stored, places=4, path="by_positions")
     assert not faults, "\n".join(faults)
 
 
@@ -232,7 +232,7 @@ def test_a_trained_model_is_one_arm_of_the_script():
     for arm, row in zip(tiny_model.ARMS, found["variants"], strict=True):
         shape = ("group", "name", "layers", "heads", "d_k", "d_v", "tried_for")
         assert {name: row[name] for name in shape} == {n: getattr(arm, n) for n in shape}
-        drawn = tiny_model.begin(arm, np.random.default_rng(0))
+        drawn = tiny_model.init(arm, np.random.default_rng(0))
         assert row["parameters"] == sum(array.size for array in drawn.arrays)
         assert row["steps"] == arm.watched
         assert [one["rate"] for one in row["tried"]] == list(tiny_model.RATES)

@@ -49,7 +49,7 @@ def shown(name):
 
 def small(arm):
     """An untrained model of an arm, and its arrays as the script trains them."""
-    arrays = [array.detach().double() for array in known_text.begin(arm, 5)]
+    arrays = [array.detach().double() for array in known_text.init_arrays(arm, 5)]
     return as_model([array.numpy() for array in arrays], arm), arrays
 
 

@@ -106,7 +106,7 @@ def structure(value):
 )
 def test_a_quick_run_has_the_parts_of_the_record_and_writes_nothing(name, monkeypatch):
     monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
-    monkeypatch.setattr(measuring, "prepare", lambda: None)
+    monkeypatch.setattr(measuring, "limit_threads", lambda: None)
     found = measuring.run(name, quick=True)
     assert structure(json.loads(json.dumps(found))) == structure(NAMED[name])
 
@@ -114,7 +114,7 @@ def test_a_quick_run_has_the_parts_of_the_record_and_writes_nothing(name, monkey
 @pytest.mark.parametrize("name", ["grading", "state"])
 def test_threads_and_memory_are_set_where_a_script_does_not_forbid_it(name, monkeypatch):
     called = []
-    monkeypatch.setattr(measuring, "prepare", lambda: called.append(name))
+    monkeypatch.setattr(measuring, "limit_threads", lambda: called.append(name))
     script = importlib.import_module(f"experiments.{name}")
     monkeypatch.setattr(script, "main", lambda plan, record: None)
     measuring.run(name, quick=True)
@@ -122,6 +122,6 @@ def test_threads_and_memory_are_set_where_a_script_does_not_forbid_it(name, monk
 
 
 def test_a_script_without_a_small_plan_says_so(monkeypatch):
-    monkeypatch.setattr(measuring, "prepare", lambda: pytest.fail("it began"))
+    monkeypatch.setattr(measuring, "limit_threads", lambda: pytest.fail("it began"))
     with pytest.raises(SystemExit, match="capstone has no small plan"):
         measuring.run("capstone", quick=True)

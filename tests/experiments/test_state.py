@@ -17,7 +17,7 @@ near = {"rtol": 1e-5, "atol": 1e-6}
 def tokens(width, n):
     """Some tokens with keys of length 1."""
     rng = np.random.default_rng(width)
-    return [state.draw_token(rng, TINY, width) for _ in range(n)]
+    return [state.sample_token(rng, TINY, width) for _ in range(n)]
 
 
 @pytest.mark.parametrize("width", TINY.widths)
@@ -25,13 +25,13 @@ def test_states_step_as_in_their_chapter(width):
     drawn = tokens(width, 5)
     Q, K, V = (np.stack(A, axis=1).astype(float) for A in zip(*drawn, strict=True))
     right, table = linear_attention(Q, K, V), np.zeros((TINY.heads, width, width))
-    kept = {step: table.astype(np.float32) for step in (state.read_linear, state.read_delta)}
+    kept = {step: table.astype(np.float32) for step in (state.linear_step, state.delta_step)}
     for t, (q, k, v) in enumerate(drawn):
-        found = state.read_linear((q, k, v), kept[state.read_linear])
+        found = state.linear_step((q, k, v), kept[state.linear_step])
         np.testing.assert_allclose(found[:, 0], right[:, t], **near)
         table = delta_step(table, k.astype(float), v.astype(float), decay=0.5)
-        found = state.read_delta((q, k, v), kept[state.read_delta], decay=0.5)
-        np.testing.assert_allclose(kept[state.read_delta], table, **near)
+        found = state.delta_step((q, k, v), kept[state.delta_step], decay=0.5)
+        np.testing.assert_allclose(kept[state.delta_step], table, **near)
         np.testing.assert_allclose(found[:, 0], (q[:, None] @ table)[:, 0], **near)
 
 

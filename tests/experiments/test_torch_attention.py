@@ -83,7 +83,7 @@ def test_nn_multihead_attention_takes_the_path_it_is_named_for(fast_path, bias, 
 @pytest.mark.usefixtures("no_transformers")
 def test_the_whole_script_gives_every_form_its_numbers_or_a_reason(monkeypatch):
     monkeypatch.setattr(measuring, "write", lambda *_: pytest.fail("it wrote"))
-    monkeypatch.setattr(measuring, "prepare", lambda: None)
+    monkeypatch.setattr(measuring, "limit_threads", lambda: None)
     measured = json.loads(json.dumps(measuring.run("torch_attention", quick=True)))["sizes"]["tiny"]
     for way in WAYS:
         assert list(measured[way]) == list(benchmark.FORMS)
@@ -140,5 +140,5 @@ def test_a_reason_is_the_first_cause_in_a_line_without_the_advice():
         except OSError as cause:
             raise RuntimeError("wrapped") from cause
 
-    given, reasons = measuring.attempt({"a": fails, "b": lambda: 3})
+    given, reasons = measuring.call_each({"a": fails, "b": lambda: 3})
     assert (given, reasons) == ({"b": 3}, {"a": "OSError: no compiler: none"})

@@ -51,7 +51,7 @@ def test_a_model_of_a_record_has_the_sizes_of_its_arm(path):
     sizes.pop("sink", None)  # what it gets, in look_less
     assert sizes == {name: (arm._asdict() | {"d_v": arm.values})[name] for name in sizes}
     assert found["parameters"] == sum(np.prod(shape) for shape in arm.shapes)
-    begun = known_text.begin(arm, 0)
+    begun = known_text.init_arrays(arm, 0)
     assert found["parameters"] == sum(array.numel() for array in begun)
     learned = sum(array.numel() for array in begun if array.requires_grad)
     assert found.get("learned", learned) == learned

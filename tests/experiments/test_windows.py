@@ -19,7 +19,7 @@ def test_every_form_is_one_attention():
     T = TINY.lengths[-1]
     inputs = np.random.default_rng(1).standard_normal((3, TINY.heads, T, 4), dtype=np.float32)
     with torch.inference_mode():
-        calls = windows.calls_of(TINY, *inputs)
+        calls = windows.calls_by_form(TINY, *inputs)
         for form, call in calls.items():
             expected = windows.exact(*inputs, windows.window_of(form) or T)
             assert measuring.error_of(call(), expected, wrong=form) < 2e-6, form
@@ -28,7 +28,7 @@ def test_every_form_is_one_attention():
 @pytest.mark.parametrize(("T", "window"), [(50, 7), (64, 20), (9, 9)])
 def test_pairs_are_those_that_a_loop_counts(T, window):
     pairs = sum(min(t + 1, window) for t in range(T))
-    shares = windows.shares(T, [window])
+    shares = windows.pair_fractions(T, [window])
     assert shares["pairs"] == {"all": T * T, "causal": T * (T + 1) // 2, f"window {window}": pairs}
     assert shares["fraction"][f"window {window}"]["of_causal"] == measuring.short(
         pairs / (T * (T + 1) / 2)
@@ -49,4 +49,4 @@ def test_a_row_agrees_with_its_times_and_its_pairs(T, form):
 
 def test_pairs_of_the_record_are_those_of_its_lengths():
     for T, found in RECORD["lengths"].items():
-        assert found | windows.shares(int(T), FULL.windows) == found
+        assert found | windows.pair_fractions(int(T), FULL.windows) == found

@@ -45,7 +45,7 @@ def check_of(name):
 @cache
 def asked(name):
     """What a check asks: the right function, and the cases on which others are compared with it."""
-    with patch.object(engine, "account") as spy, redirect_stdout(None):
+    with patch.object(engine, "feedback_on_function") as spy, redirect_stdout(None):
         check_of(name)(None)
     _, _, reference, cases, _ = spy.call_args.args
     return reference, cases

@@ -14,7 +14,7 @@ from tests.lazy import torch
 from tests.practice.rooms import ALL, MISTAKES, SYMPTOMS, account, asked, printed, wrong
 from tests.sampling import every
 from tutorial_lib.practice.account import WIDTH
-from tutorial_lib.practice.mistake import named
+from tutorial_lib.practice.mistake import mistake_by_name
 
 
 def test_sentence_goes_on_below_itself_and_a_long_word_stays_whole(capsys):
@@ -127,7 +127,7 @@ def test_a_long_error_is_cut(capsys):
 
 
 def test_a_layer_without_the_maximum_is_told_what_is_right_so_far(capsys):
-    first_version = wrong("my_layer", named(MISTAKES["my_layer"], "no_maximum"))
+    first_version = wrong("my_layer", mistake_by_name(MISTAKES["my_layer"], "no_maximum"))
     lines = account("my_layer", first_version, capsys).splitlines()
     assert lines[1].startswith("  Right so far: one sentence under a causal mask; a batch, ")
     assert lines[2].startswith("  a fully masked row: row [0] is nan, ")
@@ -270,7 +270,7 @@ def test_a_mistake_that_gives_some_of_the_values_is_named_with_a_reserve(capsys)
         return tl.softmax(np.where(mask, scores, 0.0)) if first else right**3 + right
 
     said = account("attention_weights", wrong, capsys)
-    like = named(MISTAKES["attention_weights"], "mask_filled_with_0")
+    like = mistake_by_name(MISTAKES["attention_weights"], "mask_filled_with_0")
     assert said.splitlines()[-1] == f"  In this case it looks like this: {like.says}."
 
 

@@ -17,7 +17,7 @@ from tests.practice.rooms import ROOMS, ending
 from tutorial_lib import checks
 from tutorial_lib.practice import cache_tests
 from tutorial_lib.practice.ch14_kv_cache.mistakes import cached_layer, windowed
-from tutorial_lib.practice.mistake import Edit, edited, named
+from tutorial_lib.practice.mistake import Edit, apply_edits, mistake_by_name
 from tutorial_lib.variants.cache import KVCache, decode_step
 from tutorial_lib.variants.patterns import window_mask
 
@@ -194,7 +194,7 @@ CHANGED = [  # layers whose mask or rows change behind a cache, the mistake, and
 @pytest.mark.parametrize(("make", "name", "begins"), CHANGED)
 def test_what_changes_behind_a_cache_is_named(make, name, begins, params, capsys):
     first, seen, *_ = account_lines(*make(params), capsys)
-    assert first == f"✗ cached: {named(PLANTED, name).says}."
+    assert first == f"✗ cached: {mistake_by_name(PLANTED, name).says}."
     assert seen.startswith(begins)
 
 
@@ -233,7 +233,7 @@ def with_other_cached(change):
 
 def instead(old, new):
     """The right layer with another piece of source."""
-    return lambda params: edited(cached_layer, [Edit("", old, new)])()
+    return lambda params: apply_edits(cached_layer, [Edit("", old, new)])()
 
 
 STEPS, SEEN, KEYS = "T = X.shape[-2]", "mask(cache, T)", "np.arange(cache.length + T)"

@@ -13,7 +13,7 @@ from tests.practice.variants import NARROW, VARIANTS
 from tests.sampling import every
 from tutorial_lib.practice.account import WIDTH
 from tutorial_lib.practice.calls import arrays_of, call
-from tutorial_lib.practice.mistake import Edit, edited
+from tutorial_lib.practice.mistake import Edit, apply_edits
 
 
 def reference(name):
@@ -149,7 +149,7 @@ def test_right_variant_is_right(name, function, capsys):
     [pytest.param(name, edit, id=f"{name}: {label}") for name, label, *edit in NARROW],
 )
 def test_function_for_some_inputs_alone_is_turned_down(name, edit, capsys):
-    narrow = edited(reference(name), [Edit("", *edit)])
+    narrow = apply_edits(reference(name), [Edit("", *edit)])
     assert account(name, narrow, capsys).startswith(f"✗ {name}: ")
 
 

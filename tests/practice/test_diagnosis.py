@@ -10,10 +10,10 @@ from tests.practice.rooms import account
 from tutorial_lib.practice.calls import Answers, Case
 from tutorial_lib.practice.diagnosis import (
     KINDS,
-    differing,
     explain_difference,
     rounding_error,
     shape_difference_text,
+    wrong_values,
 )
 from tutorial_lib.practice.inputs import normal
 
@@ -131,7 +131,7 @@ def claim_of(row):
     """What is said of a wrong function of the table on two cases; the claim, and a new case."""
     reference, own, case, _ = row
     claim = explain_difference(Answers(own, reference, (case(1, SIZES), case(20, OTHER))))
-    return claim, next(differing(Answers(own, reference, (case(40, LAST),))))
+    return claim, next(wrong_values(Answers(own, reference, (case(40, LAST),))))
 
 
 @pytest.mark.parametrize("row", WRONG, ids=lambda row: row[-1])
@@ -149,7 +149,7 @@ def test_claim_is_what_was_planted_and_holds_of_other_sizes_but_not_of_other_num
 def kind_of(row):
     """The kind of claim that is told of a wrong function of the table."""
     reference, own, case, _ = row
-    seen = list(differing(Answers(own, reference, (case(1, SIZES), case(20, OTHER)))))
+    seen = list(wrong_values(Answers(own, reference, (case(1, SIZES), case(20, OTHER)))))
     says = claim_of(row)[0].says
     with np.errstate(all="ignore"):
         return next(kind for kind in KINDS if says in [claim.says for claim in kind(seen)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tutorial_lib as tl
-from tutorial_lib.practice.mistake import Edit, edited, read_mistakes
+from tutorial_lib.practice.mistake import Edit, apply_edits, read_mistakes
 
 ROOM = """# softmax
 
@@ -75,14 +75,14 @@ def test_a_file_gives_the_wrong_functions_with_their_words(tmp_path):
 
 def test_the_right_function_stays_as_it_is_and_a_wrong_one_requires_nothing():
     scores = np.array([[0.0, 1.0]])
-    wrong = edited(tl.attention_weights, [Edit("softmax", "np.exp", "np.exp2")])
+    wrong = apply_edits(tl.attention_weights, [Edit("softmax", "np.exp", "np.exp2")])
     np.testing.assert_allclose(wrong(scores), [[1 / 3, 2 / 3]])
     assert tl.attention_weights(scores)[0, 1] > 0.7
     with pytest.raises(TypeError):
         tl.causal_mask("3")
     with pytest.raises(ValueError, match="NaN"):
         tl.softmax(np.array([[np.nan, 1.0]]))
-    assert np.isnan(edited(tl.softmax, ())(np.array([[np.nan, 1.0]]))).all()
+    assert np.isnan(apply_edits(tl.softmax, ())(np.array([[np.nan, 1.0]]))).all()
 
 
 @pytest.mark.parametrize(
@@ -94,12 +94,12 @@ def test_the_right_function_stays_as_it_is_and_a_wrong_one_requires_nothing():
 )
 def test_a_piece_that_is_gone_or_stands_twice_is_refused(old, said):
     with pytest.raises(ValueError, match=said):
-        edited(tl.softmax, [Edit("", old, "")])
+        apply_edits(tl.softmax, [Edit("", old, "")])
 
 
 def test_a_function_that_is_not_called_cannot_be_edited():
     with pytest.raises(ValueError, match="softmax calls no function embed"):
-        edited(tl.softmax, [Edit("embed", "E", "F")])
+        apply_edits(tl.softmax, [Edit("embed", "E", "F")])
 
 
 MISTAKE = "wrong: it is wrong\n    Mend it.\n    - a\n    + b\n"

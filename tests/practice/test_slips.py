@@ -10,7 +10,7 @@ import pytest
 from tests.patience import limited
 from tests.practice.rooms import MISTAKES, asked, check_of
 from tutorial_lib.practice.calls import call, same
-from tutorial_lib.practice.slips import omissions, one_token_mutants
+from tutorial_lib.practice.slips import omission_mutants, one_token_mutants
 
 PATIENCE_S = 3  # a slip may never end; one that takes longer is no right function
 EQUAL = Path(__file__).with_name("equal_slips.txt")  # with the reason of each
@@ -66,9 +66,9 @@ def require_nothing(X):
         (one_token_mutants, "`X.sum` in place of `X.mean` in `X.mean(axis=axis, keepdims=True)`"),
         (one_token_mutants, "`width >= 0` in place of `width > 0`"),
         (one_token_mutants, "`width - eps` in place of `width + eps` in `np.sqrt(width + eps)`"),
-        (omissions, "`width` in place of `width + eps` in `np.sqrt(width + eps)`"),
-        (omissions, "`X.mean(axis=axis)` in place of `X.mean(axis=axis, keepdims=True)`"),
-        (omissions, "`width` in place of `X` in `X.mean`"),
+        (omission_mutants, "`width` in place of `width + eps` in `np.sqrt(width + eps)`"),
+        (omission_mutants, "`X.mean(axis=axis)` in place of `X.mean(axis=axis, keepdims=True)`"),
+        (omission_mutants, "`width` in place of `X` in `X.mean`"),
     ],
 )
 def test_a_slip_is_told_with_what_stands_around_it(made, says):

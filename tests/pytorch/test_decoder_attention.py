@@ -18,7 +18,7 @@ from torch.func import functional_call
 from tests.sampling import every
 from tools.chapters import ROOT
 from tutorial_lib import attention_scores, concat_heads, project_heads
-from tutorial_lib.practice.mistake import Edit, edited
+from tutorial_lib.practice.mistake import Edit, apply_edits
 from tutorial_lib.pytorch import decoder_attention, packed_weight
 from tutorial_lib.pytorch.decoder_attention import (
     DecoderAttention,
@@ -326,7 +326,7 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_planted_mistake_is_noticed_by_the_table(mistake, monkeypatch):
     owner, name, *edit = MISTAKES[mistake]
-    monkeypatch.setattr(owner, name, edited(getattr(owner, name), [Edit("", *edit)]))
+    monkeypatch.setattr(owner, name, apply_edits(getattr(owner, name), [Edit("", *edit)]))
     with pytest.raises((AssertionError, IndexError)):
         rows_match(KINDS)
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from tests.elements.sample_bank import sample_bank
 from tests.elements.test_strip import PRODUCT, STARTS
-from tutorial_lib.elements.exhibits.pairs import packed
-from tutorial_lib.elements.exhibits.strip.element import PRESSES, pressed
+from tutorial_lib.elements.exhibits.pairs import mask_to_hex
+from tutorial_lib.elements.exhibits.strip.element import PRESSES, apply_press
 from tutorial_lib.elements.markup import inline, text_of
 from tutorial_lib.records import record
 
@@ -84,7 +84,7 @@ def drawing_state(rng):
     mask = rng.random((16, 16)) < rng.choice([0.01, 0.05, 0.1, 0.3, 0.9])
     mask[rng.random(16) < 0.1] = False
     causal = ("yes", "no")[rng.integers(2)]
-    return {"mask": packed(mask), "causal": causal, "layers": int(rng.integers(1, 7))}
+    return {"mask": mask_to_hex(mask), "causal": causal, "layers": int(rng.integers(1, 7))}
 
 
 def map_state(rng, names=("X",)):
@@ -117,7 +117,7 @@ def strip_state(rng, start="heads"):
     (_, array), presses = STARTS[start], []
     for press in rng.choice([*PRESSES], 8):
         try:
-            array = pressed(array, PRESSES[press])
+            array = apply_press(array, PRESSES[press])
         except ValueError:  # also AxisError
             continue
         presses.append(press)
@@ -155,7 +155,7 @@ def paint_state(rng):
     looks = rng.random((chosen["queries"], 5)) < rng.choice([0.1, 0.3, 0.5, 0.7, 0.9])
     looks[rng.random(len(looks)) < 0.2] = False
     named = rng.random() < 0.2
-    return chosen | ({} if named else {"mask": packed(looks ^ (chosen["true"] == "hide"))})
+    return chosen | ({} if named else {"mask": mask_to_hex(looks ^ (chosen["true"] == "hide"))})
 
 
 def choice_state(rng, question):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from bs4 import BeautifulSoup, SoupStrainer
 
-from book._ext.content.arrays import LEVELS, Array, draw, pieces
-from book._ext.content.search import read
+from book._ext.content.arrays import LEVELS, Array, array_html, arrays_and_texts
+from book._ext.content.search import entries_of_page
 from tests.sampling import long
 from tests.site.browsing import INKS, OPEN_ALL, PHONE
 from tools.chapters import pages
@@ -100,22 +100,22 @@ def tints(html):
 
 @pytest.mark.parametrize("text", NONE)
 def test_what_is_no_array_of_show_stays_text(text):
-    assert pieces(text) == [text.strip("\n")]
+    assert arrays_and_texts(text) == [text.strip("\n")]
 
 
 @pytest.mark.parametrize("between", ["", "between: 1\n"])
 def test_each_form_of_show_becomes_a_table_that_says_the_same(capsys, between):
     texts = {name: printed(capsys, form) for name, form in FORMS.items()}
-    found = pieces(between.join(["", *texts.values(), ""]))
+    found = arrays_and_texts(between.join(["", *texts.values(), ""]))
     arrays = [piece for piece in found if isinstance(piece, Array)]
-    assert {n: table_of(draw(array)) for n, array in zip(texts, arrays, strict=True)} == texts
+    assert {n: table_of(array_html(array)) for n, array in zip(texts, arrays, strict=True)} == texts
     rest = [piece for piece in found if not isinstance(piece, Array)]
     assert rest == [between.strip()] * (len(texts) + 1) * bool(between)
 
 
 def test_names_are_no_markup():
     array = Array("K < V", np.array([["1"]]), ["<pad>"], ["a & b"])
-    table = BeautifulSoup(draw(array), "html.parser")
+    table = BeautifulSoup(array_html(array), "html.parser")
     assert [th.get_text() for th in table.select("th")] == ["a & b", "<pad>"]
     assert table.caption.get_text() == "K < V (1, 1)"
 
@@ -136,22 +136,22 @@ def test_names_are_no_markup():
     ],
 )
 def test_tint_is_linear_in_the_number(numbers, expected):
-    assert tints(draw(Array("", np.array([numbers]), None, None))) == expected
+    assert tints(array_html(Array("", np.array([numbers]), None, None))) == expected
 
 
 def test_matrices_of_one_array_have_one_scale():
     array = Array("", np.array([[["1"]], [["-4"]]]), None, None)
-    assert tints(draw(array)) == ["t2", "n10"]
+    assert tints(array_html(array)) == ["t2", "n10"]
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_stored_array_becomes_a_table_that_says_the_same(name):
     for text in streams(name):
-        for piece in pieces(text):
-            said = table_of(draw(piece)).strip("\n") if isinstance(piece, Array) else piece
+        for piece in arrays_and_texts(text):
+            said = table_of(array_html(piece)).strip("\n") if isinstance(piece, Array) else piece
             assert said in text
         heads = [line for line in text.split("\n") if line.endswith(")") and "   (" in line]
-        arrays = [piece for piece in pieces(text) if isinstance(piece, Array)]
+        arrays = [piece for piece in arrays_and_texts(text) if isinstance(piece, Array)]
         assert len(arrays) == len(heads) or "Y        (2, 8)" in text
 
 
@@ -166,9 +166,9 @@ def test_page_says_all_that_its_cells_printed_in_their_order(site_dir, name):
 
 
 def test_search_reads_a_table_as_what_code_printed():
-    html = draw(Array("weights", np.array([["0.731", "0.269"]]), None, ["dogs", "bark"]))
+    html = array_html(Array("weights", np.array([["0.731", "0.269"]]), None, ["dogs", "bark"]))
     article = f'<article><section id="a"><h1>A</h1><p>Weights.</p>{html}</section></article>'
-    [entry] = read(article)
+    [entry] = entries_of_page(article)
     assert entry["texts"] == ["Weights."]
     assert {"weights", "dogs", "bark"} <= set(entry["code"])
 

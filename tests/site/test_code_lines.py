@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from book._ext.theme.code_lines import hang_lines
+from book._ext.theme.code_lines import wrap_code_lines
 from tests.chapters.pages import code_cells, written
 from tests.site.browsing import OPEN_ALL
 
@@ -31,7 +31,7 @@ def block(code):
 def test_each_line_is_an_element_with_the_depth_of_its_indent():
     code = 'def f():\n    <span class="k">return</span> 1\n\n            x\n'
     pages = {Path("a.html"): block(code) + "<pre>no program\n</pre>"}
-    hang_lines(None, pages)
+    wrap_code_lines(None, pages)
     [page] = pages.values()
     assert re.findall(r'class="line (in-\d)"', page) == ["in-0", "in-1", "in-3"]
     assert re.sub(r'<span class="line in-\d">(.*?\n)</span>', r"\1", page) == block(code) + (

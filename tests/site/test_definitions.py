@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup, SoupStrainer
 
 from book._ext.content import definitions
-from book._ext.content.definitions import CARDS, EVERYDAY, UNLINKED, forms, link_first_uses
+from book._ext.content.definitions import CARDS, EVERYDAY, UNLINKED, link_first_uses, term_forms
 from tests.sampling import every
 from tests.site.browsing import DOCUMENTS, PHONE
 
@@ -95,7 +95,7 @@ def test_a_card_of_a_term_begins_with_its_definition_and_leads_on(site_dir, card
 TERMS = {
     form: f"term-{name}"
     for name in ("mask", "query", "page", "KV-cache", "attention-sink")
-    for form in forms(name.replace("-", " "), "")
+    for form in term_forms(name.replace("-", " "), "")
 }
 
 
@@ -127,8 +127,8 @@ def test_an_everyday_word_is_a_term_of_the_glossary(cards):
 
 def test_other_names_of_a_term_lead_to_it():
     text = "<p>Text.</p><p><em>Also called:</em> MLA, key-value cache, past, past key values</p>"
-    assert forms("mask", text)[:4] == ["mask", "MLA", "key-value cache", "past key values"]
-    assert definitions.plural("query") == "queries"
+    assert term_forms("mask", text)[:4] == ["mask", "MLA", "key-value cache", "past key values"]
+    assert definitions.plural_of("query") == "queries"
 
 
 def test_pointing_shows_a_card_that_can_be_read_and_left(page):

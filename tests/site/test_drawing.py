@@ -11,7 +11,7 @@ from tests.site.browsing import PHONE, RECALL, cell, middle, said, swipe
 from tests.site.showing import assert_shows
 from tutorial_lib.elements.exhibits import mask_drawing
 from tutorial_lib.elements.exhibits.drawing.element import draw_drawing
-from tutorial_lib.elements.exhibits.pairs import packed
+from tutorial_lib.elements.exhibits.pairs import mask_to_hex
 from tutorial_lib.variants.patterns import receptive_field
 
 T, LAYERS = 16, 6
@@ -23,7 +23,7 @@ NAMES = dict(
 
 def agrees(drawing, mask, causal, layers):
     """Compare all that is shown with Python's."""
-    state = {"mask": packed(mask), "causal": "yes" if causal else "no", "layers": layers}
+    state = {"mask": mask_to_hex(mask), "causal": "yes" if causal else "no", "layers": layers}
     assert_shows(drawing, draw_drawing(**state))
 
 

@@ -14,7 +14,7 @@ from tools.chapters import pages
 from tutorial_lib import causal_mask, trace
 from tutorial_lib.elements.exhibits import paint_mask
 from tutorial_lib.elements.exhibits.paint.element import draw_mask
-from tutorial_lib.elements.exhibits.pairs import packed
+from tutorial_lib.elements.exhibits.pairs import mask_to_hex
 
 FIRST = causal_mask(5)
 
@@ -22,7 +22,7 @@ FIRST = causal_mask(5)
 def agrees(paint, mask, reads="look", align="bottom-right", masked="zeros", **more):
     """Compare all that is shown with Python's, and what is heard of a pair with the mask."""
     state = {"true": reads, "align": align, "masked": masked, "queries": len(mask)}
-    assert_shows(paint, draw_mask(mask=packed(mask), **state, **more))
+    assert_shows(paint, draw_mask(mask=mask_to_hex(mask), **state, **more))
     T, S = mask.shape
     verbs = np.where(mask ^ (reads == "hide"), "may look", "may not look")
     heard = paint.locator("[role=grid] tbody tr:visible td")
@@ -47,7 +47,7 @@ def press(paint, name):
 def test_fully_masked_rows_are_nan_as_by_pytorchs_own_steps(paint):
     torch = pytest.importorskip("torch")
     mask = causal_mask(5) & (np.arange(5) >= 2)
-    paint.evaluate(RECALL, f"mask={packed(mask)}&masked=nan")
+    paint.evaluate(RECALL, f"mask={mask_to_hex(mask)}&masked=nan")
     agrees(paint, mask, masked="nan")
     scores = torch.from_numpy(trace(X, EXAMPLE.params).scores)
     own = scores.masked_fill(~torch.from_numpy(mask), -torch.inf).softmax(dim=-1).numpy()

@@ -402,7 +402,7 @@ def test_words_that_tell_least_go_first(monkeypatch):
         (6, "tin gold head arr"),
     ):
         monkeypatch.setattr(search, "MOST_WORDS", most)
-        thinned = search.thin(entries, [gold, Counter(head=1), tin])
+        thinned = search.keep_telling_words(entries, [gold, Counter(head=1), tin])
         assert {word for found in thinned for word in found} == set(words.split())
         assert thinned[2]["tin"] == 4
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from book._ext.theme.styles import known_classes, matching, read
+from book._ext.theme.styles import known_classes, parse_stylesheet, rules_that_match
 from tests.sampling import long
 from tests.site.browsing import KINDS, LIGHT, ROOT
 from tutorial_lib.elements.sources import KINDS as ELEMENTS
@@ -84,7 +84,7 @@ def reduced(css, page, *scripts, tmp_path):
     """Return a style sheet as the site has it, of a page and scripts given as text."""
     sheet = tmp_path / "sheet.css"
     sheet.write_text(css, encoding="utf-8")
-    return matching(read(sheet), known_classes(page, scripts))
+    return rules_that_match(parse_stylesheet(sheet), known_classes(page, scripts))
 
 
 PAGE = '<main class="book wide" id="top"><p data-mode="x" lang="en">card</p></main>'

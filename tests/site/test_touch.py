@@ -1,6 +1,6 @@
 """The page of things to touch: every exhibit as a picture that weighs little and does nothing."""
 
-from book._ext.content.touch import places
+from book._ext.content.touch import exhibit_places
 from tests.site.arrival import WEIGHT
 from tests.site.browsing import PHONE
 from tutorial_lib.elements import exhibits
@@ -17,10 +17,10 @@ DRAWN = """() => [...document.querySelectorAll(".book-picture")].map((frame) => 
 
 
 def test_every_exhibit_of_the_library_is_on_the_page_and_leads_to_its_place(site_dir, visit):
-    assert places().keys() == set(exhibits.__all__)
+    assert exhibit_places().keys() == set(exhibits.__all__)
     page = visit(TOUCH, java_script_enabled=False)
     things = page.locator(".book-thing")
-    assert things.count() == len(places())
+    assert things.count() == len(exhibit_places())
     assert page.evaluate(DRAWN) == [True] * things.count()
     for link in things.locator("a").all():
         name, _, aim = link.get_attribute("href").partition("#")
@@ -36,13 +36,13 @@ def test_pictures_are_light_and_no_key_reaches_them(open_fresh):
     assert page.evaluate("() => document.querySelectorAll('*').length") <= MOST_NODES
     assert page.locator(".book-picture").count() == page.locator(".book-picture[inert]").count()
     page.locator(".book-thing a").first.focus()
-    for _ in places():
+    for _ in exhibit_places():
         page.keyboard.press("Tab")
         assert not page.evaluate("() => document.activeElement.closest('.book-picture')")
 
 
 def test_picture_leads_to_an_exhibit_that_lay_in_a_fold(open_page):
     page = open_page(TOUCH)
-    page.locator(".book-picture").nth(list(places()).index("playground")).click(force=True)
+    page.locator(".book-picture").nth(list(exhibit_places()).index("playground")).click(force=True)
     page.wait_for_url("**/06_output_projection.html#tl-playground")
     assert page.locator("tl-playground").is_visible()

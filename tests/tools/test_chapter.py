@@ -10,7 +10,7 @@ import pytest
 from tests.practice.rooms import BY_BEHAVIOUR, ROOMS, asked, checked_in
 from tests.practice.variants import VARIANTS
 from tools import build_page, chapter
-from tools.chapter import lay_out, main
+from tools.chapter import format_bank_of_page, main
 from tools.chapters import ROOT
 
 NAME = "05_concatenation"
@@ -20,7 +20,7 @@ BANKS = sorted(chapter.ROOMS.glob("*/bank.json"))
 @pytest.mark.parametrize("path", BANKS, ids=lambda path: path.parent.name)
 def test_every_bank_has_the_one_layout(path):
     text, name = path.read_text(encoding="utf-8"), chapter.page_of_room(path.parent.name)
-    one = chapter.layout(text) == text
+    one = chapter.format_bank(text) == text
     assert one, f"{path.relative_to(ROOT)} has another layout. Run: make chapter NB={name}"
 
 
@@ -34,9 +34,12 @@ def bank(tmp_path, monkeypatch):
 
 
 def test_a_bank_is_laid_out_where_it_stands_or_named_where_it_cannot_be_read(bank, capsys):
-    assert lay_out(NAME) == "there is none yet"
+    assert format_bank_of_page(NAME) == "there is none yet"
     bank.write_text('{"quiz": ["½"], "parsons": null}', encoding="utf-8")
-    assert [lay_out(NAME), lay_out(NAME)] == ["laid out anew", "already laid out"]
+    assert [format_bank_of_page(NAME), format_bank_of_page(NAME)] == [
+        "laid out anew",
+        "already laid out",
+    ]
     laid_out = '{\n  "quiz": [\n    "½"\n  ],\n  "parsons": null\n}\n'
     assert bank.read_text(encoding="utf-8") == laid_out
     bank.write_text('{"quiz": [\n  {"a": 1}\n  {"b": 2}]}', encoding="utf-8")
@@ -58,9 +61,13 @@ def test_without_a_chapter_the_names_are_told_and_what_to_type(capsys, name):
 )
 def test_last_line_says_how_it_went_and_where_the_page_is(monkeypatch, capsys, wrong, says):
     steps = []
-    monkeypatch.setattr(chapter, "lay_out", lambda name: steps.append("bank") or "laid out anew")
+    monkeypatch.setattr(
+        chapter, "format_bank_of_page", lambda name: steps.append("bank") or "laid out anew"
+    )
     monkeypatch.setattr(chapter.run_notebooks, "main", lambda names: steps.append("cells"))
-    monkeypatch.setattr(chapter, "check", lambda *given: steps.append("checks") or wrong)
+    monkeypatch.setattr(
+        chapter, "run_chapter_tests", lambda *given: steps.append("checks") or wrong
+    )
     assert main([NAME, "pytest"]) == bool(wrong)
     assert steps == ["bank", "cells", "checks"]
     last = capsys.readouterr().out.splitlines()[-1]
@@ -90,15 +97,18 @@ def test_the_tests_of_a_chapter_are_those_of_its_page_and_of_the_functions_of_it
 
 def test_a_warning_of_the_build_names_its_cell():
     warning = f"\x1b[91m{ROOT}/notebooks/{NAME}.ipynb:40006: WARNING: target not found\x1b[0m"
-    assert chapter.readable(warning) == f"notebooks/{NAME}.ipynb, cell 4: WARNING: target not found"
+    assert (
+        chapter.readable_warnings(warning)
+        == f"notebooks/{NAME}.ipynb, cell 4: WARNING: target not found"
+    )
 
 
 def test_style_is_red_where_ruff_finds_something(tmp_path, monkeypatch):
     monkeypatch.setattr(chapter, "ROOT", tmp_path)
     (tmp_path / "one.py").write_text("import os\n", encoding="utf-8")
-    assert chapter.style()[0].startswith("style (run: make format")
+    assert chapter.run_ruff()[0].startswith("style (run: make format")
     (tmp_path / "one.py").write_text('alt = "x"\n', encoding="utf-8")
-    assert chapter.style() == []
+    assert chapter.run_ruff() == []
 
 
 @pytest.mark.long

@@ -17,9 +17,9 @@ from tools.environment import EXTRAS, FILES, STAGES, THIS, CannotPrepare
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OTHER = "3.12" if THIS != "3.12" else "3.13"
-STEP_OF = {environment.section(step): step for step in EXTRAS}
+STEP_OF = {environment.lock_section(step): step for step in EXTRAS}
 FOUND = ["build", "numpy", "book", "plot", "pdf", "test", "lock"]
-ALL = ["build", "book", ".", "pdf", "test", "torch", *environment.pins(["torch"]), "real"]
+ALL = ["build", "book", ".", "pdf", "test", "torch", *environment.pinned(["torch"]), "real"]
 
 
 class Tree:
@@ -187,7 +187,7 @@ def test_lock_has_a_package_once_below_the_first_step_that_needs_it(tree, monkey
     text = environment.locked(tree.root)
     (tree.root / "requirements.lock").write_text(text, encoding="utf-8")
     assert environment.locked_versions() == [f"{name}==1" for name in FOUND]
-    assert {step for step in EXTRAS if "numpy" in environment.section(step)} == {"build"}
+    assert {step for step in EXTRAS if "numpy" in environment.lock_section(step)} == {"build"}
     assert all("--constraint requirements.txt" in line for line in tree.lines)
     assert [line for line in tree.lines if "--generate-hashes" in line] == tree.lines[:1]
 

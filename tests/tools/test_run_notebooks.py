@@ -13,10 +13,10 @@ from tools.run_notebooks import (
     SETTINGS,
     Unreadable,
     Unsteady,
-    changes,
-    dumps,
+    changed_outputs,
     main,
-    stored_form,
+    notebook_text,
+    stored_text,
 )
 
 SOURCES = {
@@ -42,7 +42,7 @@ def messy():
 
 def stored(path, notebook):
     """Write a notebook and return its file."""
-    path.write_text(dumps(notebook), encoding="utf-8")
+    path.write_text(notebook_text(notebook), encoding="utf-8")
     return path
 
 
@@ -84,8 +84,8 @@ def test_a_failing_cell_is_shown_and_the_file_untouched(tmp_path, capsys, source
     path = stored(tmp_path / "failing.ipynb", notebook)
     other = stored(tmp_path / "other.ipynb", messy())
     assert main([str(path), str(other)]) == 1
-    assert path.read_text(encoding="utf-8") == dumps(notebook)
-    assert other.read_text(encoding="utf-8") == dumps(messy())
+    assert path.read_text(encoding="utf-8") == notebook_text(notebook)
+    assert other.read_text(encoding="utf-8") == notebook_text(messy())
     told = capsys.readouterr().err
     assert "failing.ipynb: cell 3 (id settings) failed" in told
     assert source.splitlines()[-1] in told
@@ -137,20 +137,20 @@ def test_an_unknown_name_lists_the_chapters(capsys):
 
 
 def test_whatever_editor_saved_a_notebook_its_stored_form_is_one():
-    saved = json.loads(dumps(good()))
+    saved = json.loads(notebook_text(good()))
     saved["metadata"] = {"kernelspec": {"display_name": ".venv", "name": "attention"}, "vscode": {}}
     saved["nbformat_minor"] = 2
     for cell in saved["cells"]:
         cell["source"] = "".join(cell["source"]).replace("\n", "\r\n")
         cell["metadata"] |= {"collapsed": True, "execution": {"shell.execute_reply": "12:00"}}
         cell |= {"execution_count": 41} if cell["cell_type"] == "code" else {}
-    assert stored_form(json.dumps(saved, indent=4, sort_keys=True)) == dumps(good())
+    assert stored_text(json.dumps(saved, indent=4, sort_keys=True)) == notebook_text(good())
 
 
 def test_a_cell_is_folded_as_its_tags_ask():
-    notebook = json.loads(dumps(good()))
+    notebook = json.loads(notebook_text(good()))
     notebook["cells"][3]["metadata"]["tags"] = ["hide-output"]
-    metadata = json.loads(stored_form(json.dumps(notebook)))["cells"][3]["metadata"]
+    metadata = json.loads(stored_text(json.dumps(notebook)))["cells"][3]["metadata"]
     assert metadata == {"jupyter": {"outputs_hidden": True}, "tags": ["hide-output"]}
 
 
@@ -164,7 +164,7 @@ def test_a_cell_is_folded_as_its_tags_ask():
 )
 def test_what_is_no_notebook_is_told_and_left(tmp_path, capsys, text, says):
     with pytest.raises(Unreadable, match=says):
-        stored_form(text)
+        stored_text(text)
     path = tmp_path / "broken.ipynb"
     path.write_text(text, encoding="utf-8")
     assert main([str(path)]) == 1
@@ -177,10 +177,10 @@ def test_an_output_that_has_changed_is_shown_by_its_lines_and_a_new_cell_is_not(
     cell_of(after, "text").outputs[0].text = "share 0.25\n"
     cell_of(after, "figure").outputs[0].data["text/html"] = "<svg/>"
     after.cells.append(code("more", "print(1)", stdout("1\n")))
-    assert changes(before, after) == [
+    assert changed_outputs(before, after) == [
         ['cell 4 (id text)  print("share", 4 / 7)', "-share 0.5714285714285714", "+share 0.25"],
         ["cell 5 (id figure)  Dot(0.5714)", "  a picture or an element"],
     ]
-    assert changes(before, good()) == []
+    assert changed_outputs(before, good()) == []
     after.cells = [text(cell.id, "words") for cell in before.cells]  # in place of code
-    assert changes(before, after) == []
+    assert changed_outputs(before, after) == []

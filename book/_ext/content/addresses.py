@@ -50,7 +50,7 @@ class NumberPage(SphinxTransform):
 
     def apply(self, **kwargs):
         """Change the page in place."""
-        page = chapters.at(self.env.docname)
+        page = chapters.page_of_document(self.env.docname)
         if not page:
             return
         self.chapter = f"{page.number}." if page.number else ""
@@ -65,7 +65,7 @@ class NumberPage(SphinxTransform):
             elif isinstance(node, nodes.raw) and node.get("format") == "html":
                 node[:] = [nodes.Text(self.number_html(node.astext()))]
 
-    def known(self, kind, number, text):
+    def register_id(self, kind, number, text):
         """Let Markdown link to an id as it links to a heading; return the id."""
         address = f"{kind}-{number}"
         self.document.myst_slugs[address] = (None, address, text)
@@ -85,7 +85,7 @@ class NumberPage(SphinxTransform):
         found = re.match(EXERCISE, paragraph.astext())
         if not found or bold is None:
             return
-        address = self.known("exercise", found["number"], found[0])
+        address = self.register_id("exercise", found["number"], found[0])
         paragraph["ids"].append(address)
         begin = bold.next_node(nodes.Text)
         rest = nodes.Text(begin.removeprefix(found[0]))
@@ -95,7 +95,7 @@ class NumberPage(SphinxTransform):
         """Give a table a title with its id and its link."""
         self.tables += 1
         text = f"Table {self.chapter}{self.tables}"
-        address = self.known("table", self.tables, text)
+        address = self.register_id("table", self.tables, text)
         table["ids"].append(address)
         table.insert(0, nodes.title("", "", self_link(address, "table", text)))
 
@@ -109,26 +109,26 @@ class NumberPage(SphinxTransform):
 
     def link(self, kind, number, text):
         """Return an id and the link to it, as HTML."""
-        address = self.known(kind, number, text)
+        address = self.register_id(kind, number, text)
         return address, LINK.format(address=address, kind=kind, text=text)
 
-    def count_figure(self, found):
+    def count_figure(self, match):
         """Return the beginning of a figure up to its caption, which names its number."""
         self.figures += 1
         address, link = self.link("figure", self.figures, f"Figure {self.chapter}{self.figures}")
-        return f'<figure id="{address}" {found["beginning"]}{link} '
+        return f'<figure id="{address}" {match["beginning"]}{link} '
 
-    def name_prediction(self, found):
+    def name_prediction(self, match):
         """Return the beginning of a prediction with its number in place of its first word."""
-        number = found["number"]
+        number = match["number"]
         address, link = self.link("prediction", number, f"Prediction {number}")
-        return f'{found["box"]} id="{address}">{found["beginning"]}<b>{link}.</b>'
+        return f'{match["box"]} id="{address}">{match["beginning"]}<b>{link}.</b>'
 
-    def name_question(self, found):
+    def name_question(self, match):
         """Return the beginning of a question of the quiz, its number a link."""
-        address = self.known("quiz", found["number"], f"Question {found['number']}")
-        link = LINK.format(address=address, kind="question", text=found["number"])
-        return f'<fieldset id="{address}">{found["beginning"]}<b>{link}.</b>'
+        address = self.register_id("quiz", match["number"], f"Question {match['number']}")
+        link = LINK.format(address=address, kind="question", text=match["number"])
+        return f'<fieldset id="{address}">{match["beginning"]}<b>{link}.</b>'
 
 
 class LinkStates(SphinxPostTransform):
@@ -176,6 +176,6 @@ def offer_book(app, pagename, templatename, context, doctree):
             )
 
 
-def number_alone(_app, config):
+def leave_numbers_to_this_file(_app, config):
     """Leave the numbers to this file: Jupyter Book's part for LaTeX lets Sphinx write them too."""
     config["numfig"] = False

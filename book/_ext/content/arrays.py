@@ -42,20 +42,20 @@ class Array(NamedTuple):
     columns: list[str] | None
 
 
-def pieces(printed) -> list:
+def arrays_and_texts(output) -> list:
     """Return what a cell printed as its arrays and the texts between them, in order.
 
     Parameters
     ----------
-    printed : str
+    output : str
 
     Returns
     -------
-    pieces : list of Array and str; no text has an empty line at either end
+    arrays_and_texts : list of Array and str; no text has an empty line at either end
     """
-    found, text, lines = [], [], printed.split("\n")
+    found, text, lines = [], [], output.split("\n")
     while lines:
-        array, height = read(lines)
+        array, height = parse_array(lines)
         if array:
             found += ["\n".join(text), array]
         text = [] if array else [*text, lines[0]]
@@ -65,7 +65,7 @@ def pieces(printed) -> list:
     return [piece for piece in stripped if piece]
 
 
-def read(lines) -> tuple[Array | None, int]:
+def parse_array(lines) -> tuple[Array | None, int]:
     """Return the array that lines begin with, if they do, and how many of them are read."""
     head = re.fullmatch(HEAD, lines[0])
     shape = tuple(map(int, re.findall(r"\d+", head[2]))) if head else (0,)
@@ -75,27 +75,27 @@ def read(lines) -> tuple[Array | None, int]:
     for named in (True, False):  # with a line that names the columns, or without
         height = 1 + math.prod(blocks) * (bool(blocks) + named + rows)
         ends = len(shape) == 1 or lines[height : height + 1] == [""]
-        array = ends and read_below(head[1], shape, lines[1:height], named)
+        array = ends and parse_array_below_label(head[1], shape, lines[1:height], named)
         if array:
             return array, height
     return None, 1
 
 
-def read_below(label, shape, lines, named) -> Array | None:
+def parse_array_below_label(label, shape, lines, named) -> Array | None:
     """Return the array that is printed as these lines, below its label, or None."""
     rows, columns = (1, *shape)[-2:]
     printed = [line for line in lines if not re.fullmatch(TITLE, line)]
     height = named + rows
     blocks = [printed[i : i + height] for i in range(0, len(printed), height)]
-    found = [matrix for block in blocks if (matrix := read_matrix(block, columns, named))]
+    found = [matrix for block in blocks if (matrix := parse_matrix(block, columns, named))]
     if len(found) * rows * columns != math.prod(shape):
         return None
     cells = np.reshape([matrix.cells for matrix in found], shape)
     array = Array(label, cells, found[0].rows, found[0].columns)
-    return array if reprint(array) == "\n".join(lines) else None
+    return array if as_show_prints(array) == "\n".join(lines) else None
 
 
-def read_matrix(lines, columns, named) -> Array | None:
+def parse_matrix(lines, columns, named) -> Array | None:
     """Return the one matrix of so many columns that is printed as these lines, or None."""
     length, found = len(lines[0]), []
     for width in range(1, length // columns + 1):
@@ -107,11 +107,11 @@ def read_matrix(lines, columns, named) -> Array | None:
             matrix = Array(
                 "", np.array(cut[named:]), names if margin else None, cut[0] if named else None
             )
-            found += [matrix] if reprint(matrix) == "\n".join(lines) else []
+            found += [matrix] if as_show_prints(matrix) == "\n".join(lines) else []
     return found[0] if len(found) == 1 else None
 
 
-def reprint(array) -> str | None:
+def as_show_prints(array) -> str | None:
     """Return an array as `show` prints it below its label, or None where `show` would refuse."""
     try:
         return format_array(array.cells, str, rows=array.rows, columns=array.columns)
@@ -119,45 +119,45 @@ def reprint(array) -> str | None:
         return None
 
 
-def measure(text) -> float | None:
+def number_of_cell(cell_text) -> float | None:
     """Return the number that a cell shows, or None where no tint could show it."""
-    number = {"✓": "1", "·": "0"}.get(text, text.replace(",", ""))
-    return None if text in UNMEASURED else float(Fraction(number))
+    number = {"✓": "1", "·": "0"}.get(cell_text, cell_text.replace(",", ""))
+    return None if cell_text in UNMEASURED else float(Fraction(number))
 
 
 def full_tint_size(cells) -> float | None:
     """Return the size of the number that has the fullest tint, or None where nothing has a tint."""
-    numbers = [number for text in cells.flat if (number := measure(text)) is not None]
+    numbers = [number for text in cells.flat if (number := number_of_cell(text)) is not None]
     largest = max(map(abs, numbers), default=0)
     if cells.size == 1 or not 0 < largest <= MOST_TINTED:
         return None
     return largest if min(numbers) < 0 else max(largest, 1)
 
 
-def draw(array) -> str:
+def array_html(array) -> str:
     """Return an array as HTML: a table, or one for each matrix of the last two axes."""
     shape = f"({', '.join(map(str, array.cells.shape))}{',' * (array.cells.ndim == 1)})"
     label = f"{escape(array.label)} <small>{shape}</small>"
     matrices = array.cells[None] if array.cells.ndim == 1 else array.cells
     if matrices.ndim == 2:
         caption = f"<span>{label}</span>"
-        return f'<div class="{CLASSES}">{draw_matrix(matrices, array, caption)}</div>'
+        return f'<div class="{CLASSES}">{matrix_html(matrices, array, caption)}</div>'
     titles = product(*map(range, matrices.shape[:-2]))
-    tables = [draw_matrix(matrices[i], array, f"[{', '.join(map(str, i))}]") for i in titles]
+    tables = [matrix_html(matrices[i], array, f"[{', '.join(map(str, i))}]") for i in titles]
     return (
         f'<div class="{CLASSES}" role="group" aria-label="{escape(array.label)}">'
         f"<div>{label}</div><div>{''.join(tables)}</div></div>"
     )
 
 
-def draw_matrix(cells, array, caption) -> str:
+def matrix_html(cells, array, caption) -> str:
     """Return the table of one matrix of an array, in a box that scrolls where it is too wide."""
     full = full_tint_size(array.cells)
     heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in array.columns or [])
     corner = "<td></td>" if array.rows and heads else ""
     rows = [f'<th scope="row">{escape(name)}</th>' for name in array.rows or []]
     lines = [
-        f"<tr>{name}{''.join(draw_cell(text, full) for text in row)}</tr>"
+        f"<tr>{name}{''.join(cell_html(text, full) for text in row)}</tr>"
         for name, row in zip(rows or [""] * len(cells), cells, strict=True)
     ]
     return (
@@ -167,9 +167,9 @@ def draw_matrix(cells, array, caption) -> str:
     )
 
 
-def draw_cell(text, full) -> str:
+def cell_html(text, full) -> str:
     """Return a cell, with a class for its tint: t3 for three tenths of the fullest, n3 below 0."""
-    number = measure(text)
+    number = number_of_cell(text)
     level = math.ceil(LEVELS * abs(number) / full - 0.5) if number and full else 0
     tint = f' class="{"n" if number < 0 else "t"}{level}"' if level else ""
     return f"<td{tint}>{text}</td>"
@@ -185,14 +185,14 @@ class DrawArrays(SphinxPostTransform):
         for printed in list(self.document.findall(nodes.literal_block)):
             if "stream" not in printed["classes"]:
                 continue
-            parts = pieces(printed.astext())
+            parts = arrays_and_texts(printed.astext())
             if any(isinstance(part, Array) for part in parts):
                 printed.parent.replace(printed, [self.node(part, printed) for part in parts])
 
     def node(self, part, printed):
         """Return a part of what was printed as a node: a table, or text as before."""
         if isinstance(part, Array):
-            return nodes.raw("", draw(part), format="html")
+            return nodes.raw("", array_html(part), format="html")
         text = printed.copy()
         text.rawsource = part  # what differs from it would not be highlighted
         text += nodes.Text(part)

@@ -19,14 +19,14 @@ class CourseError(ValueError):
     """A calendar is out of form; says in one sentence what is wrong and what is expected."""
 
 
-def short(page) -> str:
+def short_name(page) -> str:
     """Return what a calendar calls a page: 03, or review 1."""
     return f"{page.number:02}" if page.number else page.name.replace("_part_", " ")
 
 
 def pages_by_short_name() -> dict:
     """Return every page by its short name, in order."""
-    return {short(page): page for page in pages()}
+    return {short_name(page): page for page in pages()}
 
 
 def minutes(page) -> tuple[int, int]:
@@ -45,7 +45,7 @@ def minutes(page) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def weeks(lines) -> list:
+def pages_by_week(lines) -> list:
     """Return the pages of each week.
 
     Raises
@@ -71,37 +71,37 @@ def weeks(lines) -> list:
     return found
 
 
-def omitted_pages(planned) -> list:
+def omitted_pages(pages_by_week) -> list:
     """Return the pages of the book that a course does without."""
-    named = {page.name for page in chain(*planned)}
+    named = {page.name for page in chain(*pages_by_week)}
     return [page for page in pages() if page.name not in named]
 
 
-def assignments(planned) -> list[list[str]]:
+def coursework(pages_by_week) -> list[list[str]]:
     """Return the assignments of each week: of its chapters, or of a part that ends in it."""
-    last = {page.part: page.name for page in chain(*planned)}
+    last = {page.part: page.name for page in chain(*pages_by_week)}
     table = ASSIGNMENT.findall(TEACHING.read_text(encoding="utf-8"))
     given = []
-    for week in planned:
+    for week in pages_by_week:
         ends = {page.part for page in week if last[page.part] == page.name}
-        names = {short(page) for page in week} | ends
+        names = {short_name(page) for page in week} | ends
         given.append([name for name, chapter in table if chapter in names])
     return given
 
 
-def sum_minutes(planned) -> int:
+def sum_minutes(pages_by_week) -> int:
     """Return the minutes of reading and doing of a course."""
-    return sum(sum(minutes(page)) for page in chain(*planned))
+    return sum(sum(minutes(page)) for page in chain(*pages_by_week))
 
 
 def _page_links(found):
-    return ", ".join(f"[{short(page)}](../{FOLDER}{page.name}.ipynb)" for page in found)
+    return ", ".join(f"[{short_name(page)}](../{FOLDER}{page.name}.ipynb)" for page in found)
 
 
 def table(planned) -> list[str]:
     """Return the lines of a calendar: a row for each week, then what is left out."""
     lines = [HEADER, "|---|---|---|---|---|"]
-    for number, (week, given) in enumerate(zip(planned, assignments(planned), strict=True), 1):
+    for number, (week, given) in enumerate(zip(planned, coursework(planned), strict=True), 1):
         reading, doing = map(sum, zip(*map(minutes, week), strict=True))
         tasks = ", ".join(f"`{name}`" for name in given) or "–"
         lines.append(f"| {number} | {_page_links(week)} | {reading} | {doing} | {tasks} |")
@@ -119,7 +119,7 @@ class Course(SphinxDirective):
     def run(self):
         """Return the table; a calendar out of form ends the build."""
         try:
-            lines = table(weeks([line for line in self.content if line.strip()]))
+            lines = table(pages_by_week([line for line in self.content if line.strip()]))
         except CourseError as error:
             raise self.error(str(error)) from None
         return self.parse_text_to_nodes("\n".join(lines))

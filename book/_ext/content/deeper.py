@@ -23,7 +23,7 @@ def is_deeper(section) -> bool:
     return isinstance(title, nodes.title) and title.astext().startswith(DEEPER)
 
 
-def minutes(parts) -> int:
+def reading_minutes(parts) -> int:
     """Return how long parts of a page take to read: paragraphs, and the code that is shown."""
     paragraphs = [node for part in parts for node in part.findall(nodes.paragraph)]
     words = sum(len(WORD.findall(paragraph.astext())) for paragraph in paragraphs)
@@ -33,11 +33,11 @@ def minutes(parts) -> int:
     return max(1, round(A_WORD * words + A_LINE_READ * lines))
 
 
-def fold(section):
+def fold_section(section):
     """Put what stands below the result of a section into a fold."""
     rest = section.children[2:]
     section.children = section.children[:2]
-    section += nodes.raw("", OPENING.format(minutes(rest)), format="html")
+    section += nodes.raw("", OPENING.format(reading_minutes(rest)), format="html")
     section += rest
     section += nodes.raw("", END, format="html")
 
@@ -50,4 +50,4 @@ class FoldDeeper(SphinxPostTransform):
     def run(self, **kwargs):
         """Change the page in place."""
         for section in filter(is_deeper, [*self.document.findall(nodes.section)]):
-            fold(section)
+            fold_section(section)

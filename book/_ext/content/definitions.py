@@ -60,9 +60,9 @@ def define_terms(site, pages):
     entries = re.findall(ENTRY, pages[site / GLOSSARY], re.S)
     papers = {}
     if site / REFERENCES in pages:
-        pages[site / REFERENCES] = re.sub(PAPER, say_why, pages[site / REFERENCES], flags=re.S)
+        pages[site / REFERENCES] = re.sub(PAPER, add_reason, pages[site / REFERENCES], flags=re.S)
         papers = read_papers(pages[site / REFERENCES])
-    terms = {form: place for place, title, text in entries for form in forms(title, text)}
+    terms = {form: place for place, title, text in entries for form in term_forms(title, text)}
     for path, page in pages.items():
         before, article, rest = page.partition("<article")
         if not article or path.parent == site:
@@ -70,21 +70,21 @@ def define_terms(site, pages):
         text, end, foot = rest.partition("</article>")
         if path.relative_to(site).as_posix() not in UNLINKED:
             text = link_first_uses(text, terms)
-        pages[path] = before + article + mark(text, papers) + end + foot
-    cards = {place: card(place, title, text) for place, title, text in entries} | papers
+        pages[path] = before + article + mark_links_with_cards(text, papers) + end + foot
+    cards = {place: card_html(place, title, text) for place, title, text in entries} | papers
     source = json.dumps(cards, ensure_ascii=False, separators=(",", ":"))
     (site / "_static" / CARDS).write_text(f"window.bookCards = {source};\n", encoding="utf-8")
 
 
-def forms(title, text) -> list[str]:
+def term_forms(title, text) -> list[str]:
     """Return the words by which a term is found: its own, other names of it alone, and plurals."""
     others = re.search(ALSO, text)
     names = [name.strip(" .") for name in others[1].split(",")] if others else []
     names = [title, *(name for name in names if re.search(r"[A-Z]{2}|[ -]", name))]
-    return [*names, *map(plural, names)]
+    return [*names, *map(plural_of, names)]
 
 
-def plural(name) -> str:
+def plural_of(name) -> str:
     """Return the plural of a term: queries, axes, heads."""
     return re.sub(r"(?<![aeiou])y$", "ie", re.sub("is$", "e", name)) + "s"
 
@@ -92,11 +92,11 @@ def plural(name) -> str:
 def link_first_uses(page, terms) -> str:
     """Return an article with a link at the first use of each term in what it shows at once."""
     words = sorted(terms, key=len, reverse=True)
-    pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(map(spelled, words))})(?![\w-])")
-    places, linked = {plainly(form): place for form, place in terms.items()}, set()
+    pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(map(pattern_of_spellings, words))})(?![\w-])")
+    places, linked = {normalised_form(form): place for form, place in terms.items()}, set()
 
     def link(found, bold=False):
-        place = places[plainly(found[0])]
+        place = places[normalised_form(found[0])]
         if place in linked or (place.removeprefix("term-") in EVERYDAY.split() and not bold):
             return found[0]
         linked.add(place)
@@ -108,10 +108,10 @@ def link_first_uses(page, terms) -> str:
             return f"<strong>{link(found, bold=True)}</strong>" if found else piece[0]
         return pattern.sub(link, piece["words"]) if piece["words"] else piece[0]
 
-    return in_paragraphs(page, lambda text: INLINE.sub(inline, text))
+    return change_paragraphs(page, lambda text: INLINE.sub(inline, text))
 
 
-def in_paragraphs(page, change) -> str:
+def change_paragraphs(page, change) -> str:
     """Return an article with a change in the text of each paragraph that it shows at once."""
     folds = []
 
@@ -127,32 +127,32 @@ def in_paragraphs(page, change) -> str:
     return PIECES.sub(block, page)
 
 
-def spelled(term) -> str:
+def pattern_of_spellings(term) -> str:
     """Return a pattern of a term: with a capital or not, with hyphens or spaces."""
     first, rest = term[0], re.escape(term[1:]).replace(r"\ ", r"[\s-]").replace(r"\-", r"[\s-]")
     first = f"[{first.upper()}{first}]" if first.islower() else re.escape(first)
     return first + rest
 
 
-def plainly(form) -> str:
+def normalised_form(form) -> str:
     """Return a form without what its spellings differ in."""
     return re.sub(r"[\s-]", " ", form if form[1:2].isupper() else form[0].lower() + form[1:])
 
 
-def mark(page, papers) -> str:
+def mark_links_with_cards(page, cards) -> str:
     """Return an article whose links to terms and to papers say that they have a card."""
 
     def name(link):
         classes, address = link["classes"], link["address"]
         if "headerlink" in classes or "book-term" in classes:
             return link[0]
-        kind = "book-paper" if address in papers else "book-term" if "#term-" in address else ""
+        kind = "book-paper" if address in cards else "book-term" if "#term-" in address else ""
         return link[0].replace(classes, f"{classes} {kind}", 1) if kind else link[0]
 
     return re.sub(r'<a class="(?P<classes>[^"]*)" href="(?P<address>[^"]*)"', name, page)
 
 
-def card(place, title, text) -> str:
+def card_html(place, title, text) -> str:
     """Return what the card of a term shows: its definition, and the line of its shape and paper."""
     first, *others = re.findall(r"<p>.*?</p>", text, re.S)
     shown = first + (others[-1] if others and others[-1].startswith("<p><em>") else "")
@@ -161,15 +161,15 @@ def card(place, title, text) -> str:
     return re.sub("<a ", '<a tabindex="-1" ', shown + more)
 
 
-def say_why(paper) -> str:
+def add_reason(paper) -> str:
     """Return an entry of the references with the sentence that says why the book cites it."""
-    sentences = [annotations().get(address) for address in re.findall(r'href="([^"]+)"', paper[1])]
+    sentences = [reasons().get(address) for address in re.findall(r'href="([^"]+)"', paper[1])]
     sentence = next(filter(None, sentences), "")
     return paper[0].removesuffix("</p>") + f' <span class="book-why">{escape(sentence)}</span></p>'
 
 
 @cache
-def annotations() -> dict[str, str]:
+def reasons() -> dict[str, str]:
     """Return why the book cites each paper, by its addresses."""
     source = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
     found = {}

@@ -14,7 +14,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from book._ext.content.folds import OUTPUT as WAITING
 from book._ext.content.folds import SUMMARY
-from tools.chapters import FOLDER, at, pages
+from tools.chapters import FOLDER, page_of_document, pages
 from tutorial_lib import figures, multihead
 from tutorial_lib.describe import format_array, fraction_text
 from tutorial_lib.elements.banks import check_bank
@@ -53,20 +53,20 @@ def cells(path):
 
 
 @cache
-def homes() -> dict[str, str]:
+def document_by_step() -> dict[str, str]:
     """Return, for each step, the document of the first chapter that lights it."""
     chapters = reversed([page for page in pages() if page.number])
     return {step: FOLDER + page.name for page in chapters for step in page.steps}
 
 
 @cache
-def home_of_playground() -> str:
+def document_of_playground() -> str:
     """Return the document that shows the playground."""
     shown = ((page, cell) for page in pages() for cell in cells(page.path))
     return next(FOLDER + p.name for p, c in shown if "playground()" in "".join(c["source"]))
 
 
-def small_map(steps) -> str:
+def steps_line_html(steps) -> str:
     """Return the line of the six steps as a small map with some of them lit."""
     drawn = []
     for step in STEPS:
@@ -107,14 +107,14 @@ class DrawMaps(SphinxPostTransform):
                 line.parent.insert(1, raw(self.head(steps)))
                 line.parent.remove(line)
             else:
-                line.replace_self(raw(f'<p class="book-steps">{small_map(steps)}</p>'))
+                line.replace_self(raw(f'<p class="book-steps">{steps_line_html(steps)}</p>'))
 
     def head(self, steps) -> str:
         """Return the small map of a chapter; where the layer is built by hand, it opens."""
-        page = at(self.env.docname)
+        page = page_of_document(self.env.docname)
         if not (page and page.builds_by_hand):
-            return f'<p class="book-steps">{small_map(steps)}</p>'
-        summary = f'{small_map(steps)} <span class="book-open">the numbers</span>'
+            return f'<p class="book-steps">{steps_line_html(steps)}</p>'
+        summary = f'{steps_line_html(steps)} <span class="book-open">the numbers</span>'
         opened = self.live_map(steps)
         return f'<details class="book-steps"><summary>{summary}</summary>\n{opened}</details>'
 
@@ -122,8 +122,8 @@ class DrawMaps(SphinxPostTransform):
         """Return the live map, its steps leading to their chapters."""
         here = self.env.docname
         to = partial(self.app.builder.get_relative_uri, here)
-        links = {step: to(home) for step, home in homes().items() if home != here}
-        return live_map(steps, links=links, playground=to(home_of_playground())).html
+        links = {step: to(home) for step, home in document_by_step().items() if home != here}
+        return live_map(steps, links=links, playground=to(document_of_playground())).html
 
 
 class LiveMap(Directive):

@@ -51,7 +51,7 @@ def is_answer(fold) -> bool:
     return {"below-input", "above-output"} & set(fold["classes"]) != set()
 
 
-def code_line(code) -> str:
+def code_summary(code) -> str:
     """Return closed code as a line: the first that says something, and how many there are."""
     lines = code.strip().splitlines()
     count = f"{len(lines)} lines" if len(lines) > 1 else "1 line"
@@ -59,24 +59,24 @@ def code_line(code) -> str:
     return f"<code>{escape(first.strip())}</code> <span>{count}</span>"
 
 
-def name_code(fold):
+def name_code_fold(fold):
     """Give a fold of code its look, and the words that open and close it."""
     code = "\n".join(block.astext() for block in fold.findall(nodes.literal_block))
     fold["classes"].append("book-code")
-    fold["closed"], fold["opened"] = code_line(code), "Hide the code"
+    fold["closed"], fold["opened"] = code_summary(code), "Hide the code"
 
 
-def name_fold(cell, fold):
+def name_cell_fold(cell, fold):
     """Give a fold of a cell the words that open and close it."""
     if is_answer(fold):
         fold["closed"], fold["opened"] = OUTPUT
     elif is_solution(cell):
         fold["closed"] = fold["opened"] = SOLUTION
     else:
-        name_code(fold)
+        name_code_fold(fold)
 
 
-def join(cells) -> HideCodeCellNode:
+def join_silent_cells(cells) -> HideCodeCellNode:
     """Put cells that show nothing and stand one after the other into one fold, each whole."""
     joined = HideCodeCellNode()
     joined["classes"].append("above-input")
@@ -88,11 +88,11 @@ def join(cells) -> HideCodeCellNode:
         cell.children = []
         cell.extend(own.children)
         joined.append(cell)
-    name_code(joined)
+    name_code_fold(joined)
     return joined
 
 
-def join_machinery(cells):
+def join_machinery_cells(cells):
     """Join what shows nothing, and call that of the beginning the set-up."""
     left = [cell for cell in cells if is_machinery(cell)]
     while left:
@@ -100,28 +100,28 @@ def join_machinery(cells):
         run = list(takewhile(is_machinery, parent.children[place:]))
         left = left[len(run) :]
         if run[0] is cells[0]:
-            fold = join(run)
+            fold = join_silent_cells(run)
             fold["classes"].append("book-setup")
             fold["closed"] = fold["opened"] = SET_UP
         elif len(run) > 1:
-            join(run)
+            join_silent_cells(run)
 
 
-def gather_answer(cell, fold):
+def gather_answer_into_fold(cell, output_fold):
     """Put the cell's closed code, and the paragraph that reads the answer, into its output."""
     after = cell.parent.children[cell.parent.index(cell) + 1 :]
     if after and isinstance(after[0], nodes.paragraph):
         cell.parent.remove(after[0])
-        fold.append(nodes.container("", after[0], classes=["book-reading"]))
+        output_fold.append(nodes.container("", after[0], classes=["book-reading"]))
     for code in [child for child in cell.children if isinstance(child, HideCodeCellNode)]:
-        if code is not fold:
+        if code is not output_fold:
             cell.remove(code)
-            fold.insert(0, code)
+            output_fold.insert(0, code)
 
 
-def row_of_hints(first):
+def put_hints_in_row(first_hint):
     """Put the hints that begin at a node, and the solution behind them, into one row."""
-    parent, place = first.parent, first.parent.index(first)
+    parent, place = first_hint.parent, first_hint.parent.index(first_hint)
     last = place
     for number, node in enumerate(parent.children[place:], start=place):
         if is_solution(node):
@@ -147,10 +147,10 @@ class NameFolds(SphinxPostTransform):
                 if printed.astext().startswith(WAITS):
                     printed["classes"].append("book-waits")
             for fold in list(cell.findall(HideCodeCellNode)):
-                name_fold(cell, fold)
+                name_cell_fold(cell, fold)
                 if is_answer(fold):
-                    gather_answer(cell, fold)
-        join_machinery(cells)
+                    gather_answer_into_fold(cell, fold)
+        join_machinery_cells(cells)
         self.join_hints()
 
     def join_hints(self):
@@ -160,7 +160,7 @@ class NameFolds(SphinxPostTransform):
             text = HINT.sub(HINT_TITLE, raw.astext())
             raw.children, raw.rawsource = [nodes.Text(text)], text
             if "Hint 1<" in text:
-                row_of_hints(raw)
+                put_hints_in_row(raw)
 
 
 def visit_fold(translator, node):

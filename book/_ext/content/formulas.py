@@ -28,14 +28,14 @@ def mathml(node, *, display) -> str:
         return ""
 
 
-def inline(translator, node):
+def as_inline(translator, node):
     """Write a formula that stands in a line."""
     formula = mathml(node, display=False)
     translator.body.append(f'<span class="math notranslate nohighlight">{formula}</span>')
     raise nodes.SkipNode
 
 
-def block(translator, node):
+def as_block(translator, node):
     """Write a formula that stands by itself."""
     opening = translator.starttag(node, "div", suffix="", CLASS="math notranslate nohighlight")
     translator.body.append(f"{opening}{mathml(node, display=True)}</div>\n")

@@ -61,8 +61,8 @@ def pack_library(target: Path) -> Path:
     with tarfile.open(fileobj=packed, mode="w:bz2") as archive:
         for path in sorted(LIBRARY.rglob("*")):
             name = path.relative_to(LIBRARY).as_posix()
-            if path.is_file() and "__pycache__" not in path.parts and not left_out(name):
-                content = packed_form(path)
+            if path.is_file() and "__pycache__" not in path.parts and not is_left_out(name):
+                content = packed_bytes(path)
                 member = tarfile.TarInfo(f"tutorial_lib/{name}")
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
@@ -72,7 +72,7 @@ def pack_library(target: Path) -> Path:
     return file
 
 
-def packed_form(path: Path) -> bytes:
+def packed_bytes(path: Path) -> bytes:
     """The bytes of a file as the archive has them: its list of data names the banks too."""
     content = path.read_bytes()
     if path == MANIFEST:
@@ -92,7 +92,7 @@ def without_docstrings(source: bytes) -> bytes:
     return b"\n".join(lines)
 
 
-def left_out(name) -> bool:
+def is_left_out(name) -> bool:
     """Whether the archive does without a file of the library."""
     return name.endswith("/bank.json") or name.startswith(
         tuple(f"{folder}/" for folder in LEFT_OUT)

@@ -19,7 +19,7 @@ import yaml
 from bs4 import BeautifulSoup, SoupStrainer
 
 from book._ext.content.exhibits import MAP
-from tools.chapters import captions
+from tools.chapters import caption_by_document
 
 SOURCE = Path(__file__).parents[2] / "_static" / "search.js"
 SENTENCES = "sentences"  # the folder of what all pages say
@@ -87,14 +87,14 @@ def index_pages(site, pages):
     pages : dict from a path to the text of that page
     """
     built = {path.relative_to(site).with_suffix("").as_posix() for path in pages}
-    listed = {name: caption for name, caption in captions().items() if name in built}
-    found = {name: read(pages[site / f"{name}.html"]) for name in listed}
+    listed = {name: caption for name, caption in caption_by_document().items() if name in built}
+    found = {name: entries_of_page(pages[site / f"{name}.html"]) for name in listed}
     entries = [entry | {"page": i} for i, name in enumerate(listed) for entry in found[name]]
-    named = [name_page(name, found[name], listed[name]) for name in listed]
+    named = [page_record(name, found[name], listed[name]) for name in listed]
     lines = map(str.strip, SOURCE.read_text(encoding="utf-8").splitlines())
     script = "\n".join(line for line in lines if line and not line.startswith("//"))
     source = json.dumps(
-        {"pages": named, **tell(entries)}, ensure_ascii=False, separators=(",", ":")
+        {"pages": named, **index_of_entries(entries)}, ensure_ascii=False, separators=(",", ":")
     )
     written = f"const INDEX = {source};\n{script}\n"
     (site / "_static" / SOURCE.name).write_text(written, encoding="utf-8")
@@ -115,12 +115,12 @@ def write_sentences(folder, found):
         script.write_text(f"readSentences(...{source});\n", encoding="utf-8")
 
 
-def tell(entries) -> dict:
+def index_of_entries(entries) -> dict:
     """Return what the index tells of all entries."""
-    words, places = post(thin(entries, list(map(count_words, entries))))
+    words, places = postings(keep_telling_words(entries, list(map(count_words, entries))))
     return {
-        "entries": columns(entries),
-        "words": front(words),
+        "entries": entries_by_kind(entries),
+        "words": front_coded(words),
         "places": " ".join(places),
         "synonyms": READERS["synonyms"],
         "common": " ".join(sorted(COMMON)),
@@ -128,18 +128,18 @@ def tell(entries) -> dict:
     }
 
 
-def columns(entries) -> dict[str, list]:
+def entries_by_kind(entries) -> dict[str, list]:
     """Return what is kept of all entries, kind by kind, since like packs best with like."""
     return {
-        "id": [shorten(entry["id"], entry["title"]) for entry in entries],
+        "id": [shorten_id(entry["id"], entry["title"]) for entry in entries],
         "title": [entry["title"] for entry in entries],
         "inside": [entry["above"] for entry in entries],
         "names": [" ".join(dict.fromkeys(entry["defined"])) for entry in entries],
-        "cited": [gaps(citing(entry, entries)) for entry in entries],
+        "cited": [encode_differences(entries_citing(entry, entries)) for entry in entries],
     }
 
 
-def name_page(name, found, caption) -> list:
+def page_record(name, found, caption) -> list:
     """Return of a page its place, what stands above a hit, its titles, whether last, its length."""
     entry = found[0]
     label = f"Chapter {entry['number']}" if entry["number"] else ""
@@ -147,7 +147,7 @@ def name_page(name, found, caption) -> list:
     return [name, label, short, rest, int(caption == LAST), len(found)]
 
 
-def shorten(place, title) -> str | int:
+def shorten_id(place, title) -> str | int:
     """Return an id, or the part of it that its title does not tell."""
     dashed = re.sub("[^a-zA-Z0-9_]+", "-", title).strip("-")
     if place == dashed.lower():
@@ -155,7 +155,7 @@ def shorten(place, title) -> str | int:
     return place.removesuffix(dashed) if place == f"term-{dashed}" else place
 
 
-def citing(paper, entries) -> list[int]:
+def entries_citing(paper, entries) -> list[int]:
     """Return the places of the entries that link to what a paper of the references links to."""
     if not paper["paper"]:
         return []
@@ -166,7 +166,7 @@ def citing(paper, entries) -> list[int]:
     ]
 
 
-def read(page) -> list[dict]:
+def entries_of_page(page) -> list[dict]:
     """Return the entries of a page in its order, the page itself first."""
     article = BeautifulSoup(page, "html.parser", parse_only=SoupStrainer("article"))
     for reading in article.select("details > .book-reading"):
@@ -174,40 +174,40 @@ def read(page) -> list[dict]:
     for unread in article.select(UNREAD):
         unread.extract()
     for formula in article.select(".math"):
-        formula.string = plain(formula)
+        formula.string = formula_as_typed(formula)
     for array in article.select(".book-array"):  # what code printed, though it is a table
         array.name, array.string = "pre", array.get_text(" ")
     titles = {id(block) for block in article.select(ENTRY)}
     entries, above = [], ""
     for block in article.select(BLOCKS):
         if id(block) in titles:
-            entries.append(begin(block, above))
+            entries.append(new_entry(block, above))
             above = entries[-1]["title"] if block.name == "h2" else above
         if block.name not in TITLES and not block.find_parent("tr"):
-            add(entries[-1], block)
+            add_block_to_entry(entries[-1], block)
     return [entry for entry in entries if entry["texts"] or entry["code"] or not entry["id"]]
 
 
-def begin(block, above) -> dict:
+def new_entry(block, parent_entry) -> dict:
     """Return the entry that a block begins: its title, its place, nothing read yet."""
     number = block.select_one(".section-number")
     number = number.extract().get_text(strip=True).rstrip(".") if number else ""
     strong = block.select_one("strong")
     words = strong.extract() if block.name == "p" and strong else block
-    title = squeeze(words.get_text()).rstrip(".")
-    title = re.split(FULL_STOP, title)[1] if is_paper(block) else title
+    title = collapse_spaces(words.get_text()).rstrip(".")
+    title = re.split(FULL_STOP, title)[1] if is_reference(block) else title
     place = "" if block.name == "h1" else block.get("id") or block.parent["id"]
-    inside = above if block.name in ("h3", "h4", "p") else ""
-    empty = {"texts": [], "defined": [], "code": [], "links": set(), "paper": is_paper(block)}
+    inside = parent_entry if block.name in ("h3", "h4", "p") else ""
+    empty = {"texts": [], "defined": [], "code": [], "links": set(), "paper": is_reference(block)}
     return {"id": place, "title": title, "above": inside, "number": number, **empty}
 
 
-def is_paper(block) -> bool:
+def is_reference(block) -> bool:
     """Whether a block is an entry of the references."""
     return block.name == "p" and "citation" in block.parent.get("class", ())
 
 
-def add(entry, block):
+def add_block_to_entry(entry, block):
     """Add a block to what was read of an entry: sentences, terms, links; of code the names."""
     entry["links"] |= {link["href"] for link in block.select("a[href^=http]")}
     text = block.get_text(" " if block.name == "tr" else "")
@@ -219,30 +219,30 @@ def add(entry, block):
         entry["code"] += re.findall(NAME, text)
     elif block.name == "pre":
         entry["code"] += sorted(set(re.findall(WORD, text)))
-    elif is_paper(block):
-        entry["texts"] += re.split(FULL_STOP, squeeze(text))[:1]
+    elif is_reference(block):
+        entry["texts"] += re.split(FULL_STOP, collapse_spaces(text))[:1]
     elif text != MAP:
-        text, _, called = squeeze(text).partition("Also called: ")
+        text, _, called = collapse_spaces(text).partition("Also called: ")
         entry["texts"] += re.split(SENTENCE, text)
         inside = block.find_parent(["dd", "blockquote"])
         terms = block.select("em" if inside else "strong")
-        entry["defined"] += [called, *(squeeze(term.get_text()) for term in terms)]
+        entry["defined"] += [called, *(collapse_spaces(term.get_text()) for term in terms)]
 
 
-def squeeze(text) -> str:
+def collapse_spaces(text) -> str:
     """Return a text with one space for any white space."""
     return " ".join(text.split())
 
 
-def plain(formula) -> str:
+def formula_as_typed(formula) -> str:
     """Return a formula as readers type it: QKᵀ/√d_k."""
-    parts = [typed(part) for part in formula.find_all(recursive=False)]
-    return squeeze(re.sub(TURNED, lambda found: found[1] or "ᵀ", " ".join(parts)))
+    parts = [mathml_as_typed(part) for part in formula.find_all(recursive=False)]
+    return collapse_spaces(re.sub(TURNED, lambda found: found[1] or "ᵀ", " ".join(parts)))
 
 
-def typed(part) -> str:
+def mathml_as_typed(part) -> str:
     """Return one element of MathML as readers type it."""
-    parts = [typed(child) for child in part.find_all(recursive=False)]
+    parts = [mathml_as_typed(child) for child in part.find_all(recursive=False)]
     form = TYPED.get(part.name)
     if not form:
         return " ".join(parts) if parts else part.get_text()
@@ -269,7 +269,7 @@ def count_words(entry) -> Counter:
     return counts
 
 
-def thin(entries, counts) -> list[Counter]:
+def keep_telling_words(entries, counts) -> list[Counter]:
     """Return of each entry those words that tell most, as many as all entries may have."""
     spread = Counter(stem for found in counts for stem in set(map(stem_of, found)))
 
@@ -292,7 +292,7 @@ def stem_of(word) -> str:
     return re.sub(ENDINGS, "", word.lower())
 
 
-def post(counts):
+def postings(counts):
     """Return the words, and where each stands: the entries that say it once, a few times, often.
 
     Forms of one stem are one word.
@@ -312,14 +312,14 @@ def post(counts):
         degrees = ([], [], [], [])
         for place, count in sorted(entries.items()):
             degrees[min(count.bit_length(), 4) - 1].append(place)
-        places[stem] = "|".join(map(gaps, degrees)).rstrip("|")
+        places[stem] = "|".join(map(encode_differences, degrees)).rstrip("|")
     return zip(*sorted((forms[stem], code) for stem, code in places.items()), strict=True)
 
 
-def front(words) -> str:
+def front_coded(sorted_words) -> str:
     """Return sorted words, each behind a sign for how much of its beginning the last one has."""
     parts, last = [], ""
-    for word in words:
+    for word in sorted_words:
         same = takewhile(lambda pair: pair[0] == pair[1], zip(word, last, strict=False))
         shared = min(len(list(same)), 9)
         parts.append(chr(35 + shared) + word[shared:])
@@ -327,7 +327,7 @@ def front(words) -> str:
     return "".join(parts)
 
 
-def gaps(places) -> str:
+def encode_differences(places) -> str:
     """Return ascending numbers as their differences, a character or two each."""
     steps = (place - last for last, place in zip([0, *places], places, strict=False))
     return "".join(

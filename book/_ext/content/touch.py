@@ -28,9 +28,9 @@ THING = """\
 </div>"""
 
 
-def places() -> dict[str, list]:
+def exhibit_places() -> dict[str, list]:
     """Return where each exhibit is shown, {its function: [(address, words, its form)]}."""
-    start = form(exhibits.live_map().html)
+    start = exhibit_form(exhibits.live_map().html)
     found = {"live_map": [(f"intro.html#{start['id']}", "first page", start)]}
     for page in pages():
         for cell in cells(page.path):
@@ -38,7 +38,7 @@ def places() -> dict[str, list]:
             if not called or cell["cell_type"] != "code":
                 continue
             for output in cell["outputs"]:
-                shown = form("".join(output.get("data", {}).get("text/html", "")))
+                shown = exhibit_form("".join(output.get("data", {}).get("text/html", "")))
                 if shown:
                     address = f"../{FOLDER}{page.name}.html#{shown['id']}"
                     place = address, f"chapter {page.number:02}", shown
@@ -46,12 +46,12 @@ def places() -> dict[str, list]:
     return found
 
 
-def form(html):
+def exhibit_form(html):
     """Return the form of an exhibit; None where there is none."""
     return BeautifulSoup(html, "html.parser").find(FORM)
 
 
-def thing(shown, sentence) -> str:
+def exhibit_item_html(shown, sentence) -> str:
     """Return an exhibit with its picture, what one can find out, and the links to its places."""
     first, _, drawn = shown[0]
     name = drawn["aria-label"].partition(",")[0]
@@ -74,8 +74,8 @@ class Things(Directive):
     def run(self):
         """Return the exhibits in the order of the book."""
         sentences = dict(line.split(": ", 1) for line in self.content)
-        shown = places()
+        shown = exhibit_places()
         if unlike := sentences.keys() ^ shown.keys():
             raise self.error(f"Give each exhibit of the book a sentence; see {sorted(unlike)}.")
-        things = "\n".join(thing(shown[name], sentences[name]) for name in shown)
+        things = "\n".join(exhibit_item_html(shown[name], sentences[name]) for name in shown)
         return [raw(f'<div class="book-things">{things}</div>')]

@@ -4,7 +4,7 @@ import re
 
 from sphinx.util.docutils import SphinxDirective
 
-from book._ext.content.exhibits import cells, small_map
+from book._ext.content.exhibits import cells, steps_line_html
 from book._ext.content.models import STEPS
 from tools.chapters import FOLDER, pages
 
@@ -21,7 +21,7 @@ class VariantsError(ValueError):
     """A table of variants is out of form; says in one sentence where and what is expected."""
 
 
-def rows(page) -> dict[str, list[str]]:
+def variants_of_page(page) -> dict[str, list[str]]:
     """Return the variants of a chapter, {name: its four cells}, from the table in its Recap.
 
     Raises
@@ -37,7 +37,7 @@ def rows(page) -> dict[str, list[str]]:
             f"{page.name} has {len(places)} tables of variants in its Recap; "
             f"expected one, with the header {HEADER}."
         )
-    return read(page.name, lines[places[0] + 2 :])  # below the rule
+    return parse_table_rows(page.name, lines[places[0] + 2 :])  # below the rule
 
 
 def is_text(cell) -> bool:
@@ -45,7 +45,7 @@ def is_text(cell) -> bool:
     return cell["cell_type"] == "markdown"
 
 
-def read(chapter, lines) -> dict[str, list[str]]:
+def parse_table_rows(chapter, lines) -> dict[str, list[str]]:
     """Return the rows of a table up to its end, {name: its four cells}."""
     found = {}
     for line in lines:
@@ -73,7 +73,7 @@ def every_row(chapters) -> dict:
     """
     found = {}
     for page in chapters:
-        for name, row in rows(page).items():
+        for name, row in variants_of_page(page).items():
             if name in found:
                 raise VariantsError(
                     f"{found[name][0].name} and {page.name} both have the variant {name!r}; "
@@ -83,21 +83,21 @@ def every_row(chapters) -> dict:
     return found
 
 
-def small_bar(name, change) -> str:
+def steps_bar(name, change) -> str:
     """Return the line of the six steps, those lit that a variant changes, for those who look.
 
     The cards of the models have the steps of most variants; a row names those of the others.
     """
     lit = STEPS.get(name, STEP.findall(change))
-    return f'<span class="book-steps" aria-hidden="true">{small_map(lit)}</span>'
+    return f'<span class="book-steps" aria-hidden="true">{steps_line_html(lit)}</span>'
 
 
-def table(chapters) -> list[str]:
+def variants_table_lines(chapters) -> list[str]:
     """Return the lines of the table of all variants, each row with the way to its chapter."""
     lines = [SHOWN, "|---|---|---|---|"]
     for name, (page, (first, change, code, limit)) in every_row(chapters).items():
         home = f"../{FOLDER}{page.name}.ipynb"
-        changed = f"{small_bar(name, change)}{change}"
+        changed = f"{steps_bar(name, change)}{change}"
         line = f"| {first}, [{page.number}]({home}) | {changed} | {code} | {limit} |"
         line = BESIDE.sub(f"](../{FOLDER}", line)
         lines.append(INSIDE.sub(f"]({home}", line))
@@ -111,7 +111,7 @@ class Variants(SphinxDirective):
         """Return the table; a chapter whose own is out of form ends the build."""
         chapters = [page for page in pages() if page.has_variants]
         try:
-            lines = table(chapters)
+            lines = variants_table_lines(chapters)
         except VariantsError as error:
             raise self.error(str(error)) from None
         drawn = self.parse_text_to_nodes("\n".join(lines))

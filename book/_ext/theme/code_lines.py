@@ -16,7 +16,7 @@ STEP = 4  # spaces
 DEEPEST = 3  # steps that have a class
 
 
-def hang_lines(site, pages):
+def wrap_code_lines(site, pages):
     """Make an element of each line of the programs in every page."""
     for path, page in pages.items():
         pages[path] = PROGRAM.sub(_with_lines, page)
@@ -24,10 +24,10 @@ def hang_lines(site, pages):
 
 def _with_lines(program):
     before, code, after = program.groups()
-    return before + "".join(map(_line, code.splitlines(keepends=True))) + after
+    return before + "".join(map(_line_html, code.splitlines(keepends=True))) + after
 
 
-def _line(line):
+def _line_html(line):
     text = TAG.sub("", line)
     step = min((len(text) - len(text.lstrip(" "))) // STEP, DEEPEST)
     return f'<span class="line in-{step}">{line}</span>' if text.strip() else line

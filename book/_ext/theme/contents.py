@@ -13,7 +13,7 @@ INDEX = '<li class="toctree-l1"><a class="reference internal" href="{}">Index</a
 CAPTION = re.compile(r'(<span class="caption-text">)([^<:]+:)')
 
 
-def shorten(entry) -> str:
+def split_number_and_title(entry) -> str:
     """Return an entry of the contents with its number and its short title apart."""
     opening, number, title = entry.groups()
     short, colon, _ = title.partition(":")
@@ -30,7 +30,7 @@ def shorten_contents(app, pagename, templatename, context, doctree):
         contents = str(generate(*args, **kwargs))
         index = INDEX.format(context["pathto"]("genindex"))
         contents = LOOKED_UP.sub(rf"\1{index}\2", contents)
-        contents = ENTRY.sub(shorten, contents)
+        contents = ENTRY.sub(split_number_and_title, contents)
         return CAPTION.sub(r"\1<b>\2</b>", contents)
 
     context["generate_toctree_html"] = generate_short

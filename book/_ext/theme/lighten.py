@@ -115,12 +115,12 @@ def fold_markup(site, pages):
         texts = re.split(FOLD, page, flags=re.S)
         parts, depth = [], 0
         for text, mark in zip(texts[::3], [*texts[1::3], ""], strict=True):
-            parts += [re.sub(PART, as_text, text, flags=re.S) if depth else text, mark]
+            parts += [re.sub(PART, part_as_template, text, flags=re.S) if depth else text, mark]
             depth += {"<details": 1, "</details": -1}.get(mark, 0)
         pages[path] = "".join(parts)
 
 
-def as_text(part) -> str:
+def part_as_template(part) -> str:
     """Return a part of a fold as text; as it was, if it is short or an address leads to it."""
     whole, begins, kind, inside, ends = part.group(0, 1, 2, 3, 4)
     if inside.count("<") < LEAST_MARKUP or " id=" in begins:
@@ -139,16 +139,16 @@ def cut_formula_font(site, pages):
     path.write_bytes(subset_font(path, {c for c in codes if normalize("NFKC", chr(c)) in signs}))
 
 
-def with_icons(site, css) -> str:
+def inline_icon_fonts(site, stylesheet) -> str:
     """Return a style sheet with the fonts of its icons inside, of which it keeps what it draws."""
-    icons = re.findall(ICON, css)
+    icons = re.findall(ICON, stylesheet)
     codes = {int(i[1:], 16) if i.startswith("\\") else ord(i) for i in icons}
 
     def inline_font(source):
         font = b64encode(subset_font(site / ICON_FONTS / f"{source[1]}.ttf", codes)).decode()
         return f'src:url(data:font/woff;base64,{font}) format("woff")'
 
-    return re.sub(ICON_SOURCE, inline_font, css)
+    return re.sub(ICON_SOURCE, inline_font, stylesheet)
 
 
 def subset_font(path, codes) -> bytes:
@@ -163,7 +163,7 @@ def subset_font(path, codes) -> bytes:
     return content.getvalue()
 
 
-def drop_scripts(site, pages):
+def remove_unused_scripts(site, pages):
     """Take from each page the scripts that it has no use for; the others, bare, wait for it."""
     for path, page in pages.items():
         page = re.sub(SEARCH_SCRIPT, "", page)
@@ -182,7 +182,7 @@ def drop_scripts(site, pages):
             path.unlink()
 
 
-def drop_idle(site, pages):
+def remove_unused_files(site, pages):
     """Remove the files that no page asks for."""
     for pattern in IDLE:
         for path in site.glob(pattern):

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from docutils import nodes
 from sphinx.util.nodes import clean_astext
 
-from tools.chapters import FOLDER, at, pages
+from tools.chapters import FOLDER, page_of_document, pages
 
 REPORT = """\
 Page: {title}
@@ -29,7 +29,7 @@ def lead_to_the_first_chapter(app, doctree, docname):
     app.builder.relations[chapter][1] = first
 
 
-def arrow(page, doctree) -> str:
+def steps_and_arrow(page, doctree) -> str:
     """Return the steps that a chapter lights on the map and its arrow: "concat: heads → concat"."""
     goals = [
         s for s in doctree.findall(nodes.section) if s.next_node(nodes.title).astext() == "Goal"
@@ -43,9 +43,9 @@ def name_neighbours(app, pagename, context):
     """Put the steps and the arrow of the pages before and after below their titles."""
     _, *names = app.builder.relations[pagename]
     for side, name in zip(("prev", "next"), names, strict=True):
-        page = at(name)
+        page = page_of_document(name)
         if page:
-            steps = arrow(page, app.env.get_doctree(name))
+            steps = steps_and_arrow(page, app.env.get_doctree(name))
             line = f'<span class="book-arrow">{escape(steps)}</span>'
             context[f"{side}_title"] = context[side]["title"] + line
 
@@ -67,7 +67,7 @@ def fill_foot(app, pagename, templatename, context, doctree):
     name_neighbours(app, pagename, context)
 
 
-def dress_report_button(app, pagename, templatename, context, doctree):
+def set_report_link(app, pagename, templatename, context, doctree):
     """Let the theme's button for issues open our report."""
     for group in context.get("header_buttons", []):
         for button in group.get("buttons", []):

@@ -6,7 +6,7 @@ They stand one below the other in the page as it comes; here they get one box, b
 import re
 
 from book._ext.content.runnable import BEFORE
-from tools.chapters import NOT_IN_BROWSER, at
+from tools.chapters import NOT_IN_BROWSER, page_of_document
 
 STEPS = re.compile(r'<(?:details|p) class="book-steps">')
 BUTTONS = (  # site.js answers them
@@ -18,7 +18,7 @@ NOT_HERE = '<p class="book-elsewhere">This chapter cannot run here, since {}.</p
 
 def join_head(app, pagename, templatename, context, doctree):
     """Put what stands between the title and the goal of a notebook into one box."""
-    page = at(pagename)
+    page = page_of_document(pagename)
     if page is None:
         return
     head, goal, rest = context["body"].partition(BEFORE)

@@ -31,13 +31,13 @@ META = '\n    <meta http-equiv="Content-Security-Policy" content="{}" />'
 FIRST = '<meta charset="utf-8" />'
 
 
-def secure(site, pages):
+def add_content_policies(site, pages):
     """State the policy at the head of every page; nothing in a page may change afterwards."""
     for path, page in pages.items():
-        pages[path] = page.replace(FIRST, FIRST + META.format(policy(page)), 1)
+        pages[path] = page.replace(FIRST, FIRST + META.format(content_policy(page)), 1)
 
 
-def policy(page) -> str:
+def content_policy(page) -> str:
     """Return the policy of a page, by its text."""
     directives = {directive: [sources] for directive, sources in POLICY.items()}
     if PYTHON in page:

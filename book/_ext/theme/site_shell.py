@@ -187,7 +187,7 @@ def social_tags(config, title: str, description: str, url: str) -> str:
     return "\n".join(f"    {line}" for line in lines)
 
 
-def dress_page(app, pagename, templatename, context, doctree):
+def set_description_and_card(app, pagename, templatename, context, doctree):
     """Give a page its description and its card, and take thebe's style sheet from it."""
     title = re.sub(r"<[^>]+>", "", context.get("title", "")) or app.config.html_title
     description = describe(doctree) if doctree else SUMMARY
@@ -208,12 +208,12 @@ def write_start_page(app, exception):
     (Path(app.outdir) / "index.html").write_text(page, encoding="utf-8")
 
 
-def renew_every_page(app, env, added, changed, removed):
+def reread_all_pages(app, env, added, changed, removed):
     """Have every page written anew: what is made once for all is made from all of them."""
     return env.found_docs
 
 
-def mend(site, pages):
+def repair_theme_faults(site, pages):
     """Rewrite the theme's faults in every page; `tests/site` finds those that come back."""
     for fault, repair in MENDS:
         pages.update({path: re.sub(fault, repair, page) for path, page in pages.items()})
@@ -226,7 +226,7 @@ def keep_vectors_whole(cell) -> str:
     return re.sub(VECTOR, r'<span class="unbroken">\g<0></span>', cell[0])
 
 
-def stand_in_for_stores(site, pages):
+def add_storage_fallback(site, pages):
     """Give every page what stands in for a store that the browser refuses or that is full."""
     for path, page in pages.items():
         if "<script" in page:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import tinycss2
 
-from book._ext.theme.lighten import with_icons
+from book._ext.theme.lighten import inline_icon_fonts
 
 SHEET = "_static/site.css"
 LINK = r'\s*<link(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"]*?)(_static/[^"?]*)[^"]*"[^>]*>'
@@ -25,8 +25,8 @@ def join_styles(site, pages):
     sheets = dict.fromkeys(sheet for p in pages.values() for _, sheet in re.findall(LINK, p))
     scripts = [path.read_text(encoding="utf-8") for path in site.glob("_static/**/*.js")]
     classes = known_classes("".join(pages.values()), scripts)
-    css = "".join(matching(read(site / sheet), classes) for sheet in sheets)
-    css = with_icons(site, css)
+    css = "".join(rules_that_match(parse_stylesheet(site / sheet), classes) for sheet in sheets)
+    css = inline_icon_fonts(site, css)
     for path in site.glob("_static/**/*.css"):
         path.unlink()
     (site / SHEET).write_text(css + "\n", encoding="utf-8")
@@ -37,14 +37,14 @@ def join_styles(site, pages):
             pages[path] = re.sub(LINK, lambda _, joined=joined: next(joined, ""), page)
 
 
-def read(path) -> list:
+def parse_stylesheet(path) -> list:
     """Return the rules of a style sheet as parsed, those that it imports in their place."""
     css = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.S)
     rules = tinycss2.parse_stylesheet(css, skip_whitespace=True)
     for place, rule in reversed([*enumerate(rules)]):
         if rule.type == "at-rule" and rule.lower_at_keyword == "import":
             [imported] = [token.value for token in rule.prelude if token.type in ("string", "url")]
-            rules[place : place + 1] = read(path.parent / imported)
+            rules[place : place + 1] = parse_stylesheet(path.parent / imported)
     return rules
 
 
@@ -54,25 +54,25 @@ def known_classes(markup, scripts) -> set[str]:
     return {*" ".join(re.findall(CLASSES, markup)).split(), *re.findall(r"[\w-]+", source)}
 
 
-def matching(rules, classes) -> str:
+def rules_that_match(rules, classes) -> str:
     """Return a style sheet without the selectors that nothing can match."""
     css = []
     for rule in rules:
         if rule.type == "error":
             raise ValueError(f"line {rule.source_line}: {rule.message}")
         if rule.type == "qualified-rule":
-            wanted = [text(part) for part in parts(rule.prelude) if asks_for(part) <= classes]
+            wanted = [text(part) for part in split(rule.prelude) if classes_of(part) <= classes]
             css += [f"{','.join(wanted)}{{{text(rule.content)}}}"] if wanted else []
         elif rule.lower_at_keyword in HOLDS_RULES:
             inside = tinycss2.parse_rule_list(rule.content, skip_whitespace=True)
-            inside = matching(inside, classes)
+            inside = rules_that_match(inside, classes)
             css += [f"@{rule.at_keyword} {text(rule.prelude)}{{{inside}}}"] if inside else []
         elif rule.lower_at_keyword != "charset":
             css.append(text([rule]))
     return "".join(css)
 
 
-def parts(tokens) -> list:
+def split(tokens) -> list:
     """Return what stands between the commas."""
     found = [[]]
     for token in tokens:
@@ -83,7 +83,7 @@ def parts(tokens) -> list:
     return found
 
 
-def asks_for(selector) -> set[str]:
+def classes_of(selector) -> set[str]:
     """Return the classes that a selector, without a comma, asks for outside of brackets."""
     pairs = pairwise(selector)
     return {name.value for dot, name in pairs if dot == "." and name.type == "ident"}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tutorial_lib.practice.calls import Answers, Case, a, fault, first_difference, same
+from tutorial_lib.practice.calls import Answers, Case, fault, first_difference, same, type_text
 from tutorial_lib.practice.diagnosis import (
     explain_difference,
     is_random,
@@ -90,7 +90,7 @@ def remedy(mistake):
     return (mistake.mend, page) if mistake.symptom else (mistake.mend,)
 
 
-def account(name, function, reference, cases, mistakes=()):
+def feedback_on_function(name, function, reference, cases, mistakes=()):
     """Call, compare, and put the result into words that begin with ✓, ✗ or ○.
 
     Parameters
@@ -101,7 +101,7 @@ def account(name, function, reference, cases, mistakes=()):
     mistakes : sequence of Mistake
     """
     if not callable(function):
-        return f"✗ {name}: got {a(function)}; give the function itself, not a result."
+        return f"✗ {name}: got {type_text(function)}; give the function itself, not a result."
     answers = Answers(function, reference, tuple(cases))
     if all(outcome.value is None and not outcome.error for outcome in answers.outcomes):
         return f"○ {name}: not done yet (it returns None)."
@@ -121,12 +121,12 @@ def _failure_feedback(name, answers, mistakes):
     sentences : list of text; the first begins with ✗
     """
     first = answers.wrong[0]
-    outcome, right = answers.outcomes[first], answers.rights[first]
+    outcome, right = answers.outcomes[first], answers.expected_values[first]
     error = outcome.error or fault(outcome.value, right)
     seen = error or difference_text(outcome.value, right)
     seen, like = f"{answers.cases[first].label}: {seen}", None
     for mistake in mistakes:
-        fits = answers.fit(mistake.of(answers.reference))
+        fits = answers.matches_of(mistake.of(answers.reference))
         if all(fits) and any(not answers.outcomes[i].error for i in answers.wrong):
             return [f"✗ {name}: {mistake.says}", *([] if error else [seen]), *remedy(mistake)]
         like = like or (mistake if fits[first] else None)
@@ -155,19 +155,19 @@ def _difference_kind_text(answers):
     return f"{where}, {claim.says}{chapter}"
 
 
-def print_text(said):
+def print_text(text):
     """Print a text; on a console that lacks some of its signs, in signs that it has."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
-        said.encode(encoding)
+        text.encode(encoding)
     except UnicodeEncodeError:
         for sign, plain in PLAIN.items():
-            said = said.replace(sign, plain)
-        said = said.encode(encoding, errors="replace").decode(encoding)
-    print(said)
+            text = text.replace(sign, plain)
+        text = text.encode(encoding, errors="replace").decode(encoding)
+    print(text)
 
 
-def room(path):
+def read_room(path):
     """Return the mistakes of a room, and the decorator of its checks.
 
     Parameters
@@ -191,13 +191,13 @@ def _check_of_cases(mistakes, reference, yield_cases):
     name = yield_cases.__name__.removeprefix("check_")
 
     def task():
-        right = _import_by_address(reference) if isinstance(reference, str) else reference
+        right = _import_by_dotted_path(reference) if isinstance(reference, str) else reference
         cases = tuple(_case_from_row(row, right) for row in yield_cases())
         return Task(name, right, cases, mistakes[name])
 
     def check_function(function):
         asked = task()
-        print_text(account(name, function, asked.right, asked.cases, asked.mistakes))
+        print_text(feedback_on_function(name, function, asked.right, asked.cases, asked.mistakes))
 
     check_function.task = task
     for attribute in ("__name__", "__qualname__", "__module__"):
@@ -206,8 +206,8 @@ def _check_of_cases(mistakes, reference, yield_cases):
     return check_function
 
 
-def _import_by_address(address):
-    module, _, name = address.rpartition(".")
+def _import_by_dotted_path(dotted_path):
+    module, _, name = dotted_path.rpartition(".")
     return getattr(import_module(module), name)
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tutorial_lib.practice.calls import a, as_arrays
+from tutorial_lib.practice.calls import tensors_to_arrays, type_text
 from tutorial_lib.practice.inputs import normal
 
 T = 24  # tokens of a sequence: a buffer of 8 is filled three times
@@ -37,17 +37,17 @@ class Layer:
     empty: object
     d_model: int
 
-    def sample(self, seed, *lead, tokens=T):
+    def sample_input(self, seed, *batch, tokens=T):
         """New input, (..., tokens, d_model)."""
-        return normal(seed, *lead, tokens, self.d_model)
+        return normal(seed, *batch, tokens, self.d_model)
 
-    def run_in_chunks(self, X, n, *, pad=None, more=0):
-        """The rows of X in `chunks` of n; `more` is capacity beyond its end."""
-        rows, label = [], chunks_in_words(n)
+    def run_in_chunks(self, X, sizes, *, pad=None, extra_capacity=0):
+        """The rows of X in `chunk_bounds` of n; `extra_capacity` is capacity beyond its end."""
+        rows, label = [], chunk_sizes_text(sizes)
         label += ", padded" if pad is not None else ", a batch" if X.ndim > 2 else ""
-        with labelled(label):
-            cache = self.new_cache(X.shape[-2] + more, X.shape[:-2], pad)
-            for start, end in chunks(n, X.shape[-2]):
+        with prefixed_evidence(label):
+            cache = self.new_cache(X.shape[-2] + extra_capacity, X.shape[:-2], pad)
+            for start, end in chunk_bounds(sizes, X.shape[-2]):
                 Y, cache = self.run_step(X[..., start:end, :], cache)
                 rows.append(Y)
         return np.concatenate(rows, axis=-2)
@@ -58,7 +58,7 @@ class Layer:
             options = {} if pad is None and batch == () else {"batch": batch, "pad": pad}
             return self.empty(capacity, **options)
         except BaseException as error:  # of a reader's layer, so SystemExit too
-            raise Failure(f"empty{_raised(error)}") from error
+            raise Failure(f"empty{_raised_error_text(error)}") from error
 
     def run_step(self, X, cache):
         """One step, its rows as an array."""
@@ -66,7 +66,7 @@ class Layer:
 
 
 @contextmanager
-def labelled(label):
+def prefixed_evidence(label):
     """Let the evidence of what fails begin with a label."""
     try:
         yield
@@ -89,36 +89,36 @@ def checked_call(call, X, *, subject="step"):
     except Failure:
         raise
     except BaseException as error:  # of a reader's layer, so SystemExit too
-        raise Failure(f"{subject}{_raised(error)}") from error
+        raise Failure(f"{subject}{_raised_error_text(error)}") from error
     if out is None:
         raise Failure(f"{subject} returned None", NOT_DONE)
     if not isinstance(out, tuple) or len(out) != 2:
         size = f" of {len(out)}" if isinstance(out, tuple) else ""
-        raise Failure(f"{subject} returned {a(out)}{size}; expected (Y, cache)")
+        raise Failure(f"{subject} returned {type_text(out)}{size}; expected (Y, cache)")
     if not np.array_equal(given, X):
         raise Failure(f"{subject} changed its input X; compute with a copy of it")
     return _validated_output(out[0], X), out[1]
 
 
-def chunks(n, length):
+def chunk_bounds(sizes, length):
     """Where chunks of n tokens begin and end; of (5, 2, 1): one of 5, one of 2, all others of 1."""
-    sizes = (n,) if isinstance(n, int) else n
+    sizes = (sizes,) if isinstance(sizes, int) else sizes
     ends = np.cumsum([*sizes, *length * sizes[-1:]])
     return list(pairwise([0, *map(int, ends[ends < length]), length]))
 
 
-def chunks_in_words(n):
+def chunk_sizes_text(sizes):
     """Chunks of n in words."""
-    if isinstance(n, int):
-        return "one chunk" if n == T else f"chunks of {n}"
-    *first, last = n
+    if isinstance(sizes, int):
+        return "one chunk" if sizes == T else f"chunks of {sizes}"
+    *first, last = sizes
     return f"chunks of {', '.join(map(str, first))}, then of {last}"
 
 
 def _validated_output(Y, X):
     """The rows of a step as an array of finite floats, one for each token."""
     try:
-        Y = as_arrays(Y)
+        Y = tensors_to_arrays(Y)
         kind = str(getattr(Y, "dtype", type(Y).__name__))
     except Exception as error:
         kind = f"{type(Y).__name__}, which cannot be read: {error}"
@@ -134,30 +134,30 @@ def _validated_output(Y, X):
     return Y
 
 
-def _raised(error):
+def _raised_error_text(error):
     return f" raised {type(error).__name__}: {error}".rstrip(".: ")
 
 
-def differing(one, other):
+def rows_differ(rows, expected):
     """Which rows of two results differ, by more than rounding."""
-    scale = max(1.0, float(np.abs(one).max()))
-    small = np.sqrt(np.finfo(one.dtype).eps) * scale
-    return ~(np.abs(one - other).max(axis=-1) <= small)
+    scale = max(1.0, float(np.abs(rows).max()))
+    small = np.sqrt(np.finfo(rows.dtype).eps) * scale
+    return ~(np.abs(rows - expected).max(axis=-1) <= small)
 
 
-def attended_keys(layer, X, n, rows, *, pad=None):
+def attended_keys(layer, X, sizes, rows, *, pad=None):
     """[..., t, s]: whether the row of token t changes with token s, in chunks of n."""
     columns = []
     for s in range(X.shape[-2]):
         changed = X.copy()
-        changed[..., s, :] = layer.sample(100 + s)[0]
-        columns.append(differing(rows, layer.run_in_chunks(changed, n, pad=pad)))
+        changed[..., s, :] = layer.sample_input(100 + s)[0]
+        columns.append(rows_differ(rows, layer.run_in_chunks(changed, sizes, pad=pad)))
     return np.stack(columns, axis=-1)
 
 
 def test_layer(layer):
     """Run every test, and stop at the first thing that is wrong."""
-    X = layer.sample(91)
+    X = layer.sample_input(91)
     whole = layer.run_in_chunks(X, T)
     _test_state(layer, X, whole)
     seen = attended_keys(layer, X, T, whole)
@@ -165,98 +165,98 @@ def test_layer(layer):
     _test_capacity(layer, X, whole)
     for n in CHUNKS:
         _test_chunks(layer, X, n, whole, seen)
-    _test_branches(layer, X, whole)
+    _test_two_continuations(layer, X, whole)
     _test_batch(layer)
     _test_padding(layer)
 
 
 def _test_state(layer, X, whole):
     """A new cache must not depend on another sequence, and nothing may be random."""
-    layer.run_in_chunks(layer.sample(92), T)
-    if differing(whole, layer.run_in_chunks(X, T)).any():
+    layer.run_in_chunks(layer.sample_input(92), T)
+    if rows_differ(whole, layer.run_in_chunks(X, T)).any():
         name = "stale"
         with suppress(Failure):
             one, other = layer.run_in_chunks(np.stack([X, X]), T)
-            name = "dropout" if differing(one, other).any() else name
+            name = "dropout" if rows_differ(one, other).any() else name
         raise Failure("the same sequence, processed twice, gives two results", name)
 
 
-def _test_causality(seen):
+def _test_causality(attended):
     """In one chunk no token may attend to a later one, and each attends to itself."""
-    ahead, own = np.triu(seen, 1), np.eye(T, dtype=bool)
+    ahead, own = np.triu(attended, 1), np.eye(T, dtype=bool)
     if ahead.any():
         t, s = max(np.argwhere(ahead), key=lambda pair: pair[1] - pair[0])
-        next_one = np.array_equal(ahead, np.eye(T, k=1)) and width_of(np.tril(seen))
-        name = "no_mask" if seen.all() else "one_ahead" if next_one else ""
+        next_one = np.array_equal(ahead, np.eye(T, k=1)) and window_width(np.tril(attended))
+        name = "no_mask" if attended.all() else "one_ahead" if next_one else ""
         raise Failure(f"one chunk: token {t} attends to token {s}, which comes later", name)
-    if not seen.any():
+    if not attended.any():
         raise Failure("one chunk: no row changes, whatever token is changed")
-    if not seen.diagonal().all():
-        t = int(np.argmin(seen.diagonal()))
-        name = "itself_hidden" if width_of(seen | own) else ""
+    if not attended.diagonal().all():
+        t = int(np.argmin(attended.diagonal()))
+        name = "itself_hidden" if window_width(attended | own) else ""
         raise Failure(f"one chunk: token {t} does not attend to itself", name)
 
 
 def _test_capacity(layer, X, whole):
     """Rows of the buffer that were not written must get no weight."""
-    if differing(whole, layer.run_in_chunks(X, T, more=5)).any():
+    if rows_differ(whole, layer.run_in_chunks(X, T, extra_capacity=5)).any():
         capacities = f"capacities of {T} and {T + 5} tokens"
         raise Failure(f"{capacities} give two results", "buffer_seen")
 
 
-def _test_chunks(layer, X, n, whole, seen):
+def _test_chunks(layer, X, sizes, whole, attended):
     """Several chunks must give what one gives."""
     try:
-        rows = layer.run_in_chunks(X, n)
+        rows = layer.run_in_chunks(X, sizes)
     except Failure as failure:
         of_shapes = any(word in str(failure.__cause__) for word in ("shape", "size", "broadcast"))
-        if n in (2, 3) and of_shapes:
+        if sizes in (2, 3) and of_shapes:
             raise Failure(failure.evidence, "square_mask") from failure
         raise
-    wrong = differing(whole, rows)
+    wrong = rows_differ(whole, rows)
     if wrong.any():
         t = int(np.argmax(wrong))
-        label = f"{chunks_in_words(n)}: the row of token {t}"
-        if not differing(whole.astype(np.float32), rows.astype(np.float32)).any():
+        label = f"{chunk_sizes_text(sizes)}: the row of token {t}"
+        if not rows_differ(whole.astype(np.float32), rows.astype(np.float32)).any():
             mend = f"cache K and V in the type of Y, {rows.dtype}"
             raise Failure(f"{label} differs as little as by rounding in a coarser type; {mend}")
-        _fail_by_keys(layer, X, n, rows, seen)
+        _raise_if_keys_differ(layer, X, sizes, rows, attended)
         given, right = (", ".join(f"{x:.3f}" for x in row[:3]) for row in (rows[t], whole[t]))
         evidence = f"{label} begins {given} and should begin {right}"
-        _fail_by_positions(layer, X, whole, evidence)
+        _raise_position_failure(layer, X, whole, evidence)
 
 
-def _fail_by_keys(layer, X, n, rows, seen):
-    """Say which keys are wrong in chunks of n, if any are; `seen` is the pattern of one chunk."""
-    now = attended_keys(layer, X, n, rows)
-    if np.array_equal(now, seen):
+def _raise_if_keys_differ(layer, X, sizes, rows, attended):
+    """Say which keys are wrong in chunks, if any are; `attended` is the pattern of one chunk."""
+    now = attended_keys(layer, X, sizes, rows)
+    if np.array_equal(now, attended):
         return
-    name, p = "", Pattern(now, seen, n)
+    name, p = "", ChunkPattern(now, attended, sizes)
     with suppress(Failure):  # chunks of three show what those of one or two do not
-        three = Pattern(attended_keys(layer, X, 3, layer.run_in_chunks(X, 3)), seen, 3)
+        three = ChunkPattern(attended_keys(layer, X, 3, layer.run_in_chunks(X, 3)), attended, 3)
         name = next((name for name, fits in IN_ANY_CHUNKS.items() if fits(p) and fits(three)), "")
     name = name or next((name for name, fits in IN_THESE_CHUNKS.items() if fits(p)), "")
-    t = int(np.argmax((now != seen).any(axis=-1)))
-    attends = f"token {t} attends to {_keys_text(now[t])}, in one chunk to {_keys_text(seen[t])}"
-    raise Failure(f"{chunks_in_words(n)}: {attends}", name)
+    t = int(np.argmax((now != attended).any(axis=-1)))
+    text = f"token {t} attends to {_keys_text(now[t])}, in one chunk to {_keys_text(attended[t])}"
+    raise Failure(f"{chunk_sizes_text(sizes)}: {text}", name)
 
 
-class Pattern:
+class ChunkPattern:
     """What tokens attend to in chunks of n, beside what they attend to in one.
 
     Whether a token attends to itself often does not show: the row changes with its query.
     """
 
-    def __init__(self, now, seen, n):
-        self.now, self.seen = now, seen
-        edges = chunks(n, T)
+    def __init__(self, chunked, unchunked, sizes):
+        self.now, self.seen = chunked, unchunked
+        edges = chunk_bounds(sizes, T)
         start, end = np.repeat(edges, np.diff(edges)[:, 0], axis=0).T  # of the chunk of each token
         self.start, self.keys, self.own = start[:, None], np.arange(T), np.eye(T, dtype=bool)
         self.later = np.triu(self.own | True, 1) & (self.keys < end[:, None]) & (self.start > 0)
-        self.one, self.several = width_of(seen), width_of(now)  # in one chunk, and in several
-        self.lost = seen & ~now
+        self.unchunked_width, self.chunked_width = window_width(unchunked), window_width(chunked)
+        self.lost = unchunked & ~chunked
 
-    def is_like(self, keys):
+    def attends_like(self, keys):
         """Whether tokens attend to these keys, whatever is seen of themselves."""
         return np.array_equal(self.now | self.own, keys | self.own)
 
@@ -264,13 +264,13 @@ class Pattern:
         """Whether tokens attend to these later keys, and to all before."""
         return np.array_equal(np.triu(self.now, 1), keys) and not (self.lost & ~self.own).any()
 
-    def sees_last(self):
+    def is_window_only_when_chunked(self):
         """Whether a window of fewer keys than all shows, but not in one chunk."""
         width, behind = int(self.now[-1].sum()), self.start[:, 0] > 0
-        in_window = np.array_equal(self.now[behind], band(width)[behind])
-        return self.one == T and width < T and in_window
+        in_window = np.array_equal(self.now[behind], sliding_window(width)[behind])
+        return self.unchunked_width == T and width < T and in_window
 
-    def loses(self, keys):
+    def misses_keys(self, keys):
         """Whether tokens attend to fewer keys than in one chunk, and these are among the lost."""
         return (self.lost & keys).any() and not (self.now & ~self.seen).any()
 
@@ -278,44 +278,44 @@ class Pattern:
 IN_ANY_CHUNKS = {  # mistakes that show these patterns, as no others do, in chunks of any length
     "no_mask_behind_a_cache": lambda p: p.sees_ahead(p.later),
     "one_ahead": lambda p: p.sees_ahead(p.later & np.eye(T, k=1, dtype=bool)),
-    "no_offset": lambda p: p.is_like(p.keys <= p.keys[:, None] - p.start),
+    "no_offset": lambda p: p.attends_like(p.keys <= p.keys[:, None] - p.start),
     "cache_unused": lambda p: np.array_equal(p.now, p.seen & (p.keys >= p.start)),
-    "itself_hidden": lambda p: p.is_like(p.seen),
+    "itself_hidden": lambda p: p.attends_like(p.seen),
 }
 IN_THESE_CHUNKS = {  # the first that fits: what is wrong with a window, or with cached rows
-    "window_only_behind_a_cache": lambda p: p.sees_last(),
-    "window_changes": lambda p: p.one and p.several and p.one < T,
-    "rows_dropped": lambda p: p.loses(True) and p.one and p.one < T,
-    "overwritten": lambda p: p.loses(p.keys < p.start),
+    "window_only_behind_a_cache": lambda p: p.is_window_only_when_chunked(),
+    "window_changes": lambda p: p.chunked_width and (p.unchunked_width or T) < T,
+    "rows_dropped": lambda p: p.misses_keys(True) and (p.unchunked_width or T) < T,
+    "overwritten": lambda p: p.misses_keys(p.keys < p.start),
 }
 
 
-def band(width):
+def sliding_window(width):
     """What a window of so many keys shows."""
     return np.tri(T, dtype=bool) & ~np.tri(T, k=-width, dtype=bool)
 
 
-def width_of(pattern):
+def window_width(pattern):
     """How many keys a window has, as far as so few tokens show; None if it is no window."""
     width, length = int(pattern.sum(axis=-1).max()), len(pattern)
-    return width if np.array_equal(pattern, band(width)[:length, :length]) else None
+    return width if np.array_equal(pattern, sliding_window(width)[:length, :length]) else None
 
 
-def _order_matters(layer, n):
+def _order_matters(layer, sizes):
     """Whether the last row changes when two tokens before it are exchanged."""
-    X = layer.sample(97)
+    X = layer.sample_input(97)
     swapped = X[[*range(T - 3), -2, -3, -1]]  # near the end, where a window shows them
-    return differing(layer.run_in_chunks(X, n)[-1:], layer.run_in_chunks(swapped, n)[-1:]).any()
+    return rows_differ(*(layer.run_in_chunks(Z, sizes)[-1:] for Z in (X, swapped))).any()
 
 
-def _fail_by_positions(layer, X, whole, evidence):
+def _raise_position_failure(layer, X, whole, evidence):
     """All tokens attend to the right ones: are their positions wrong, or something else?"""
     singly = layer.run_in_chunks(X, 1)
     if _order_matters(layer, T) and not _order_matters(layer, 1):
-        within = differing(whole, singly)[1] and _order_matters(layer, (T - 4, 4))
+        within = rows_differ(whole, singly)[1] and _order_matters(layer, (T - 4, 4))
         raise Failure(evidence, "positions_restart" if within else "positions_stop")
     # The same change behind any cache: a shift looks like another scale, cap or sink.
-    if not differing(singly, layer.run_in_chunks(X, (1, T - 1))).any():
+    if not rows_differ(singly, layer.run_in_chunks(X, (1, T - 1))).any():
         raise Failure(evidence, "other_behind_a_cache")
     raise Failure(f"{evidence}: it attends to the right tokens, but its output differs")
 
@@ -324,62 +324,62 @@ def _keys_text(row):
     return ", ".join(map(str, np.flatnonzero(row))) or "nothing"
 
 
-def _test_branches(layer, X, whole):
+def _test_two_continuations(layer, X, whole):
     """A cache that was continued is refused, or both continuations are independent."""
-    with labelled("two continuations"):
+    with prefixed_evidence("two continuations"):
         _, old = layer.run_step(X[:-2], layer.new_cache(T + 2))
         _, new = layer.run_step(X[-2:-1], old)
         if new is old:  # a cache that grows in place has no older form
             return
         with suppress(Failure):
-            layer.run_step(layer.sample(93)[:1], old)
+            layer.run_step(layer.sample_input(93)[:1], old)
         Y, _ = layer.run_step(X[-1:], new)
-    if differing(whole[-1:], Y).any():
+    if rows_differ(whole[-1:], Y).any():
         raise Failure("a second token behind an older cache changes the newer one", "used_twice")
 
 
 def _test_batch(layer):
     """Each sequence of a batch must give the rows that it gives by itself."""
-    X = layer.sample(94, 2)
+    X = layer.sample_input(94, 2)
     alone = np.stack([layer.run_in_chunks(row, T) for row in X])
     for n in (T, 2):
-        wrong = differing(alone, layer.run_in_chunks(X, n))
+        wrong = rows_differ(alone, layer.run_in_chunks(X, n))
         if wrong.any():
             b, t = np.argwhere(wrong)[0]
-            label = f"{chunks_in_words(n)}, a batch of 2"
+            label = f"{chunk_sizes_text(n)}, a batch of 2"
             raise Failure(f"{label}: the row of token {t} of sequence {b} differs")
 
 
 def _test_padding(layer):
     """Padding at the left must change no row of a token."""
-    X, pad = layer.sample(98, 3), np.array([2, 0, 3])  # unsorted, none equal
+    X, pad = layer.sample_input(98, 3), np.array([2, 0, 3])  # unsorted, none equal
     unpadded = [x[left:] for x, left in zip(X, pad, strict=True)]
     alone = [layer.run_in_chunks(tokens, T) for tokens in unpadded]
     for n in PADDED_CHUNKS:
         rows = layer.run_in_chunks(X, n, pad=pad)
         for b, left in enumerate(pad):
-            wrong = differing(alone[b], rows[b, left:])
+            wrong = rows_differ(alone[b], rows[b, left:])
             if wrong.any():
-                label = f"{chunks_in_words(n)}, padded"
+                label = f"{chunk_sizes_text(n)}, padded"
                 now = attended_keys(layer, X, n, rows, pad=pad)[b, left:]
                 right = attended_keys(layer, unpadded[b], T, alone[b])
-                _fail_by_padding(now[:, :left], now[:, left:], right, label)
+                _raise_if_padding_attended(now[:, :left], now[:, left:], right, label)
                 token = f"token {int(np.argmax(wrong))}"
                 evidence = f"{label}: {token} attends to the right tokens, but its row differs"
                 raise Failure(evidence, "positions_count_padding")
 
 
-def _fail_by_padding(padding, tokens, right, label):
+def _raise_if_padding_attended(padding, tokens, expected, label):
     """Say which keys are wrong in padded rows, if any are."""
     if padding.any():
         t = int(np.argmax(padding.any(axis=-1)))
         raise Failure(f"{label}: token {t} attends to padding", "padding_seen")
-    if not np.array_equal(tokens, right):
-        t = int(np.argmax((tokens != right).any(axis=-1)))
+    if not np.array_equal(tokens, expected):
+        t = int(np.argmax((tokens != expected).any(axis=-1)))
         attends = (
-            f"attends to {_keys_text(tokens[t])}, and without padding to {_keys_text(right[t])}"
+            f"attends to {_keys_text(tokens[t])}, and without padding to {_keys_text(expected[t])}"
         )
-        name = "" if (tokens & ~right).any() else "tokens_hidden"
-        if width_of(right) not in (None, len(right)) and width_of(tokens) is not None:
+        name = "" if (tokens & ~expected).any() else "tokens_hidden"
+        if window_width(expected) not in (None, len(expected)) and window_width(tokens) is not None:
             name = "window_counts_padding"
         raise Failure(f"{label}: token {t} {attends}", name)

@@ -22,13 +22,13 @@ from tutorial_lib.practice.calls import (
     first_difference,
     same,
 )
-from tutorial_lib.practice.slips import omissions, one_token_mutants
+from tutorial_lib.practice.slips import omission_mutants, one_token_mutants
 
 LEAST_BITS = 24  # some 200 claims are tried
 
 
 @dataclass(frozen=True)
-class Seen:
+class WrongValue:
     """One case with a reader's value and the right one, of one part of the result.
 
     Parameters
@@ -52,13 +52,13 @@ class Seen:
         arguments = {n: given[n] for n in given if n in case.arguments}
         options = {n: given[n] for n in given if n not in case.arguments}
         outcome = call(function, replace(case, arguments=arguments, options=options))
-        return None if outcome.error else _part(outcome, self.part)
+        return None if outcome.error else _part_of_outcome(outcome, self.part)
 
 
-def _part(outcome, name):
+def _part_of_outcome(outcome, part_name):
     value = outcome.value
     with suppress(Exception):  # it is no record, or has no such part
-        for part in name.split(", ") if name else ():
+        for part in part_name.split(", ") if part_name else ():
             value = value[int(part[7:])] if part.startswith("result ") else getattr(value, part)
         return None if value is None else np.asarray(value)
     return None
@@ -77,7 +77,7 @@ class Claim:
 
     says: str
     chapter: int
-    holds: Callable[[Seen], bool]
+    holds: Callable[[WrongValue], bool]
 
     def is_true_of(self, seen):
         """Whether it holds; what cannot be asked of a case does not."""
@@ -88,15 +88,15 @@ class Claim:
 
 def explain_difference(answers: Answers) -> Claim | None:
     """Say what kind of difference there is; None where no claim holds in all cases that differ."""
-    seen = list(differing(answers))
-    if len({s.part for s in seen}) != 1 or sum(map(_bits, seen)) < LEAST_BITS:
+    seen = list(wrong_values(answers))
+    if len({s.part for s in seen}) != 1 or sum(map(_information_bits, seen)) < LEAST_BITS:
         return None
     with np.errstate(all="ignore"):
         claims = chain.from_iterable(kind(seen) for kind in KINDS)
         return next((claim for claim in claims if all(map(claim.is_true_of, seen))), None)
 
 
-def _bits(seen):
+def _information_bits(seen):
     """Return about how much a value can tell: of a few small numbers many claims hold by chance."""
     if seen.right.dtype.kind == "b":
         return seen.right.size
@@ -105,32 +105,32 @@ def _bits(seen):
     return float(np.log2(1 + np.abs(np.unique(seen.right).astype(float))).sum())
 
 
-def differing(answers):
+def wrong_values(answers):
     """Yield a Seen for each case whose value has the right shape and differs."""
     for i in answers.wrong:
-        outcome, right = answers.outcomes[i], answers.rights[i]
+        outcome, right = answers.outcomes[i], answers.expected_values[i]
         if outcome.error or fault(outcome.value, right):
             continue
         part, value, wanted = first_difference(outcome.value, right)
-        yield Seen(answers.cases[i], value, wanted, part, answers.function, answers.reference)
+        yield WrongValue(answers.cases[i], value, wanted, part, answers.function, answers.reference)
 
 
-def _alike(one, other):
-    if one is None or other is None or np.shape(one) != np.shape(other):
+def _close(value, expected):
+    if value is None or expected is None or np.shape(value) != np.shape(expected):
         return False
-    one, other = np.asarray(one), np.asarray(other)
-    if one.dtype.kind == "b" or other.dtype.kind == "b":
-        return one.dtype.kind == other.dtype.kind and bool((one == other).all())
-    if "c" in (one.dtype.kind, other.dtype.kind) or one.size == 0:
+    value, expected = np.asarray(value), np.asarray(expected)
+    if value.dtype.kind == "b" or expected.dtype.kind == "b":
+        return value.dtype.kind == expected.dtype.kind and bool((value == expected).all())
+    if "c" in (value.dtype.kind, expected.dtype.kind) or value.size == 0:
         return False
-    size = np.abs(other[np.isfinite(other)]).max(initial=1e-300)
-    rtol = 1e-5 if "float32" in (one.dtype.name, other.dtype.name) else 1e-8
-    return bool(np.isclose(one, other, rtol=rtol, atol=rtol * size, equal_nan=True).all())
+    size = np.abs(expected[np.isfinite(expected)]).max(initial=1e-300)
+    rtol = 1e-5 if "float32" in (value.dtype.name, expected.dtype.name) else 1e-8
+    return bool(np.isclose(value, expected, rtol=rtol, atol=rtol * size, equal_nan=True).all())
 
 
-def _says(says, chapter, change):
+def _claim_of_change(sentence, chapter, change):
     """Make a claim that a change of the right value gives the reader's."""
-    return Claim(says, chapter, lambda seen: _alike(seen.value, change(seen.right)))
+    return Claim(sentence, chapter, lambda seen: _close(seen.value, change(seen.right)))
 
 
 # --- the right numbers in another order, or times a factor ---
@@ -139,45 +139,45 @@ def _says(says, chapter, change):
 def _order_claims(all_seen):
     """Yield claims that the right numbers are at other positions."""
     right = all_seen[0].right
-    for one, other in combinations(range(1, 1 + min(right.ndim, 4)), 2):
-        if right.shape[-one] == right.shape[-other]:
-            says = f"axes {-other} and {-one} have changed places"
-            yield _says(says, 5, lambda A, one=one, other=other: np.swapaxes(A, -one, -other))
-    for one, other in ((1, 2), (2, 3)):
-        says = f"axes {-other} and {-one} are exchanged by a reshape, which moves no numbers"
-        yield _says(says, 5, lambda A, one=one, other=other: _reshaped(A, one, other))
+    for i, j in combinations(range(1, 1 + min(right.ndim, 4)), 2):
+        if right.shape[-i] == right.shape[-j]:
+            says = f"axes {-j} and {-i} have changed places"
+            yield _claim_of_change(says, 5, lambda A, i=i, j=j: np.swapaxes(A, -i, -j))
+    for i, j in ((1, 2), (2, 3)):
+        says = f"axes {-j} and {-i} are exchanged by a reshape, which moves no numbers"
+        yield _claim_of_change(says, 5, lambda A, i=i, j=j: _axes_exchanged_by_reshape(A, i, j))
     if right.dtype.kind != "b":
         yield Claim("the right numbers are there in a different order", 0, _is_reordered)
 
 
-def _reshaped(A, one, other):
-    if 1 in (A.shape[-one], A.shape[-other]):
+def _axes_exchanged_by_reshape(array, axis, other_axis):
+    if 1 in (array.shape[-axis], array.shape[-other_axis]):
         return None
-    return A.swapaxes(-one, -other).reshape(A.shape)
+    return array.swapaxes(-axis, -other_axis).reshape(array.shape)
 
 
 def _is_reordered(seen):
     value, right = (np.sort(A, axis=None).astype(float) for A in (seen.value, seen.right))
-    return _alike(value, right) and bool(np.unique(right).size > 2)
+    return _close(value, right) and bool(np.unique(right).size > 2)
 
 
 def _factor_claims(all_seen):
     """Yield claims that each number is the right one times a size, or times one number."""
-    factors = [_factor(seen) for seen in all_seen]
+    factors = [_common_factor(seen) for seen in all_seen]
     if None in factors:
         return
     for name, size in sizes_of(all_seen[0]).items():
         for text, power in ((name, 1), (f"1/{name}", -1), (f"√{name}", 0.5), (f"1/√{name}", -0.5)):
             if size > 1 and math.isclose(factors[0], size**power, rel_tol=1e-6):
                 says = f"every number is {text} times the right one"
-                yield Claim(says, 3 * (name == "d_k"), _is_scaled(name, power))
+                yield Claim(says, 3 * (name == "d_k"), _is_scaled_by_size(name, power))
     if np.allclose(factors, factors[0], rtol=1e-6):
         says = f"every number is {factors[0]:.4g} times the right one"
         says = "every sign is reversed" if factors[0] == -1 else says
-        yield _says(says, 0, lambda A: factors[0] * A)
+        yield _claim_of_change(says, 0, lambda A: factors[0] * A)
 
 
-def _factor(seen):
+def _common_factor(seen):
     """Return the one ratio of the value to the right one; None if there are several."""
     if seen.right.dtype.kind == "b":
         return None
@@ -187,11 +187,11 @@ def _factor(seen):
     if not large.any() or not np.isfinite(value[large]).all():
         return None
     factor = float(np.median(value[large] / right[large]))
-    return factor if _alike(value, factor * right) and abs(factor) > 1e-9 else None
+    return factor if _close(value, factor * right) and abs(factor) > 1e-9 else None
 
 
-def _is_scaled(name, power):
-    return lambda seen: _alike(seen.value, seen.right * float(sizes_of(seen)[name]) ** power)
+def _is_scaled_by_size(name, power):
+    return lambda seen: _close(seen.value, seen.right * float(sizes_of(seen)[name]) ** power)
 
 
 def sizes_of(seen):
@@ -215,7 +215,7 @@ def _other_input_claims(all_seen):
     """Yield claims that the value is the right one for other inputs."""
     inputs = all_seen[0].case.inputs
     for name, given in inputs.items():
-        for says, change in _input_changes(given):
+        for says, change in _plausible_input_changes(given):
             yield _changed_input_claim(f"`{name}` were {says}", name, change)
     for one, other in combinations(inputs, 2):
         yield _swapped_inputs_claim(one, other)
@@ -232,7 +232,7 @@ def _dtype_name(given):
     return str(getattr(given, "dtype", type(given).__name__)).removeprefix("torch.")
 
 
-def _input_changes(given):
+def _plausible_input_changes(given):
     """Yield what an input of its kind may be taken for, and the change of it."""
     if "bool" in _dtype_name(given):
         yield (
@@ -246,25 +246,25 @@ def _input_changes(given):
         yield "transposed", lambda A: A.swapaxes(-1, -2)
 
 
-def _changed_input_claim(says, name, change):
+def _changed_input_claim(change_text, name, change):
     def holds(seen):
         given = seen.case.inputs.get(name)
         if given is None:
             return False
-        return _alike(seen.value, seen.rerun_with(seen.reference, **{name: change(given)}))
+        return _close(seen.value, seen.rerun_with(seen.reference, **{name: change(given)}))
 
-    return Claim(f"the result is what it would be if {says}", 10 * (name == "mask"), holds)
+    return Claim(f"the result is what it would be if {change_text}", 10 * (name == "mask"), holds)
 
 
-def _swapped_inputs_claim(one, other):
+def _swapped_inputs_claim(name, other_name):
     def holds(seen):
         given = seen.case.inputs
-        if type(given[one]) is not type(given[other]):
+        if type(given[name]) is not type(given[other_name]):
             return False
-        swapped = {one: given[other], other: given[one]}
-        return _alike(seen.value, seen.rerun_with(seen.reference, **swapped))
+        swapped = {name: given[other_name], other_name: given[name]}
+        return _close(seen.value, seen.rerun_with(seen.reference, **swapped))
 
-    says = f"the result is what it would be if `{one}` and `{other}` were exchanged"
+    says = f"the result is what it would be if `{name}` and `{other_name}` were exchanged"
     return Claim(says, 0, holds)
 
 
@@ -276,16 +276,16 @@ def _ignores_input(name):
             others = [~given]
         elif "int" in _dtype_name(given):
             others = [given * 0, given[..., ::-1] * 1]
-        return _has_numbers(seen.value) and all(
-            _alike(seen.value, seen.rerun_with(seen.own, **{name: other}))
-            and not _alike(seen.right, seen.rerun_with(seen.reference, **{name: other}))
+        return _has_finite_numbers(seen.value) and all(
+            _close(seen.value, seen.rerun_with(seen.own, **{name: other}))
+            and not _close(seen.right, seen.rerun_with(seen.reference, **{name: other}))
             for other in others
         )
 
     return holds
 
 
-def _has_numbers(value):
+def _has_finite_numbers(value):
     return value.dtype.kind != "f" or bool(np.isfinite(value).any())
 
 
@@ -295,22 +295,22 @@ def _has_numbers(value):
 def _row_sum_claims(all_seen):
     """Yield claims on what sums to 1, where the right value's rows do or are empty."""
     seen = all_seen[0]
-    if seen.right.dtype.kind != "f" or seen.right.ndim < 1 or not _sums_to_1(seen.right):
+    if seen.right.dtype.kind != "f" or seen.right.ndim < 1 or not _rows_sum_to_1(seen.right):
         return
     says = "its rows do not sum to 1: divided by their sums they are right"
     yield Claim(says, 3, _is_unnormalised)
-    yield Claim("its rows do not sum to 1", 3, lambda s: not _sums_to_1(s.value))
+    yield Claim("its rows do not sum to 1", 3, lambda s: not _rows_sum_to_1(s.value))
 
 
-def _sums_to_1(A):
-    total = A.sum(axis=-1)
+def _rows_sum_to_1(weights):
+    total = weights.sum(axis=-1)
     return bool((np.isclose(total, 1) | (total == 0)).all() and np.isclose(total, 1).any())
 
 
 def _is_unnormalised(seen):
     total = seen.value.sum(axis=-1, keepdims=True)
     divided = seen.value / np.where(total == 0, 1, total)
-    return not _sums_to_1(seen.value) and _alike(divided, seen.right)
+    return not _rows_sum_to_1(seen.value) and _close(divided, seen.right)
 
 
 def _nan_claims(all_seen):
@@ -328,7 +328,7 @@ def _nan_claims(all_seen):
 def _right_where_finite(seen):
     finite = np.isfinite(seen.value)
     some = finite.any() and not finite.all()
-    return bool(some) and _alike(seen.value[finite], seen.right[finite])
+    return bool(some) and _close(seen.value[finite], seen.right[finite])
 
 
 # --- a slip ---
@@ -343,11 +343,11 @@ def _mutation_claims(all_seen):
         return  # it is written in C, or in a cell
     if "while " in source:
         return  # a slip might never end
-    for slip in chain(one_token_mutants(seen.reference), omissions(seen.reference)):
+    for slip in chain(one_token_mutants(seen.reference), omission_mutants(seen.reference)):
         says = f"the result is what it would be with {slip.says}"
 
         def holds(seen, slip=slip):
-            return _alike(seen.value, seen.rerun_with(slip.function))
+            return _close(seen.value, seen.rerun_with(slip.function))
 
         yield Claim(says, 0, holds)
 
@@ -360,7 +360,7 @@ def _boolean_claims(all_seen):
     right = all_seen[0].right
     if right.dtype.kind != "b" or right.size < 2:
         return
-    yield _says("True and False are exchanged", 0, lambda A: ~A)
+    yield _claim_of_change("True and False are exchanged", 0, lambda A: ~A)
     for one, other in ((True, False), (False, True)):
         says = f"it is {one} at too many positions, and {other} at none too many"
         yield Claim(says, 0, lambda s, one=one: (s.value[s.value != s.right] == one).all())
@@ -372,15 +372,15 @@ def _row_factor_claims(all_seen):
     for axis, counted in ((1, "row"), (2, "column")):
         if right.dtype.kind == "f" and right.ndim >= axis and right.shape[-axis] > 2:
             says = f"every {counted} is right but for a factor of its own"
-            yield Claim(says, 3, lambda s, axis=axis: _own_factor(s, axis))
+            yield Claim(says, 3, lambda s, axis=axis: _has_factor_per_row(s, axis))
 
 
-def _own_factor(seen, axis):
+def _has_factor_per_row(seen, axis):
     value, right = (np.moveaxis(A.astype(float), -axis, -1) for A in (seen.value, seen.right))
     weight = np.einsum("...i,...i->...", right, right)
     factor = np.einsum("...i,...i->...", value, right) / np.where(weight == 0, 1, weight)
     none_is_0 = (np.abs(factor[weight > 0]) > 1e-9).all()
-    return bool(none_is_0) and _alike(value, factor[..., None] * right)
+    return bool(none_is_0) and _close(value, factor[..., None] * right)
 
 
 KINDS = (
@@ -406,11 +406,11 @@ def shape_difference_text(value, right):
     if not arrays or value.dtype.kind not in "biuf":
         return ""
     for one, other in combinations(range(1, 1 + right.ndim), 2):
-        if _alike(value, np.swapaxes(right, -one, -other)):
+        if _close(value, np.swapaxes(right, -one, -other)):
             return f"axes {-other} and {-one} have changed places"
-    if _alike(value.squeeze(), right.squeeze()):
+    if _close(value.squeeze(), right.squeeze()):
         return f"an axis of length 1 is {'missing' if value.ndim < right.ndim else 'too many'}"
-    return "the numbers and their order are right" if _alike(value.ravel(), right.ravel()) else ""
+    return "the numbers and their order are right" if _close(value.ravel(), right.ravel()) else ""
 
 
 def rounding_error(answers):
@@ -421,7 +421,7 @@ def rounding_error(answers):
     error : the largest difference as a part of the largest number, at most 2e-5
     """
     errors = [0.0]
-    for seen in differing(answers):
+    for seen in wrong_values(answers):
         if seen.right.dtype.kind != "f" or not np.isfinite(seen.right).all():
             return None
         size = np.abs(seen.right).max(initial=1e-300)

@@ -73,11 +73,11 @@ class Mistake:
     keeps: int = 0
 
     def of(self, right):
-        """Return the wrong function that it makes of the right one, as `edited` does."""
-        return self.function or edited(right, self.edits)
+        """Return the wrong function that it makes of the right one, as `apply_edits` does."""
+        return self.function or apply_edits(right, self.edits)
 
 
-def edited(right, edits):
+def apply_edits(right, edits):
     """Return a function with edits of it, or of functions of the same package that it calls.
 
     Parameters
@@ -90,11 +90,11 @@ def edited(right, edits):
     ValueError : what an edit takes out is gone, or stands there more than once; `right` does not
         call the function that is edited
     """
-    pieces, found = pieces_of(edits, _bare_name(right)), {}
+    pieces, found = pieces_of(edits, _public_name(right)), {}
     wrong = _rebuild(inspect.unwrap(right), pieces, found)
-    if left := set(pieces) - {_bare_name(function) for function in found}:
+    if left := set(pieces) - {_public_name(function) for function in found}:
         raise ValueError(
-            f"{_bare_name(right)} calls no function {', '.join(sorted(left))}: edit another"
+            f"{_public_name(right)} calls no function {', '.join(sorted(left))}: edit another"
         )
     return wrong
 
@@ -107,97 +107,96 @@ def pieces_of(edits, name):
     return pieces
 
 
-def _bare_name(function):
+def _public_name(function):
     return function.__name__.lstrip("_")
 
 
-def _rebuild(function, pieces, found):
+def _rebuild(function, edits, rebuilt):
     """Return a function in which every edited one that it calls is the edited one."""
-    if function in found:
-        return found[function]
-    found[function] = function  # where it calls itself, too
-    other = _other_globals(function, pieces, found)
+    if function in rebuilt:
+        return rebuilt[function]
+    rebuilt[function] = function  # where it calls itself, too
+    other = _globals_with_edits(function, edits, rebuilt)
     scope = {**function.__globals__, **other} if other else function.__globals__
-    changes = pieces.get(_bare_name(function))
+    changes = edits.get(_public_name(function))
     if changes:
         source = textwrap.dedent(inspect.getsource(function))
         source = replaced(source, changes, function.__name__)
         code = compile(source, f"<wrong {function.__name__}>", "exec")
         scope = {"np": np, **scope}
         exec(code, scope)
-        found[function] = scope[function.__name__]
+        rebuilt[function] = scope[function.__name__]
     elif scope is not function.__globals__:
         parts = function.__code__, scope, function.__name__, function.__defaults__
-        found[function] = FunctionType(*parts, function.__closure__)
-        found[function].__kwdefaults__ = function.__kwdefaults__
-    return found[function]
+        rebuilt[function] = FunctionType(*parts, function.__closure__)
+        rebuilt[function].__kwdefaults__ = function.__kwdefaults__
+    return rebuilt[function]
 
 
-def _other_globals(function, pieces, found):
+def _globals_with_edits(function, edits, rebuilt):
     """Return the global names of a function that stand for something else in its wrong form."""
-    scope, names = {}, _names_in_code(function.__code__)
+    scope, names = {}, _global_names(function.__code__)
     for name in names & set(function.__globals__):
         value = function.__globals__[name]
         if name == "require" or name.startswith("require_"):
             scope[name] = lambda *given, **options: None  # as in a reader's function
-        elif isinstance(value, ModuleType) and _is_ours(value.__name__):
+        elif isinstance(value, ModuleType) and _in_project(value.__name__):
             parts = {n: v for n, v in vars(value).items() if n in names and _can_be_edited(v)}
-            if parts := _functions_changed(parts, pieces, found):
+            if parts := _edited_functions(parts, edits, rebuilt):
                 scope[name] = ModuleType(value.__name__)
                 vars(scope[name]).update(vars(value) | parts)
         elif _can_be_edited(value):
-            scope |= _functions_changed({name: value}, pieces, found)
+            scope |= _edited_functions({name: value}, edits, rebuilt)
     return scope
 
 
-def _names_in_code(code):
+def _global_names(code):
     inner = (const for const in code.co_consts if inspect.iscode(const))
-    return set(code.co_names).union(*map(_names_in_code, inner))
+    return set(code.co_names).union(*map(_global_names, inner))
 
 
 def functions_called(function):
     """Return the functions of ours that a function calls, and those that these call, by name."""
     found, waiting = {}, [function]
     while waiting:
-        scope, names = waiting[-1].__globals__, _names_in_code(waiting.pop().__code__)
+        scope, names = waiting[-1].__globals__, _global_names(waiting.pop().__code__)
         parts = {name: scope[name] for name in names & set(scope)}
         for module in [
-            p for p in parts.values() if isinstance(p, ModuleType) and _is_ours(p.__name__)
+            p for p in parts.values() if isinstance(p, ModuleType) and _in_project(p.__name__)
         ]:
             parts |= {name: value for name, value in vars(module).items() if name in names}
         for value in parts.values():
-            if _can_be_edited(value) and _bare_name(inspect.unwrap(value)) not in found:
-                found[_bare_name(inspect.unwrap(value))] = inspect.unwrap(value)
+            if _can_be_edited(value) and _public_name(inspect.unwrap(value)) not in found:
+                found[_public_name(inspect.unwrap(value))] = inspect.unwrap(value)
                 waiting.append(inspect.unwrap(value))
     return found
 
 
-def _is_ours(module):
+def _in_project(module):
     return f"{module}.".startswith(("tutorial_lib.", "solution_"))  # a solution: of an assignment
 
 
 def _can_be_edited(value):
     is_cached = hasattr(value, "cache_clear")  # its results are shared by right and wrong functions
-    return (
-        inspect.isfunction(inspect.unwrap(value)) and _is_ours(value.__module__) and not is_cached
-    )
+    is_function = inspect.isfunction(inspect.unwrap(value))
+    return is_function and not is_cached and _in_project(value.__module__)
 
 
-def _functions_changed(functions, pieces, found):
+def _edited_functions(functions, edits, rebuilt):
     """Return those of the functions that an edit reaches, in their new form."""
-    pairs = {name: (f, _rebuild(inspect.unwrap(f), pieces, found)) for name, f in functions.items()}
+    pairs = {n: (f, _rebuild(inspect.unwrap(f), edits, rebuilt)) for n, f in functions.items()}
     return {name: new for name, (old, new) in pairs.items() if new is not inspect.unwrap(old)}
 
 
-def replaced(source, changes, name):
+def replaced(source, replacements, name):
     """Return a function's source with pieces of it changed.
 
     Parameters
     ----------
     source : of the function that is called `name`
-    changes : (old, new) pieces of source, in the order in which they are changed
+    replacements : (old, new) pieces of source, in the order in which they are changed
     """
-    for old, new in changes:
+    for old, new in replacements:
         start, end = _locate_unique(name, source, old)
         line = source[: start + 1].splitlines()[-1]
         margin = line[: len(line) - len(line.lstrip())] if start else ""
@@ -205,14 +204,14 @@ def replaced(source, changes, name):
     return source
 
 
-def _locate_unique(name, source, old):
+def _locate_unique(name, source, wanted_source):
     """Return where the one piece of source begins and ends that has the tokens of another."""
-    tokens, wanted = list(TOKEN.finditer(source)), TOKEN.findall(old)
+    tokens, wanted = list(TOKEN.finditer(source)), TOKEN.findall(wanted_source)
     texts, n = [token[0] for token in tokens], len(wanted)
     starts = [i for i in range(len(texts) - n + 1) if texts[i : i + n] == wanted]
     if len(starts) != 1:
         often = f"stands {len(starts)} times in" if starts else "is not in"
-        raise ValueError(f"{old!r} {often} {name}: write the edit anew")
+        raise ValueError(f"{wanted_source!r} {often} {name}: write the edit anew")
     return tokens[starts[0]].start(), tokens[starts[0] + n - 1].end()
 
 
@@ -251,8 +250,8 @@ def read_mistakes(path):
     return {function: tuple(section.values()) for function, section in sections.items()}
 
 
-def _require_new_name(name, known):
-    if name in known:
+def _require_new_name(name, existing_names):
+    if name in existing_names:
         raise ValueError(f"{name} stands here twice: give one of them another name")
     return name
 
@@ -297,6 +296,6 @@ def _parse_mistake(head, lines):
     return Mistake(*own, notes.get("symptom", ""), int(notes.get("keeps", 0)))
 
 
-def named(mistakes, name):
+def mistake_by_name(mistakes, name):
     """Return the mistake of that name."""
     return next(mistake for mistake in mistakes if mistake.name == name)

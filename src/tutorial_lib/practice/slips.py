@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tutorial_lib.practice.mistake import edited
+from tutorial_lib.practice.mistake import apply_edits
 
 COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq}
 COMPUTED = {
@@ -48,24 +48,24 @@ class Mutant:
     function: Callable
 
 
-def one_token_mutants(right):
+def one_token_mutants(function):
     """Yield the slips of one token in a function; the wrong ones require nothing of their input."""
-    return _mutants(right, _token_replacements)
+    return _mutants(function, _token_replacements)
 
 
-def omissions(right):
+def omission_mutants(function):
     """Yield the slips in which a term, a step or an option is left out, or two are exchanged."""
-    return _mutants(right, _omission_replacements)
+    return _mutants(function, _omission_replacements)
 
 
-def _mutants(right, instead):
+def _mutants(right, replacements_of):
     source = textwrap.dedent(inspect.getsource(inspect.unwrap(right)))
-    scope = edited(right, ()).__globals__
-    for number in range(len(list(_replacement_sites(ast.parse(source).body[0], instead)))):
+    scope = apply_edits(right, ()).__globals__
+    for number in range(len(list(_node_replacements(ast.parse(source).body[0], replacements_of)))):
         tree = ast.parse(source)
         function = tree.body[0]
         function.decorator_list = []
-        node, new = list(_replacement_sites(function, instead))[number]
+        node, new = list(_node_replacements(function, replacements_of))[number]
         says = f"`{ast.unparse(new)}` in place of `{ast.unparse(node)}`"
         if around := next(
             (text for text in _enclosing_expressions(function, node) if len(text) <= LONGEST), ""
@@ -100,15 +100,15 @@ def _enclosing_expressions(function, node):
     return sorted(map(ast.unparse, holding), key=len)
 
 
-def _replacement_sites(function, instead):
+def _node_replacements(function, replacements_of):
     """Yield (node, the node in its place) for each expression that may be another."""
     names = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
-    for node in _below(function):
-        for new in instead(node, names):
+    for node in _nodes_to_mutate(function):
+        for new in replacements_of(node, names):
             yield node, new
 
 
-def _omission_replacements(node, names):
+def _omission_replacements(node, parameters):
     match node:
         case ast.BinOp():
             yield node.left
@@ -118,8 +118,8 @@ def _omission_replacements(node, names):
             yield one
         case ast.Call(args=[ast.expr() as one]):
             yield one
-        case ast.Name(ctx=ast.Load()) if node.id in names:
-            for name in names:
+        case ast.Name(ctx=ast.Load()) if node.id in parameters:
+            for name in parameters:
                 if name != node.id:
                     yield ast.Name(name, ast.Load())
         case ast.Subscript(slice=ast.Tuple()):
@@ -132,7 +132,7 @@ def _omission_replacements(node, names):
             yield ast.Call(node.func, node.args, node.keywords[:i] + node.keywords[i + 1 :])
 
 
-def _token_replacements(node, names):
+def _token_replacements(node, parameters):
     match node:
         case ast.Compare(ops=[op]) if type(op) in COMPARED:
             yield ast.Compare(node.left, [COMPARED[type(op)]()], node.comparators)
@@ -154,7 +154,7 @@ def _token_replacements(node, names):
             yield ast.Attribute(node.value, CALLED[node.attr], node.ctx)
 
 
-def _below(function):
+def _nodes_to_mutate(function):
     """Walk the statements of a function, without its docstring and what it requires."""
     for statement in function.body:
         called = ast.unparse(statement)

@@ -22,7 +22,7 @@ def first_arrow_of_that_a_quarter_turn_ahead():
 
 def clock_product(pair, distance):
     """What a pair of the clock adds to the product at a distance."""
-    return clock._Clock(m=distance, n=0).products()[pair]
+    return clock._ClockState(m=distance, n=0).products()[pair]
 
 
 def pairs_of_halves_change_head_1_only():

@@ -43,17 +43,19 @@ def head_that_claim_11_composes():
 def heads_that_claim_12_ablates():
     """The two heads of layer 1 whose joint fall, minus the single ones, is that of claim 12."""
     pairs = combinations(range(4), 2)
-    beyond = {pair: claims._fall(*pair) - sum(map(claims._fall, pair)) for pair in pairs}
+    beyond = {
+        pair: claims._accuracy_drop(*pair) - sum(map(claims._accuracy_drop, pair)) for pair in pairs
+    }
     return [f"1.{head}" for head in _only(12, beyond)]
 
 
 def _patching_effect(head):
-    changes, whole = claims._patched(head)
+    changes, whole = claims._patching_changes(head)
     return changes.sum() / whole.sum()
 
 
 def _only(number, found):
     """Return the only key whose value is the number of a claim."""
     (claim,) = (claim for claim in claims.CLAIMS if claim.number == number)
-    (key,) = (key for key, value in found.items() if claims.near(value, claim.value))
+    (key,) = (key for key, value in found.items() if claims.is_close_enough(value, claim.value))
     return key

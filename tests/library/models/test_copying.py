@@ -75,9 +75,9 @@ def test_the_committed_model_copies():
 
 @pytest.mark.parametrize("t", range(4, 32))
 def test_votes_of_places_are_highest_for_the_right_letter_of_every_period(t):
-    from experiments.tiny_model import place_weights  # measures PyTorch too
+    from experiments.tiny_model import position_weights  # measures PyTorch too
 
-    votes = place_weights(t)
+    votes = position_weights(t)
     assert votes.dtype == int
     assert votes.sum() == 0
     for period in range(4, min(t, 12) + 1):
@@ -87,9 +87,9 @@ def test_votes_of_places_are_highest_for_the_right_letter_of_every_period(t):
 
 
 def test_one_layer_copies_without_comparing_a_letter():
-    from experiments.tiny_model import model_of_places  # measures PyTorch too
+    from experiments.tiny_model import position_model  # measures PyTorch too
 
-    model = model_of_places()
+    model = position_model()
     ids, known = sample_sequences(np.random.default_rng(3), 300)
     assert copy_accuracy(model, ids, known) == 1
     (record,) = copying.run(model, ids[:, :-1])[1]

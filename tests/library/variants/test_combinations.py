@@ -23,7 +23,7 @@ from tests.library.variants.compositions import (
 )
 from tutorial_lib import attention_scores, attention_weights, causal_mask, checks
 from tutorial_lib.practice.ch14_kv_cache.checks import MISTAKES as KNOWN
-from tutorial_lib.practice.mistake import named
+from tutorial_lib.practice.mistake import mistake_by_name
 from tutorial_lib.variants.latent import absorbed_attention
 from tutorial_lib.variants.patterns import window_mask
 
@@ -193,7 +193,7 @@ def test_check_of_the_chapter_names_the_mistake_in_any_combination(mistake, name
         assert message.startswith("✗ cached: chunks of 1: the row of token ")
         assert message.endswith("it attends to the right tokens, but its output differs.")
     else:
-        assert f"✗ cached: {named(KNOWN['cached'], mistake_name).says}" in message
+        assert f"✗ cached: {mistake_by_name(KNOWN['cached'], mistake_name).says}" in message
 
 
 def test_every_mistake_is_planted_somewhere_and_every_layer_holds_some():

@@ -7,7 +7,7 @@ from tutorial_lib.models.own_layer import OwnLayer, forward_pass
 from tutorial_lib.models.promises import drift, leak
 from tutorial_lib.practice.ch23_capstone.checks import MISTAKES
 from tutorial_lib.practice.ch23_capstone.promises import attention
-from tutorial_lib.practice.mistake import named
+from tutorial_lib.practice.mistake import mistake_by_name
 from tutorial_lib.records import record
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.patterns import window_mask
@@ -25,7 +25,7 @@ def _sampled():
 def _leak_of(name, **options):
     """How much a layer with a known mistake leaks."""
     params, X, other, _ = _sampled()
-    wrong = named(MISTAKES["attention"], name).of(attention)
+    wrong = mistake_by_name(MISTAKES["attention"], name).of(attention)
     return leak(lambda X: wrong(X, params, **options)[0], X, other)
 
 
@@ -33,7 +33,7 @@ def leak_after_the_softmax():
     """Whether rows change, by how much, and which."""
     change = _leak_of("hidden_after_softmax")
     params, X, other, _ = _sampled()
-    wrong = named(MISTAKES["attention"], "hidden_after_softmax").of(attention)
+    wrong = mistake_by_name(MISTAKES["attention"], "hidden_after_softmax").of(attention)
     mixed = np.concatenate([X[:4], other[4:]])
     rows = np.abs(wrong(mixed, params)[0] - wrong(X, params)[0])[:4].max(axis=-1) > 1e-6
     return [

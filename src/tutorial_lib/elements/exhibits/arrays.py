@@ -33,7 +33,7 @@ class Arrays:
 
     def given(self):
         """Return the inputs as the attribute that the script reads."""
-        inputs = {name: _plain(self.matrices[name]) for name in INPUTS}
+        inputs = {name: _whole_as_int(self.matrices[name]) for name in INPUTS}
         return given(inputs)
 
     def table(self, name, head=0):
@@ -42,25 +42,25 @@ class Arrays:
         title = f"{name}, head {head}" if several else name
         unit = f" <i>{UNIT_NAMES[name]}</i>" if name in UNIT_NAMES else ""
         kind = f' class="tl-head-{head}"' if several else ""
-        return self._drawn(name, head, f"{title}{unit}", kind)
+        return self._table_html(name, head, f"{title}{unit}", kind)
 
     def tints(self, name, head=0, *, dim=False):
         """Draw a matrix as tints, which a script reads out."""
         kind = ' class="tl-dim"' * dim
-        return self._drawn(name, head, name, f'{kind} aria-hidden="true"', tinted=True)
+        return self._table_html(name, head, name, f'{kind} aria-hidden="true"', as_tints=True)
 
     def row(self, name, head, t):
         """Write a row of numbers, with commas between them."""
-        return ", ".join(entry(name, number) for number in self.matrices[name][head][t])
+        return ", ".join(entry_text(name, number) for number in self.matrices[name][head][t])
 
-    def _drawn(self, name, head, caption, attributes, tinted=False):
+    def _table_html(self, name, head, caption, attributes, as_tints=False):
         matrix = self.matrices[name][head]
-        rows, columns = self._names(name, matrix)
+        rows, columns = self._row_and_column_names(name, matrix)
         lines = ["<td></td>" + "".join(f"<th>{column}</th>" for column in columns)]
         for t, (row, numbers) in enumerate(zip(rows, matrix, strict=True)):
-            hidden = [name in ("scores", "weights") and not may for may in self._mask(t)]
-            draw = partial(_tint, name) if tinted else lambda n, _: f"<td>{entry(name, n)}</td>"
-            cells = map(draw, numbers, hidden + [False] * len(numbers))
+            hidden = [name in ("scores", "weights") and not may for may in self._visible_keys(t)]
+            draw = _tint_cell if as_tints else lambda name, n, _: f"<td>{entry_text(name, n)}</td>"
+            cells = map(partial(draw, name), numbers, hidden + [False] * len(numbers))
             lines.append(f"<th>{row}</th>{''.join(cells)}")
         body = "\n".join(f"<tr>{line}</tr>" for line in lines)
         array = f"{name}.{head}" if len(self.matrices[name]) > 1 else name
@@ -68,10 +68,10 @@ class Arrays:
         opening = f'<table data-array="{array}"{unit}{attributes}>'
         return f"{opening}\n<caption>{caption}</caption>\n{body}\n</table>"
 
-    def _mask(self, t):
+    def _visible_keys(self, t):
         return self.matrices["mask"][0][t % len(self.tokens)]
 
-    def _names(self, name, matrix):
+    def _row_and_column_names(self, name, matrix):
         """What the rows and the columns of a matrix are called."""
         if name == "scale":
             return ("scores",), ("÷",)
@@ -96,13 +96,13 @@ def example_arrays(state=None):
     for place, number in (state or {}).items():
         name, *index = place.split(".")
         inputs[name][tuple(map(int, index))] = number
-    arrays = inputs | _made(inputs, root)
+    arrays = inputs | _computed_arrays(inputs, root)
     return Arrays(example.tokens, {name: array.tolist() for name, array in arrays.items()})
 
 
-def _made(inputs, root):
+def _computed_arrays(inputs, root_of_d_k):
     """Run the layer, which divides by the root of d_k; what else is divided by goes into W_Q."""
-    ratio = root / inputs["scale"].item()
+    ratio = root_of_d_k / inputs["scale"].item()
     W_Q, W_K, W_V, [W_O] = (inputs[name] for name in ("W_Q", "W_K", "W_V", "W_O"))
     params = Params(W_Q * _UNITS["W_Q"] * ratio, W_K, W_V, W_O)
     record = trace(inputs["X"][0], params, mask=inputs["mask"][0] == 1)
@@ -111,7 +111,7 @@ def _made(inputs, root):
     return {name: array.reshape(-1, *array.shape[-2:]) for name, array in arrays.items()}
 
 
-def entry(name, value):
+def entry_text(name, value):
     """Write a number as a fraction, if that is short, and one of the mask as its sign."""
     if name == "mask":
         return "✓" if value else "·"
@@ -127,20 +127,20 @@ def four_places(number):
     return f"{round(number, 4) + 0:.4f}".replace("-", "−")
 
 
-def _plain(numbers):
+def _whole_as_int(numbers):
     """Return nested lists of numbers in which whole ones are integers."""
     if isinstance(numbers, list):
-        return [_plain(number) for number in numbers]
+        return [_whole_as_int(number) for number in numbers]
     return int(numbers) if numbers == int(numbers) else numbers
 
 
-def strength(name, value):
+def strength_percent(name, value):
     """Return in percent how strong a cell is drawn; half a percent goes down, as in the script."""
     size = value if name == "weights" else 1 - 2 ** (-1.5 * abs(value))
     return math.floor(100 * size + 0.5 - 1e-9)
 
 
-def _tint(name, value, hidden):
+def _tint_cell(name, value, hidden):
     """Draw a number by its strength and by the marks of its cell."""
     marks = " data-minus" * (value < -1e-12) + " data-hidden" * hidden
-    return f'<td style="--n:{strength(name, value)}%"{marks}></td>'
+    return f'<td style="--n:{strength_percent(name, value)}%"{marks}></td>'

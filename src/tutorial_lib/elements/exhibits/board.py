@@ -14,7 +14,7 @@ _WIRES = '<svg aria-hidden="true"></svg>'  # its script draws there
 _PANEL = ("Q", "K", "V", "scores", "weights", "heads")
 
 
-def board(arrays, *, steps=(), links=None, beside=""):
+def draw_board(arrays, *, steps=(), links=None, beside=""):
     """Draw X, a panel for each head, concat and Y, with the steps that make them.
 
     Parameters
@@ -34,17 +34,17 @@ def board(arrays, *, steps=(), links=None, beside=""):
         f"{''.join(tints(name, h) for name in _PANEL)}</div>"
         for h in range(len(arrays.matrices["Q"]))
     ]
-    first, *between, last = (_labels(row, steps, links or {}) for row in _ROWS)
+    first, *between, last = (_step_labels(row, steps, links or {}) for row in _ROWS)
     ends = f'<div class="tl-ends">{tints("concat")}{tints("Y")}</div>'
     start = f'<div class="tl-start">{tints("X")}{beside}</div>'
     parts = [first, start, *between, *panels, last, ends]
     return f'<div class="tl-board" {arrays.given()}>' + "\n".join(parts) + f"{_WIRES}</div>"
 
 
-def _labels(row, steps, links):
+def _step_labels(steps_in_row, lit_steps, chapter_links):
     texts = []
-    for step in row:
-        name = f'<a href="{links[step]}">{step}</a>' if step in links else step
-        name = f"<strong>{name}</strong>" if step in steps else name
+    for step in steps_in_row:
+        name = f'<a href="{chapter_links[step]}">{step}</a>' if step in chapter_links else step
+        name = f"<strong>{name}</strong>" if step in lit_steps else name
         texts.append(f"<span>{name} <small>{_MADE_IN[step][0]}</small></span>")
     return f'<p class="tl-steps">{"".join(texts)}</p>'

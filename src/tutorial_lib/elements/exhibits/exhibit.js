@@ -2,7 +2,7 @@
 // question, and its state is a query: a link carries it, a page keeps it.
 
 import { all, report } from "../shared.js";
-import { readBy } from "./forms.js";
+import { parse } from "./forms.js";
 
 const STEPS = {
   ArrowUp: [-1, 0],
@@ -127,7 +127,7 @@ export class Exhibit {
   // Show the state of a query; where it cannot be, nothing changes, and words say what was
   // expected.
   applyQuery(entries) {
-    const [given, wrong] = readBy(this.forms(), entries);
+    const [given, wrong] = parse(this.forms(), entries);
     const next = { ...this.first, ...given };
     return wrong || this.misfit(next) || this.restore(next);
   }

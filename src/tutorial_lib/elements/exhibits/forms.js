@@ -8,7 +8,7 @@ export const oneOf = (...known) => [
 ];
 
 // What entries say by their forms, and what is wrong with them, if anything.
-export const readBy = (forms, entries) => {
+export const parse = (forms, entries) => {
   const read = {};
   for (const [key, text] of entries) {
     const form = new Map(Object.entries(forms)).get(key);

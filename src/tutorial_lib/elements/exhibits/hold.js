@@ -1,7 +1,7 @@
 // Drag over a node of an exhibit: `drag` gets each event, if `may` allows it where it begins. A
 // finger may have begun to scroll, so it acts when it moves or lifts; what became a scroll is taken
 // back. The style sheet lets a node that has the focus be dragged in all directions.
-export const hold = (exhibit, node, drag, may = () => true) => {
+export const onDrag = (exhibit, node, drag, may = () => true) => {
   let held, before;
   node.onpointerdown = (event) => {
     held = !event.button && may() && event.pointerType;

@@ -5,15 +5,15 @@
 // The arrays that the layer is given; it makes all others.
 export const INPUTS = ["X", "W_Q", "W_K", "W_V", "W_O", "mask", "scale"];
 
-const turned = (A) => A[0].map((_, j) => A.map((row) => row[j]));
+const transpose = (A) => A[0].map((_, j) => A.map((row) => row[j]));
 const dot = (a, b) => a.reduce((sum, number, i) => sum + number * b[i], 0);
-const times = (A, B) => A.map((row) => turned(B).map((column) => dot(row, column)));
-const share = (scores, mask) => {
+const times = (A, B) => A.map((row) => transpose(B).map((column) => dot(row, column)));
+const softmaxOf = (scores, mask) => {
   const top = Math.max(...scores.filter((_, s) => mask[s]));
-  const powers = scores.map((score, s) => (mask[s] ? 2 ** (score - top) : 0));
+  const exps = scores.map((score, s) => (mask[s] ? 2 ** (score - top) : 0));
   // A row with nothing to look at stays 0.
-  const sum = powers.reduce((a, b) => a + b) || 1;
-  return powers.map((power) => power / sum);
+  const sum = exps.reduce((a, b) => a + b) || 1;
+  return exps.map((power) => power / sum);
 };
 
 // All that the layer makes of its inputs, and of an array that is `fixed` instead of made.
@@ -21,10 +21,10 @@ export const layer = (inputs, fixed = {}) => {
   const { X, W_Q, W_K, W_V, W_O, mask, scale } = inputs;
   const project = (parts) => parts.map((W) => times(X[0], W));
   const { Q = project(W_Q), K = project(W_K), V = project(W_V) } = fixed;
-  const products = Q.map((queries, h) => times(queries, turned(K[h])));
+  const dots = Q.map((queries, h) => times(queries, transpose(K[h])));
   const scaled = (n) => (2 * n) / scale[0][0][0];
-  const { scores = products.map((head) => head.map((row) => row.map(scaled))) } = fixed;
-  const shares = (head) => head.map((row, t) => share(row, mask[0][t]));
+  const { scores = dots.map((head) => head.map((row) => row.map(scaled))) } = fixed;
+  const shares = (head) => head.map((row, t) => softmaxOf(row, mask[0][t]));
   const { weights = scores.map(shares) } = fixed;
   const { heads = weights.map((head, h) => times(head, V[h])) } = fixed;
   const { concat = [X[0].map((_, t) => heads.flatMap((head) => head[t]))] } = fixed;
@@ -46,7 +46,7 @@ export const replaced = (array, { h, t, j }, value) => {
 };
 
 // The arrays that need not be made again where another one is changed; Q, K and V do not meet.
-const before = ({ Q, K, V, scores, weights, heads, concat }, name) => {
+const unchanged = ({ Q, K, V, scores, weights, heads, concat }, name) => {
   if (INPUTS.includes(name)) return {};
   const made = Object.entries({ scores, weights, heads, concat });
   const count = 1 + made.findIndex(([one]) => one == name);
@@ -59,7 +59,7 @@ export const reach = (values, place) => {
   const { name, h, t, j } = place;
   const number = values[name][h][t][j];
   const next = replaced(values[name], place, name == "mask" ? 1 - number : number + 1);
-  const after = layer({ ...values, [name]: next }, { ...before(values, name), [name]: next });
+  const after = layer({ ...values, [name]: next }, { ...unchanged(values, name), [name]: next });
   const found = new Set();
   Object.entries(after).forEach(([made, heads]) =>
     heads.forEach((rows, i) =>

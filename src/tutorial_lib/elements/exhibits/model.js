@@ -1,11 +1,11 @@
 // An attention-only model, as `models/copying.py` runs it: X = E[ids] + P, each layer adds its
 // output to X, and X @ U scores the next word. An array is flat, row after row.
 
-const bytes = (text) => Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)).buffer;
+const decodeBase64 = (text) => Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)).buffer;
 
 // The arrays of a model, of which Python packs the codes and, for each row, the step of a code.
-export const unpack = ({ shapes, codes, steps }) => {
-  const [whole, step] = [new Int8Array(bytes(codes)), new Float32Array(bytes(steps))];
+export const unpackModel = ({ shapes, codes, steps }) => {
+  const [whole, step] = [new Int8Array(decodeBase64(codes)), new Float32Array(decodeBase64(steps))];
   let [at, row] = [0, 0];
   const arrays = shapes.map((shape) => {
     const width = shape.at(-1);
@@ -53,7 +53,7 @@ const softmax = (scores) => {
 };
 
 // The weights of one query, given with its number, on itself and on all keys before it.
-const look = (Q, K, dk, t) => {
+const attentionRow = (Q, K, dk, t) => {
   const scores = new Float64Array(t + 1);
   for (let s = 0; s <= t; s++) {
     let sum = 0;
@@ -64,11 +64,11 @@ const look = (Q, K, dk, t) => {
 };
 
 // One head: for each query its weights, and what the head adds to X.
-const attend = ({ d, dk, dv }, [W_Q, W_K, W_V, W_O], X, h) => {
+const runHead = ({ d, dk, dv }, [W_Q, W_K, W_V, W_O], X, h) => {
   const [Q, K] = [W_Q, W_K].map((W) => multiply(X, d, W, dk, h * d * dk));
   const V = multiply(X, d, W_V, dv, h * d * dv);
   const mixed = new Float64Array(V.length);
-  const weights = Array.from({ length: X.length / d }, (_, t) => look(Q, K, dk, t));
+  const weights = Array.from({ length: X.length / d }, (_, t) => attentionRow(Q, K, dk, t));
   weights.forEach((row, t) => mixed.set(multiply(row, t + 1, V, dv), t * dv));
   return { weights, output: multiply(mixed, dv, W_O, d, h * dv * d) };
 };
@@ -82,7 +82,7 @@ export const forward = ({ E, P, layers, sizes }, ids, silenced = []) => {
   const heads = layers.map((layer, l) => {
     const before = X.slice();
     return Array.from({ length: H }, (_, h) => {
-      const head = attend(sizes, layer, before, h);
+      const head = runHead(sizes, layer, before, h);
       if (silenced.includes(`${l}.${h}`)) head.output.fill(0);
       head.output.forEach((number, i) => (X[i] += number));
       return head;
@@ -99,5 +99,5 @@ export const terms = ({ U, sizes }, { first, heads }, t) => {
 };
 
 // The probability of each next word, by what the terms add up to.
-export const chances = (terms) =>
+export const nextProbabilities = (terms) =>
   softmax(terms[0].map((_, word) => terms.reduce((sum, term) => sum + term[word], 0)));

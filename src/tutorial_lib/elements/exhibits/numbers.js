@@ -18,7 +18,7 @@ export const fourPlaces = (n) => withMinus((Math.abs(n) < 5e-5 ? 0 : n).toFixed(
 const decimals = (value) => (Math.abs(value) < 1e5 ? value.toFixed(4) : value.toExponential(3));
 
 // A number as a cell shows it: a fraction, or else four decimals.
-export const written = (value) => withMinus(fraction(value) || decimals(value));
+export const numText = (value) => withMinus(fraction(value) || decimals(value));
 
 // How strong a cell is drawn, in percent: a weight as it is, any other number by its size, so that
 // no number is beyond the scale and one scale serves all arrays. Half a percent goes down, also

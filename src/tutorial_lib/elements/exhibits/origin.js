@@ -1,66 +1,66 @@
 // What made a number: the places of the numbers that it was computed from, and the sum as text.
 
-import { written } from "./numbers.js";
+import { numText } from "./numbers.js";
 
-const at = (values, { name, h, t, j }) => values[name][h][t][j];
-const text = (values, place) => written(at(values, place));
+const valueAt = (values, { name, h, t, j }) => values[name][h][t][j];
+const textAt = (values, place) => numText(valueAt(values, place));
 const factor = (values, place) =>
-  at(values, place) < 0 ? `(${text(values, place)})` : text(values, place);
+  valueAt(values, place) < 0 ? `(${textAt(values, place)})` : textAt(values, place);
 
 // An array that all heads share is that of head 0.
-const own = (values, name, h) => (values[name][h] ? h : 0);
+const ownHead = (values, name, h) => (values[name][h] ? h : 0);
 const rowOf = (values, name, h, t) => {
-  const head = own(values, name, h);
+  const head = ownHead(values, name, h);
   return values[name][head][t].map((_, j) => ({ name, h: head, t, j }));
 };
 const columnOf = (values, name, h, j) => {
-  const head = own(values, name, h);
+  const head = ownHead(values, name, h);
   return values[name][head].map((_, t) => ({ name, h: head, t, j }));
 };
 
-const sum = (values, left, right) =>
+const dotText = (values, left, right) =>
   left.map((place, i) => `${factor(values, place)}·${factor(values, right[i])}`).join(" + ");
 
-const product = (A, B) => (values, { h, t, j }) => {
+const ofMatmul = (A, B) => (values, { h, t, j }) => {
   const [left, right] = [rowOf(values, A, h, t), columnOf(values, B, h, j)];
-  return [[...left, ...right], sum(values, left, right)];
+  return [[...left, ...right], dotText(values, left, right)];
 };
 
-const scored = (values, { h, t, j }) => {
+const ofScore = (values, { h, t, j }) => {
   const [query, key] = [rowOf(values, "Q", h, t), rowOf(values, "K", h, j)];
   const [scale] = rowOf(values, "scale", 0, 0);
-  const words = `2·(${sum(values, query, key)}) / ${factor(values, scale)}`;
+  const words = `2·(${dotText(values, query, key)}) / ${factor(values, scale)}`;
   return [[...query, ...key, scale], words];
 };
 
-const weighed = (values, { h, t, j }) => {
+const ofWeight = (values, { h, t, j }) => {
   const mask = values.mask[0][t];
   const scores = values.scores[h][t];
   const seen = scores.filter((_, s) => mask[s]);
   const top = Math.max(...seen);
   // Less the largest score where powers of 2 are too long to read: the weights are the same.
   const shift = Math.abs(top) > 40 ? top : 0;
-  const power = (score) => written(2 ** (score - shift));
+  const power = (score) => numText(2 ** (score - shift));
   const words = `${power(scores[j])} / (${seen.map(power).join(" + ")})`;
   const from = [...rowOf(values, "scores", h, t), ...rowOf(values, "mask", 0, t)];
   return [from, mask[j] ? words : "nothing, since the mask hides it"];
 };
 
 // A number of concat is one of heads, moved: there is no sum to write.
-const joined = (values, { t, j }) => {
+const ofConcat = (values, { t, j }) => {
   const width = values.heads[0][t].length;
   return [[{ name: "heads", h: Math.floor(j / width), t, j: j % width }]];
 };
 
 const RULES = {
-  Q: product("X", "W_Q"),
-  K: product("X", "W_K"),
-  V: product("X", "W_V"),
-  scores: scored,
-  weights: weighed,
-  heads: product("weights", "V"),
-  concat: joined,
-  Y: product("concat", "W_O"),
+  Q: ofMatmul("X", "W_Q"),
+  K: ofMatmul("X", "W_K"),
+  V: ofMatmul("X", "W_V"),
+  scores: ofScore,
+  weights: ofWeight,
+  heads: ofMatmul("weights", "V"),
+  concat: ofConcat,
+  Y: ofMatmul("concat", "W_O"),
 };
 
 // The places of the numbers that made one, and the sum if there is one; of an input, undefined.

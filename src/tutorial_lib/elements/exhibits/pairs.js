@@ -7,19 +7,19 @@ import { Exhibit } from "./exhibit.js";
 const digitsOf = (keys) => Math.ceil(keys / 4);
 
 // A mask is rows of 0 and 1. A link writes each row as digits of base 16, the first key foremost.
-export const packed = (mask) =>
+export const toHex = (mask) =>
   mask
     .map((row) => parseInt(row.join(""), 2).toString(16).padStart(digitsOf(row.length), "0"))
     .join("");
 
 // The mask that a link has written, of so many keys.
-export const unpacked = (text, keys) =>
+export const fromHex = (text, keys) =>
   text
     .match(RegExp(`.{${digitsOf(keys)}}`, "g"))
     .map((row) => [...parseInt(row, 16).toString(2).padStart(keys, "0")].map(Number));
 
 // The pairs on the straight line from one to another, both ends with it.
-const straight = ([t, s], [u, v]) => {
+const lineTo = ([t, s], [u, v]) => {
   const steps = Math.max(Math.abs(u - t), Math.abs(v - s), 1);
   const on = (from, to, i) => Math.round(from + ((to - from) * i) / steps);
   return Array.from({ length: steps + 1 }, (_, i) => [on(t, u, i), on(s, v, i)]);
@@ -81,7 +81,7 @@ export class Pairs extends Exhibit {
     const { last, to, before = this.mask } = this.stroke;
     if (cell == last || !this.spots.has(cell)) return;
     this.stroke = { last: cell, to, before };
-    this.draw(straight(this.at(last), this.at(cell)), to);
+    this.draw(lineTo(this.at(last), this.at(cell)), to);
   }
 
   // The browser took the pointer to scroll: what it painted was not meant.

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def pair_grid(cells, *, names=None, caption="query ↓ &nbsp; key →", kind=""):
+def pair_grid(cells, *, names=None, caption="query ↓ &nbsp; key →", css_class=""):
     """Draw a row for each query, a cell for each key.
 
     Parameters
@@ -11,7 +11,7 @@ def pair_grid(cells, *, names=None, caption="query ↓ &nbsp; key →", kind="")
     cells : for each query, of each key the attributes of its cell and the text in it
     names : what keys are called, and queries, which are the last of them; places unless given
     caption : HTML that stands above
-    kind : a class of the frame around the grid
+    css_class : a class of the frame around the grid
     """
     names = names or range(len(cells[0]))
     columns = "".join(f'<th scope="col">{name}</th>' for name in names)
@@ -22,21 +22,21 @@ def pair_grid(cells, *, names=None, caption="query ↓ &nbsp; key →", kind="")
         for name, row in zip(names[-len(cells) :], cells, strict=True)
     )
     return (
-        f'<div class="{f"tl-drawn {kind}".strip()}">'
+        f'<div class="{f"tl-drawn {css_class}".strip()}">'
         f'<table class="tl-mask" style="--keys:{len(names)}">'
         f"<caption>{caption}</caption><thead><tr><td></td>{columns}</tr></thead>\n"
         f"<tbody>{rows}</tbody></table></div>"
     )
 
 
-def packed(mask):
+def mask_to_hex(mask):
     """Write a mask as a link does: each row as digits of base 16, the first key foremost."""
     digits = -(-mask.shape[1] // 4)
     return "".join(f"{int(''.join(map(str, row)), 2):0{digits}x}" for row in mask.astype(int))
 
 
-def unpacked(text, keys):
+def mask_from_hex(hex_digits, n_keys):
     """Read a mask that a link has written, of so many keys."""
-    digits = -(-keys // 4)
-    rows = [text[i : i + digits] for i in range(0, len(text), digits)]
-    return np.array([[digit == "1" for digit in f"{int(row, 16):0{keys}b}"] for row in rows])
+    digits = -(-n_keys // 4)
+    rows = [hex_digits[i : i + digits] for i in range(0, len(hex_digits), digits)]
+    return np.array([[digit == "1" for digit in f"{int(row, 16):0{n_keys}b}"] for row in rows])

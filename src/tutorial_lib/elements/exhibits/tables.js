@@ -4,7 +4,7 @@
 import { all } from "../shared.js";
 import { Exhibit } from "./exhibit.js";
 import { INPUTS, keyOf, layer, reach, replaced, staysFinite } from "./layer.js";
-import { fraction, strength, written } from "./numbers.js";
+import { fraction, strength, numText } from "./numbers.js";
 import { origin } from "./origin.js";
 import { drawWires, neighbour } from "./wires.js";
 
@@ -61,7 +61,7 @@ export class Tables extends Exhibit {
 
   shown(cell) {
     const number = this.number(cell);
-    return this.places.get(cell).name == "mask" ? "·✓"[number] : written(number);
+    return this.places.get(cell).name == "mask" ? "·✓"[number] : numText(number);
   }
 
   // The inputs with another number in a cell.

@@ -3,7 +3,7 @@
 
 import { all } from "../shared.js";
 
-const middle = ({ left, right, top, bottom }) => [(left + right) / 2, (top + bottom) / 2];
+const centre = ({ left, right, top, bottom }) => [(left + right) / 2, (top + bottom) / 2];
 
 // The arrays whose numbers a number goes into at once.
 const NEXT = {
@@ -21,14 +21,14 @@ const nameOf = (cell) => cell.closest("table").dataset.array.split(".")[0];
 const inkOf = (cell) => /tl-head-\d/.exec(cell.closest("div").className) || "";
 
 // A line between two points of the page; one that stays level is bent past what lies between.
-const line = ([x, y], [endX, endY], ink) => {
+const wirePath = ([x, y], [endX, endY], ink) => {
   const level = Math.abs(endY - y) < 8 && 12 + Math.abs(endX - x) / 12;
   const half = (y + endY) / 2 - level;
   return `<path class="${ink}" d="M${x} ${y}C${x} ${half} ${endX} ${half} ${endX} ${endY}"/>`;
 };
 
 // At rest: from X to the heads, and from the heads to their halves of concat.
-const atRest = (board) => {
+const restWires = (board) => {
   const [X, concat] = ["X", "concat"].map((name) =>
     all(board, `[data-array=${name}] td[tabindex]`).map((cell) => cell.getBoundingClientRect())
   );
@@ -36,11 +36,11 @@ const atRest = (board) => {
   // Where one head lies below the other, the way is plain without lines.
   if (panels[0].top != panels[1].top) return [];
   return panels.flatMap((panel, h) => {
-    const [x] = middle(panel);
+    const [x] = centre(panel);
     const half = concat[1 + 4 * h];
     return [
-      line([X[19].right, X[19].bottom], [x, panel.top], `tl-head-${h}`),
-      line([x, panel.bottom], [half.right, half.top], `tl-head-${h}`),
+      wirePath([X[19].right, X[19].bottom], [x, panel.top], `tl-head-${h}`),
+      wirePath([x, panel.bottom], [half.right, half.top], `tl-head-${h}`),
     ];
   });
 };
@@ -51,12 +51,12 @@ export const drawWires = (board, cells = []) => {
   const { left, top, width, height } = board.getBoundingClientRect();
   const cell = cells.find((one) => board.contains(one));
   const next = (cell && NEXT[nameOf(cell)]) || [];
-  const at = (one) => middle(one.getBoundingClientRect());
+  const at = (one) => centre(one.getBoundingClientRect());
   const lines = all(board, "[data-lit], [data-reached]")
     .filter((end) => "lit" in end.dataset || next.includes(nameOf(end)))
-    .map((end) => line(at(end), at(cell), inkOf(end) || inkOf(cell)));
+    .map((end) => wirePath(at(end), at(cell), inkOf(end) || inkOf(cell)));
   svg.setAttribute("viewBox", [left, top, width, height]);
-  svg.innerHTML = (cell ? lines : atRest(board)).join("");
+  svg.innerHTML = (cell ? lines : restWires(board)).join("");
 };
 
 const AWAY = {
@@ -68,10 +68,10 @@ const AWAY = {
 
 // The nearest cell to which an arrow points from another, or that cell.
 export const neighbour = (key, cell, cells) => {
-  const [x, y] = middle(cell.getBoundingClientRect());
+  const [x, y] = centre(cell.getBoundingClientRect());
   const side = cell.offsetWidth / 2;
   const far = cells.map((other) => {
-    const [endX, endY] = middle(other.getBoundingClientRect());
+    const [endX, endY] = centre(other.getBoundingClientRect());
     const [ahead, aside] = AWAY[key]?.([endX - x, endY - y]) || [];
     return ahead > side ? ahead + 2 * Math.abs(aside) : Infinity;
   });

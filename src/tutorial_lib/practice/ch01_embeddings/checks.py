@@ -3,10 +3,10 @@
 import numpy as np
 
 from tutorial_lib import attention, embedding
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_MODEL, S, T, normal
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 
 @cases_of(embedding.embed)

@@ -3,10 +3,10 @@
 import numpy as np
 
 from tutorial_lib import attention, heads
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_K, D_V, B, H, S, T, normal
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 
 @cases_of(heads.concat_heads)
@@ -46,43 +46,43 @@ def _concat_by_reshape(Z):
     return Z.reshape(*batch, T, n_heads * d)
 
 
-def _without_last(array):
-    kept = array.copy()
-    kept[..., -1] = 0
-    return kept
+def _zero_last_column(array):
+    copy = array.copy()
+    copy[..., -1] = 0
+    return copy
 
 
-def _between(there, back):
+def _insert(change, undo):
     """Return split and concat with a step between them that is undone."""
-    return lambda X, n: there(heads.split_heads(X, n)), lambda Z: heads.concat_heads(back(Z))
+    return lambda X, n: change(heads.split_heads(X, n)), lambda Z: heads.concat_heads(undo(Z))
 
 
-def _reversed(Z):
+def _reverse_heads(Z):
     return Z[..., ::-1, :, :]
 
 
-def _exchanged(Z):
+def _swap_rows(Z):
     """Exchange two rows of the last head of the last sentence; twice gives Z again."""
-    other = Z.copy()
-    other[-1, -1, [1, 3]] = Z[-1, -1, [3, 1]]
-    return other
+    swapped = Z.copy()
+    swapped[-1, -1, [1, 3]] = Z[-1, -1, [3, 1]]
+    return swapped
 
 
-def _shifted(X, sign):
+def _shift_across_sentences(X, sign):
     """Move position t of each sentence on by t sentences; the other sign moves it back."""
     b, t = np.indices(X.shape[:2])
     return X[(b + sign * t) % len(X), t]
 
 
-def _mixed(X, n_heads):
-    return heads.split_heads(_shifted(X, 1), n_heads)
+def _split_shifted(X, n_heads):
+    return heads.split_heads(_shift_across_sentences(X, 1), n_heads)
 
 
-def _trips():
+def _round_trip_cases():
     """Return (label, (split, concat), X, n_heads) of right pairs and of wrong ones."""
     right = heads.split_heads, heads.concat_heads
     wrong = _split_by_reshape, _concat_by_reshape
-    mixed = _mixed, lambda Z: _shifted(right[1](Z), -1)
+    mixed = _split_shifted, lambda Z: _shift_across_sentences(right[1](Z), -1)
     one = normal(24, T, 2 * D_V), 2
     batch, batches = ((normal(24, *lead, T, H * D_K), H) for lead in ((B,), (S, B)))
     return (
@@ -91,13 +91,13 @@ def _trips():
         ("a right pair, two leading axes", right, *batches),
         ("a pair by reshape", wrong, *one),
         ("a pair by reshape, a batch", wrong, *batch),
-        ("heads reversed", (right[0], lambda Z: right[1](_reversed(Z))), *batch),
-        ("heads reversed and put back", _between(_reversed, _reversed), *batch),
-        ("two rows of one head exchanged and put back", _between(_exchanged, _exchanged), *batch),
+        ("heads reversed", (right[0], lambda Z: right[1](_reverse_heads(Z))), *batch),
+        ("heads reversed and put back", _insert(_reverse_heads, _reverse_heads), *batch),
+        ("two rows of one head exchanged and put back", _insert(_swap_rows, _swap_rows), *batch),
         ("sentences mixed and put back", mixed, *batch),
         ("only the split is wrong", (wrong[0], right[1]), *batch),
         ("heads added up", (right[0], lambda Z: Z.sum(axis=-3)), *batch),
-        ("a column lost", (right[0], lambda Z: _without_last(right[1](Z))), *batch),
+        ("a column lost", (right[0], lambda Z: _zero_last_column(right[1](Z))), *batch),
     )
 
 
@@ -105,7 +105,7 @@ def _trips():
 def check_passes_round_trip():
     yield from (
         (label, {"split": split, "concat": concat, "X": X, "n_heads": n_heads})
-        for label, (split, concat), X, n_heads in _trips()
+        for label, (split, concat), X, n_heads in _round_trip_cases()
     )
 
 

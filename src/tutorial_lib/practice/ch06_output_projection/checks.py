@@ -3,29 +3,29 @@
 import numpy as np
 
 from tutorial_lib import multihead, projection
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 
-def _inputs(n_heads, d_k, *lead):
+def _layer_inputs(n_heads, d_k, *batch):
     sizes = {"d_model": D_MODEL, "n_heads": n_heads, "d_k": d_k, "d_v": D_V}
     params = projection.init_params(np.random.default_rng(1), **sizes)
-    return {"X": 2 * normal(12, *lead, T, D_MODEL), "params": params}
+    return {"X": 2 * normal(12, *batch, T, D_MODEL), "params": params}
 
 
-def _layer_cases(context, length):
-    """Return the cases of the layer, with contexts of a length; `context` labels them."""
-    inputs, shown = _inputs(H, D_K, B), masks()
-    other = {"context": normal(13, B, length, D_MODEL)}
-    padded = {**other, "mask": shown["padding of each sentence"][..., -length:]}
+def _layer_cases(context_label, context_length):
+    """Return the cases of the layer, with contexts of a length; `context_label` labels them."""
+    inputs, shown = _layer_inputs(H, D_K, B), masks()
+    other = {"context": normal(13, B, context_length, D_MODEL)}
+    padded = {**other, "mask": shown["padding of each sentence"][..., -context_length:]}
     return (
         ("no mask", inputs),
         *((label, inputs, {"mask": mask[..., -T:]}) for label, mask in shown.items()),
-        (context, inputs, other),
-        (f"{context}, with padding", inputs, padded),
-        ("one sentence, 2 wide heads", _inputs(2, WIDE)),
+        (context_label, inputs, other),
+        (f"{context_label}, with padding", inputs, padded),
+        ("one sentence, 2 wide heads", _layer_inputs(2, WIDE)),
     )
 
 
@@ -86,7 +86,7 @@ def my_layer_cases():
     own = masks()["a mask for each sentence and head"][..., :T]
     causal = np.tri(T, dtype=bool)
     padded = causal & (np.arange(T) > 0)  # token 0 is padding, so it sees no key
-    wide, batch = _inputs(2, WIDE), _inputs(H, D_K, B)
+    wide, batch = _layer_inputs(2, WIDE), _layer_inputs(H, D_K, B)
     params, X = batch["params"], np.round(4 * batch["X"][1]) / 4
     sharp = projection.Params(1000 * params.W_Q, params.W_K, params.W_V, params.W_O)
     return (

@@ -3,36 +3,36 @@
 import numpy as np
 
 from tutorial_lib import attention, multihead, projection, tiled
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, normal
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 
-def _tile(rows, S, *lead):
-    shapes = (*lead, rows, D_K), (*lead, D_K, S), (*lead, S, D_V)
+def _block_inputs(n_queries, S, *batch):
+    shapes = (*batch, n_queries, D_K), (*batch, D_K, S), (*batch, S, D_V)
     return {name: normal(60 + n, *shapes[n]) for n, name in enumerate(("Q", "K_T", "V"))}
 
 
 @cases_of(tiled.attend_block)
 def check_attend_block():
-    tile = _tile(T, S, H)
+    tile = _block_inputs(T, S, H)
     large = {**tile, "Q": 400 * tile["Q"]}
     yield "5 queries, 7 keys", tile
     yield "a causal block", tile, {"causal": True}
-    yield "one head, as many keys as queries", _tile(T, T), {"causal": True}
+    yield "one head, as many keys as queries", _block_inputs(T, T), {"causal": True}
     yield "scores in the thousands", large, {"causal": True}
-    yield "a batch", _tile(T, S, B, H), {"causal": True}
+    yield "a batch", _block_inputs(T, S, B, H), {"causal": True}
 
 
 @cases_of(tiled.attend_in_blocks)
 def check_attend_in_blocks():
-    tile = _tile(10, 10, H)
+    tile = _block_inputs(10, 10, H)
     yield "blocks of 4 for 10 tokens", tile, {"causal": True, "block": 4}
     yield "not causal", tile, {"causal": False, "block": 4}
     yield "one block for all", tile, {"causal": True, "block": 128}
     yield "blocks of 1", tile, {"causal": True, "block": 1}
-    yield "420 tokens at once", _tile(420, 420, H), {"causal": True, "block": 420}
+    yield "420 tokens at once", _block_inputs(420, 420, H), {"causal": True, "block": 420}
 
 
 def _tiled_multi_head_attention(X, params, *, causal=False, block=128):
@@ -40,20 +40,20 @@ def _tiled_multi_head_attention(X, params, *, causal=False, block=128):
     return multihead.multi_head_attention(X, params, mask=mask).astype(X.dtype)
 
 
-def _tiled_params(d_k):
+def _params(d_k):
     sizes = {"d_model": D_MODEL, "n_heads": H, "d_k": d_k, "d_v": D_V}
     return projection.init_params(np.random.default_rng(3), **sizes)
 
 
 @cases_of(_tiled_multi_head_attention)
 def check_tiled_multi_head_attention():
-    X, params = 2 * normal(63, B, S, D_MODEL), _tiled_params(D_K)
+    X, params = 2 * normal(63, B, S, D_MODEL), _params(D_K)
     single = projection.Params(*(W.astype(np.float32) for W in vars(params).values()))
     causal = {"causal": True, "block": 5}
     yield "a batch", {"X": X, "params": params}
     yield "causal, blocks of 5", {"X": X, "params": params}, causal
     yield "one sequence, blocks of 2", {"X": X[0], "params": params}, {**causal, "block": 2}
-    yield "wider heads", {"X": X, "params": _tiled_params(WIDE)}, causal
+    yield "wider heads", {"X": X, "params": _params(WIDE)}, causal
     yield "two batch axes", {"X": normal(64, WIDE, B, S, D_MODEL), "params": params}, causal
     yield "single precision", {"X": X.astype(np.float32), "params": single}, causal
 

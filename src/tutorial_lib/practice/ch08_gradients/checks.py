@@ -3,22 +3,22 @@
 import numpy as np
 
 from tutorial_lib import attention, gradients, multihead, projection
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 
 @cases_of(gradients.softmax_backward)
 def check_softmax_backward():
     weights = attention.softmax(2 * normal(0, H, T, S))
-    masked = attention.attention_weights(2 * normal(3, B, H, T, S), mask=_masked_row())
+    masked = attention.attention_weights(2 * normal(3, B, H, T, S), mask=_empty_row_mask())
     yield "3 heads", {"weights": weights, "dweights": normal(1, H, T, S)}
     yield "one row", {"weights": weights[0, 0], "dweights": normal(2, S)}
     yield "a row of zeros", {"weights": masked, "dweights": normal(4, B, H, T, S)}
 
 
-def _masked_row():
+def _empty_row_mask():
     return masks()["a fully masked row"]
 
 
@@ -34,7 +34,7 @@ def check_sum_copies():
     yield from ((n, {"gradient": gradient, "shape": shape}) for n, shape in shapes.items())
 
 
-def _attended(seed, *, batch=(), shared=(), mask=None, d_k=D_K):
+def _backward_case(seed, *, batch=(), shared=(), mask=None, d_k=D_K):
     """Return what `attention_backward` takes; what `shared` names is one for the whole batch."""
     shapes = {"Q": (H, T, d_k), "K": (H, S, d_k), "V": (H, S, D_V)}
     arrays = {
@@ -50,12 +50,12 @@ def _attended(seed, *, batch=(), shared=(), mask=None, d_k=D_K):
 @cases_of(gradients.attention_backward)
 def check_attention_backward():
     own = masks()["a mask for each sentence and head"]
-    yield "5 queries, 7 keys", _attended(5)
-    yield "a fully masked row", _attended(9, mask=_masked_row())
-    yield "a batch, a mask for each sentence and head", _attended(13, batch=(B,), mask=own)
-    yield "one context for a batch", _attended(17, batch=(B,), shared=("K", "V"))
-    yield "one Q and K for a batch of values", _attended(21, batch=(B,), shared=("Q", "K"))
-    yield "wider heads", _attended(25, d_k=WIDE)
+    yield "5 queries, 7 keys", _backward_case(5)
+    yield "a fully masked row", _backward_case(9, mask=_empty_row_mask())
+    yield "a batch, a mask for each sentence and head", _backward_case(13, batch=(B,), mask=own)
+    yield "one context for a batch", _backward_case(17, batch=(B,), shared=("K", "V"))
+    yield "one Q and K for a batch of values", _backward_case(21, batch=(B,), shared=("Q", "K"))
+    yield "wider heads", _backward_case(25, d_k=WIDE)
 
 
 @cases_of(gradients.linear_backward)
@@ -135,7 +135,7 @@ def check_scale_gradients():
         return {"Q": Q, "K": K, "weights": weights, "dweights": normal(seed + 3, *weights.shape)}
 
     yield "3 heads", inputs(49)
-    yield "a batch, a fully masked row", inputs(53, B, mask=_masked_row())
+    yield "a batch, a fully masked row", inputs(53, B, mask=_empty_row_mask())
     yield "two batch axes", inputs(57, D_V, B)
 
 
@@ -154,15 +154,15 @@ def _wrong_entries(function, X, gradient):
     return np.abs(differences - gradient) > 1e-6 * np.abs(differences).max()
 
 
-def _steep(X):
+def _steep_function(X):
     return 1e4 * (np.exp(X).sum() + (X[0] * X[1]).sum())
 
 
-def _flat(X):
+def _flat_function(X):
     return -1e-5 * (X[..., 0] ** 3).sum()  # all other entries do nothing
 
 
-def _constant(X):
+def _constant_function(X):
     return 1.0
 
 
@@ -178,7 +178,7 @@ def check_wrong_entries():
     spoilt[1, 2] += 0.01 * np.abs(flat).max()
     faint = np.zeros(X.shape)
     faint[1] = 1e-9
-    yield "a row and four entries wrong", (_steep, X, bent)
-    yield "all right", (_steep, X, steep)
-    yield "a function that is nearly flat", (_flat, Z, spoilt)
-    yield "a function that is constant", (_constant, X, faint)
+    yield "a row and four entries wrong", (_steep_function, X, bent)
+    yield "all right", (_steep_function, X, steep)
+    yield "a function that is nearly flat", (_flat_function, Z, spoilt)
+    yield "a function that is constant", (_constant_function, X, faint)

@@ -5,10 +5,10 @@ import math
 import numpy as np
 
 from tutorial_lib import attention, multihead, projection
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 
 def _tensors(arrays):
@@ -27,7 +27,7 @@ def check_masked_softmax():
     yield "without a batch axis", single, {"mask": mask}
 
 
-def _heads(seed, d_k):
+def _qkv(seed, d_k):
     shapes = {"Q": (B, H, T, d_k), "K": (B, H, S, d_k), "V": (B, H, S, D_V)}
     return _tensors({n: normal(seed + i, *s) for i, (n, s) in enumerate(shapes.items())})
 
@@ -35,11 +35,11 @@ def _heads(seed, d_k):
 @cases_of("tutorial_lib.pytorch.mha.fused_attention")
 def check_fused_attention():
     """Check `fused_attention(Q, K, V, mask=None, dropout=0.0)` of torch. Prints an account."""
-    inputs, known = _heads(61, D_K), _tensors(masks())
+    inputs, known = _qkv(61, D_K), _tensors(masks())
     yield "no mask", inputs
     yield from ((label, inputs, {"mask": mask}) for label, mask in known.items())
-    yield "wider heads", _heads(67, WIDE)
-    yield "wider heads, a causal mask", _heads(70, WIDE), {"mask": known["a causal mask"]}
+    yield "wider heads", _qkv(67, WIDE)
+    yield "wider heads, a causal mask", _qkv(70, WIDE), {"mask": known["a causal mask"]}
 
 
 @cases_of("tutorial_lib.pytorch.mha.may_look")
@@ -80,12 +80,12 @@ def _packed_mask(ids, end):
 
 @cases_of(_packed_mask)
 def check_packed_mask():
-    yield "three documents and one", {"ids": _ids("abcabcdec", "abdabdabd"), "end": 2}
-    yield "documents of one token", {"ids": _ids("ccabc", "bccac", "abcab"), "end": 2}
-    yield "a different end", {"ids": _ids("caebae", "dbcade"), "end": 4}
+    yield "three documents and one", {"ids": _letter_ids("abcabcdec", "abdabdabd"), "end": 2}
+    yield "documents of one token", {"ids": _letter_ids("ccabc", "bccac", "abcab"), "end": 2}
+    yield "a different end", {"ids": _letter_ids("caebae", "dbcade"), "end": 4}
 
 
-def _ids(*rows):
+def _letter_ids(*rows):
     return np.array([[ord(letter) - ord("a") for letter in row] for row in rows])
 
 
@@ -99,13 +99,13 @@ def _leaking_pairs(layer, X, mask):
     return depends & ~mask
 
 
-def _layer(own, change=lambda X: X):
+def _layer(mask, change=lambda X: X):
     rng = np.random.default_rng(5)
     params = projection.init_params(rng, d_model=D_MODEL, n_heads=H, d_k=D_K, d_v=D_V)
-    return lambda X: multihead.multi_head_attention(change(X), params, mask=own)
+    return lambda X: multihead.multi_head_attention(change(X), params, mask=mask)
 
 
-def _spread(X):
+def _leak_last_row(X):
     """Add what the last token has left, less its own mean, to all tokens."""
     return X + (X[-1] - X[-1].mean())
 
@@ -120,7 +120,7 @@ def check_leaking_pairs():
         "a mask that ends one too far": _layer(ahead),
         "the same from the third token on": _layer(causal | (ahead & (positions > 1)[:, None])),
         "a mask upside down": _layer(causal.T),
-        "a token less its mean, shown to all": _layer(causal, _spread),
+        "a token less its mean, shown to all": _layer(causal, _leak_last_row),
         "a mean over the sentence": _layer(causal, lambda X: X - X.mean(axis=0)),
         "a leak in one entry of each row": lambda X: layer(X) + np.eye(D_MODEL)[4] * X[-1],
         "a leak of less than a millionth": lambda X: layer(X) + 1e-8 * math.pi * X[-1],

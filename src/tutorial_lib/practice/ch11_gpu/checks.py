@@ -6,14 +6,14 @@ from functools import partial
 import numpy as np
 
 from tutorial_lib.counting import attention_bytes, attention_flop
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_K, D_V, B, H, S, T, normal
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 
-def _attention(seed, dtype, *, batch=(H,), rows=T, keys=S):
-    shapes = {"Q": (rows, D_K), "K": (keys, D_K), "V": (keys, D_V)}
+def _qkv(seed, dtype, *, batch=(H,), n_queries=T, n_keys=S):
+    shapes = {"Q": (n_queries, D_K), "K": (n_keys, D_K), "V": (n_keys, D_V)}
     return {
         name: normal(seed + i, *batch, *shape).astype(dtype)
         for i, (name, shape) in enumerate(shapes.items())
@@ -22,24 +22,24 @@ def _attention(seed, dtype, *, batch=(H,), rows=T, keys=S):
 
 @cases_of(attention_flop)
 def check_attention_flop():
-    yield "one head", _attention(70, float, batch=())
-    yield "a batch", _attention(76, float, batch=(B, H))
+    yield "one head", _qkv(70, float, batch=())
+    yield "a batch", _qkv(76, float, batch=(B, H))
 
 
 @cases_of(attention_bytes)
 def check_attention_bytes():
-    yield "fused", _attention(70, np.float32), {"fused": True}
-    yield "step by step", _attention(70, np.float32), {"fused": False}
-    yield "a batch in float16", _attention(73, np.float16, batch=(B, H)), {"fused": False}
-    yield "float64, fused", _attention(76, np.float64, batch=(B, H)), {"fused": True}
+    yield "fused", _qkv(70, np.float32), {"fused": True}
+    yield "step by step", _qkv(70, np.float32), {"fused": False}
+    yield "a batch in float16", _qkv(73, np.float16, batch=(B, H)), {"fused": False}
+    yield "float64, fused", _qkv(76, np.float64, batch=(B, H)), {"fused": True}
 
 
 class _SimulatedGPU:
     """A GPU; `launch` is a call whose first two runs take long, as it has to be compiled."""
 
-    def __init__(self, *units, first=(900, 400)):
+    def __init__(self, *durations, warm_up_durations=(900, 400)):
         self.clock, self.done_at = 0, 0
-        self.units = iter((*first, *units))
+        self.units = iter((*warm_up_durations, *durations))
 
     def launch(self):
         """Launch the next piece of work, and return before it is done."""
@@ -85,13 +85,13 @@ def _least_times(Q, K, V, peak, bandwidth):
 
 @cases_of(_least_times)
 def check_least_times():
-    long = _attention(70, np.float16, rows=48, keys=50)
-    one = _attention(73, np.float16, batch=(B, H), rows=1, keys=50)
+    long = _qkv(70, np.float16, n_queries=48, n_keys=50)
+    one = _qkv(73, np.float16, batch=(B, H), n_queries=1, n_keys=50)
     yield "memory is the limit of both", {**one, "peak": 8e6, "bandwidth": 4e3}
     yield "memory is the limit of one", {**long, "peak": 2e6, "bandwidth": 1e5}
     yield (
         "arithmetic is the limit of both",
-        {**_attention(76, float, batch=(B, H)), "peak": 1e4, "bandwidth": 1e6},
+        {**_qkv(76, float, batch=(B, H)), "peak": 1e4, "bandwidth": 1e6},
     )
 
 
@@ -100,14 +100,14 @@ def _within_rounding(result, exact, eps):
     return bool((np.abs(result - exact) <= limit).all())
 
 
-def _rounded(exact, eps):
+def _round_entries(exact, eps):
     """Change each entry by half of eps of itself, up and down in turn."""
     return exact * (1 + eps / 2 * (-1) ** np.arange(exact.size).reshape(exact.shape))
 
 
 def _with_error(exact, eps, index, error):
     """Round all entries but one, and give that one an error, in eps of the largest entry."""
-    result = _rounded(exact, eps)
+    result = _round_entries(exact, eps)
     result[index] = exact[index] + error * eps * np.abs(exact).max()
     return result
 
@@ -115,7 +115,7 @@ def _with_error(exact, eps, index, error):
 def _rounding_cases():
     """Return label -> (result, exact, eps): results that rounding explains, and others."""
     exact, half = normal(70, B, T, D_V), 2.0**-7
-    rounded, off = _rounded(exact, half), partial(_with_error, exact, half)
+    rounded, off = _round_entries(exact, half), partial(_with_error, exact, half)
     near = off(np.abs(exact) == np.abs(exact).max(), 3.75)
     almost_0, small = exact.copy(), exact.copy()
     almost_0[0, 0, 0] = 1e-6

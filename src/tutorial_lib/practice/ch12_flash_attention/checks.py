@@ -12,15 +12,15 @@ from tutorial_lib.onepass import (
     fold_block,
     last_keys,
 )
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, S, T, normal
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 NOTHING = -1e30, 0.0, 0.0
 
 
-def _quietly(function, *arguments, **options):
+def _ignore_underflow(function, *arguments, **options):
     """Call where an exponential may be too small for a float."""
     with np.errstate(under="ignore"):
         return function(*arguments, **options)
@@ -32,7 +32,7 @@ def check_fold_block():
     low, high = scores.copy(), 3 * normal(72, H, T, S)
     low[..., 0] -= 9  # for every row a different maximum than in `high`
     hidden = np.where(attention.causal_mask(T, S) & (np.arange(T) != 2)[:, None], high, -np.inf)
-    before = _quietly(fold_block, NOTHING, low, V)
+    before = _ignore_underflow(fold_block, NOTHING, low, V)
     new = {"state": before, "scores": high, "V": normal(73, H, S, D_V)}
     yield "the first block", {"state": NOTHING, "scores": scores, "V": V}
     yield "a second block", new
@@ -42,14 +42,14 @@ def check_fold_block():
     yield "much smaller scores than before", {**new, "scores": high - 2000}
 
 
-def _rows(rows, keys, *lead, d_k=D_K):
-    shapes = {"Q": (*lead, rows, d_k), "K": (*lead, keys, d_k), "V": (*lead, keys, D_V)}
+def _qkv(n_queries, n_keys, *batch, d_k=D_K):
+    shapes = {"Q": (*batch, n_queries, d_k), "K": (*batch, n_keys, d_k), "V": (*batch, n_keys, D_V)}
     return {name: normal(74 + n, *shape) for n, (name, shape) in enumerate(shapes.items())}
 
 
 @cases_of(attend_rows)
 def check_attend_rows():
-    tile, wide, batch = _rows(T, S, H), _rows(T, S, H, d_k=WIDE), _rows(T, S, B, H)
+    tile, wide, batch = _qkv(T, S, H), _qkv(T, S, H, d_k=WIDE), _qkv(T, S, B, H)
     every, causal = (last_keys(T, S, causal=causal) for causal in (False, True))
     large, few = {**tile, "Q": 400 * tile["Q"]}, last_keys(S, T, causal=True)
     yield "5 queries, 7 keys in blocks of 2", {**tile, "last": every, "block": 2}
@@ -57,7 +57,7 @@ def check_attend_rows():
     yield "one block for all", {**tile, "last": causal, "block": 100}
     yield "blocks of 1, a batch", {**batch, "last": causal, "block": 1}
     yield "scores in the thousands", {**large, "last": every, "block": 2}
-    yield "queries that see nothing", {**_rows(S, T, H), "last": few, "block": 2}
+    yield "queries that see nothing", {**_qkv(S, T, H), "last": few, "block": 2}
     yield "no query sees a key", {**tile, "last": causal - S, "block": 2}
 
 
@@ -65,8 +65,8 @@ def check_attend_rows():
 def check_flash_backward():
     def case(label, block, sizes, *lead, causal=True, d_k=D_K):
         rows, keys = sizes
-        inputs = _rows(rows, keys, *lead, d_k=d_k).values()
-        trace = _quietly(flash_forward, *inputs, causal=causal)
+        inputs = _qkv(rows, keys, *lead, d_k=d_k).values()
+        trace = _ignore_underflow(flash_forward, *inputs, causal=causal)
         arguments = {"trace": trace, "dheads": normal(77, *lead, rows, D_V)}
         return (label, arguments, {"block": block} if block else {})
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 from tutorial_lib import projection
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_MODEL
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 
 def _params(seed, n_heads):
@@ -14,25 +14,25 @@ def _params(seed, n_heads):
     return projection.init_params(np.random.default_rng(seed), **sizes)
 
 
-def _processes(n):
+def _process_count_text(n):
     return "1 process" if n == 1 else f"{n} processes"
 
 
-def _shards(*triples):
+def _shard_cases(*heads_processes_ranks):
     """Return a case for each (heads, processes, rank)."""
     return tuple(
         (
-            f"{heads} heads over {_processes(n)}, rank {rank}",
+            f"{heads} heads over {_process_count_text(n)}, rank {rank}",
             {"params": _params(80 + heads, heads), "rank": rank, "world_size": n},
         )
-        for heads, n, rank in triples
+        for heads, n, rank in heads_processes_ranks
     )
 
 
 @cases_of("tutorial_lib.pytorch.parallel.shard_params")
 def check_shard_params():
     """Check `shard_params(params, rank, world_size)`: → Params. Prints an account."""
-    yield from _shards((6, 2, 1), (6, 2, 0), (6, 3, 1), (3, 1, 0))
+    yield from _shard_cases((6, 2, 1), (6, 2, 0), (6, 3, 1), (3, 1, 0))
 
 
 def _shard_unevenly(params, rank, world_size):
@@ -46,7 +46,7 @@ def _shard_unevenly(params, rank, world_size):
 
 @cases_of(_shard_unevenly)
 def check_shard_unevenly():
-    yield from _shards((5, 2, 1), (5, 2, 0), (7, 3, 1), (8, 3, 1), (8, 3, 2), (6, 3, 1))
+    yield from _shard_cases((5, 2, 1), (5, 2, 0), (7, 3, 1), (8, 3, 1), (8, 3, 2), (6, 3, 1))
 
 
 def _bytes_sent(shape, n_layers, world_size, itemsize):

@@ -3,10 +3,10 @@
 import numpy as np
 
 from tutorial_lib.practice import cache_tests
-from tutorial_lib.practice.account import lay_out, remedy, room
-from tutorial_lib.practice.mistake import named
+from tutorial_lib.practice.account import lay_out, read_room, remedy
+from tutorial_lib.practice.mistake import mistake_by_name
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 
 def check_cached(step, empty, *, d_model=12):
@@ -26,7 +26,7 @@ def check_cached(step, empty, *, d_model=12):
     try:
         cache_tests.test_layer(cache_tests.Layer(step, empty, d_model))
     except cache_tests.Failure as failure:
-        print(_account_of(failure))
+        print(_failure_feedback(failure))
     else:
         tokens, widest = cache_tests.T, cache_tests.WIDEST
         cases = f"{tokens} tokens in even and uneven chunks; windows of up to {widest} keys;"
@@ -34,12 +34,12 @@ def check_cached(step, empty, *, d_model=12):
         print(f"✓ cached: right on\n  {cases}\n  {rest}")
 
 
-def _account_of(failure):
+def _failure_feedback(failure):
     if failure.mistake == cache_tests.NOT_DONE:
         return "○ cached: not done yet (it returns None)."
     if not failure.mistake:
         return lay_out(f"✗ cached: {failure.evidence}")
-    mistake = named(MISTAKES["cached"], failure.mistake)
+    mistake = mistake_by_name(MISTAKES["cached"], failure.mistake)
     return lay_out(f"✗ cached: {mistake.says}", failure.evidence, *remedy(mistake))
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from tutorial_lib.attention import scaled_dot_product_attention
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_MODEL, B, H, S, T, masks, normal
 from tutorial_lib.variants.positions import alibi_slopes, rope_frequencies, rotate
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 
 @cases_of(rotate)
@@ -15,20 +15,20 @@ def check_rotate():
     positions, base_500 = np.arange(T), rope_frequencies(8, base=500)
     own = positions + np.array([[[7]], [[1000]]])  # (B, 1, T)
     all_pairs, two_pairs = rope_frequencies(8), rope_frequencies(14)[:2]
-    two, two_halves = (_rotation(seed, positions, two_pairs, width=14) for seed in (72, 73))
-    late = _rotation(71, 40 + positions, all_pairs)
-    yield "interleaved pairs", _rotation(70, positions, all_pairs)
+    two, two_halves = (_rotate_case(seed, positions, two_pairs, width=14) for seed in (72, 73))
+    late = _rotate_case(71, 40 + positions, all_pairs)
+    yield "interleaved pairs", _rotate_case(70, positions, all_pairs)
     yield "rotate_half, from position 40", late, {"half": True}
     yield "two pairs of seven rotated", two
     yield "two pairs of seven rotated, rotate_half", two_halves, {"half": True}
-    yield "frequencies of another base", _rotation(86, positions, base_500)
+    yield "frequencies of another base", _rotate_case(86, positions, base_500)
     yield (
         "a batch, each sequence with its own positions, up to 1,004",
-        _rotation(74, own, all_pairs, B, H, width=14),
+        _rotate_case(74, own, all_pairs, B, H, width=14),
     )
 
 
-def _rotation(seed, positions, frequencies, *batch, width=8):
+def _rotate_case(seed, positions, frequencies, *batch, width=8):
     X = normal(seed, *(batch or (H,)), T, width)
     return {"X": X, "positions": positions, "frequencies": frequencies}
 
@@ -71,16 +71,16 @@ def _rotated_back(Q, C, positions, frequencies, *, mask=None):
 
 @cases_of(_rotated_back)
 def check_rotated_back():
-    batch = _latent(82, 4, B, start=40, width=14)
+    batch = _latent_case(82, 4, B, start=40, width=14)
     shown = masks(empty=False)
     own = {label: mask[..., S - T :] for label, mask in shown.items()}  # for T of the S keys
-    yield "every token sees all", _latent(78, 4)
-    yield "one pair of four rotated", _latent(84, 1)
+    yield "every token sees all", _latent_case(78, 4)
+    yield "one pair of four rotated", _latent_case(84, 1)
     yield "a batch of wider heads, the sequence begins at 40", batch
     yield from ((label, batch, {"mask": mask}) for label, mask in own.items())
 
 
-def _latent(seed, pairs, *batch, start=0, width=8):
+def _latent_case(seed, pairs, *batch, start=0, width=8):
     Q, C = normal(seed, *batch, H, T, width), normal(seed + 1, *batch, 1, T, width)
     frequencies = rope_frequencies(width)[:pairs]
     return {"Q": Q, "C": C, "positions": start + np.arange(T), "frequencies": frequencies}

@@ -4,12 +4,12 @@ import numpy as np
 
 from tutorial_lib.attention import attention_scores, attention_weights, causal_mask
 from tutorial_lib.heads import concat_heads
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 from tutorial_lib.projection import init_params, project_heads
 from tutorial_lib.variants import patterns
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 
 @cases_of(patterns.window_mask)
@@ -72,16 +72,16 @@ def _windowed_step(X, params, K, V, window):
 
 @cases_of(_windowed_step)
 def check_windowed_step():
-    long = _chunk(182, T=7, cached=4, window=5)
-    yield "a word after 4, window of 5", _chunk(179, T=1, cached=4, window=5)
-    yield "wider heads, 2 words after 7", _chunk(180, T=2, cached=7, window=8, d_k=WIDE)
-    yield "the first chunk, longer than the window", _chunk(181, T=7, cached=0, window=4)
+    long = _chunk_case(182, T=7, cached=4, window=5)
+    yield "a word after 4, window of 5", _chunk_case(179, T=1, cached=4, window=5)
+    yield "wider heads, 2 words after 7", _chunk_case(180, T=2, cached=7, window=8, d_k=WIDE)
+    yield "the first chunk, longer than the window", _chunk_case(181, T=7, cached=0, window=4)
     yield "a chunk longer than the window, after 4", long
-    yield "a window of 1", _chunk(183, T=2, cached=0, window=1)
-    yield "a sequence shorter than the window", _chunk(184, T=2, cached=5, window=19)
+    yield "a window of 1", _chunk_case(183, T=2, cached=0, window=1)
+    yield "a sequence shorter than the window", _chunk_case(184, T=2, cached=5, window=19)
 
 
-def _chunk(seed, *, T, cached, window, d_k=D_K):
+def _chunk_case(seed, *, T, cached, window, d_k=D_K):
     rng = np.random.default_rng(seed)
     params = init_params(rng, d_model=D_MODEL, n_heads=H, d_k=d_k, d_v=D_V)
     before = {"K": normal(seed + 20, H, cached, d_k), "V": normal(seed + 30, H, cached, D_V)}
@@ -114,13 +114,13 @@ def _indexed_weights(scores, q, keys, w, k):
 
 @cases_of(_indexed_weights)
 def check_indexed_weights():
-    yield "2 of 7 keys", _indexed(185, k=2)
-    yield "4 of 7 keys: more than the first rows see", _indexed(186, k=4)
-    yield "weights of both signs", _indexed(187, k=2, signed=True)
-    yield "one index head", _indexed(188, k=4, J=1)
+    yield "2 of 7 keys", _index_case(185, k=2)
+    yield "4 of 7 keys: more than the first rows see", _index_case(186, k=4)
+    yield "weights of both signs", _index_case(187, k=2, signed=True)
+    yield "one index head", _index_case(188, k=4, J=1)
 
 
-def _indexed(seed, *, k, J=5, signed=False):
+def _index_case(seed, *, k, J=5, signed=False):
     T, d = S, D_V
     w = normal(seed + 60, T, J)
     arrays = {"scores": normal(seed, H, T, T), "q": normal(seed + 20, J, T, d)}

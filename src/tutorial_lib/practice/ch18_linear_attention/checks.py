@@ -2,26 +2,26 @@
 
 import numpy as np
 
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, T, normal
 from tutorial_lib.variants.state import chunked, delta_step, linear_attention
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 
-def _tokens(seed, *batch, length=T, d_k=D_K):
+def _qkv(seed, *batch, length=T, d_k=D_K):
     Q, K = normal(seed, *batch, H, length, d_k), normal(seed + 1, *batch, H, length, d_k)
     return {"Q": Q, "K": K, "V": normal(seed + 2, *batch, H, length, D_V)}
 
 
 @cases_of(linear_attention)
 def check_linear_attention():
-    yield "three heads", _tokens(90)
-    yield "a batch", _tokens(93, B)
-    yield "wider keys", _tokens(87, d_k=WIDE)
+    yield "three heads", _qkv(90)
+    yield "a batch", _qkv(93, B)
+    yield "wider keys", _qkv(87, d_k=WIDE)
 
 
-def _write(seed, *batch):
+def _delta_case(seed, *batch):
     k = normal(seed + 1, *batch, H, D_K)
     k = k / np.linalg.norm(k, axis=-1, keepdims=True)
     return {
@@ -36,19 +36,19 @@ def check_delta_step():
     heads = np.linspace(0.2, 0.9, H).reshape(H, 1, 1)
     own = np.linspace(0.1, 0.9, B * H).reshape(B, H, 1, 1)
     channels = np.linspace(0.1, 1, H * D_K).reshape(H, D_K, 1)
-    yield "the whole error", _write(96)
-    yield "half of the error, a decay", _write(99), {"beta": 0.5, "decay": 0.8}
-    yield "gates of each head", _write(102, B), {"beta": heads, "decay": 1 - heads}
-    yield "gates of each sentence and head", _write(84, B), {"beta": own, "decay": 1 - own}
-    yield "a decay of each channel", _write(105), {"beta": 0.7, "decay": channels}
+    yield "the whole error", _delta_case(96)
+    yield "half of the error, a decay", _delta_case(99), {"beta": 0.5, "decay": 0.8}
+    yield "gates of each head", _delta_case(102, B), {"beta": heads, "decay": 1 - heads}
+    yield "gates of each sentence and head", _delta_case(84, B), {"beta": own, "decay": 1 - own}
+    yield "a decay of each channel", _delta_case(105), {"beta": 0.7, "decay": channels}
 
 
 @cases_of(chunked)
 def check_chunked():
-    yield "chunks of 2, the last shorter", _tokens(108, length=19), {"size": 2}
-    yield "chunks of 5, a batch", _tokens(111, B, length=17), {"size": 5}
-    yield "one chunk", _tokens(114), {"size": T}
-    yield "one token per chunk", _tokens(117), {"size": 1}
+    yield "chunks of 2, the last shorter", _qkv(108, length=19), {"size": 2}
+    yield "chunks of 5, a batch", _qkv(111, B, length=17), {"size": 5}
+    yield "one chunk", _qkv(114), {"size": T}
+    yield "one token per chunk", _qkv(117), {"size": 1}
 
 
 def _gated_delta(Q, K, V, betas, decays):
@@ -64,9 +64,9 @@ def _gated_delta(Q, K, V, betas, decays):
 
 @cases_of(_gated_delta)
 def check_gated_delta():
-    yield "gates of each head and token", _tokens(120) | _gates(123)
-    yield "a batch", _tokens(126, B) | _gates(129, B)
-    yield "nothing forgotten", _tokens(132) | _gates(135) | {"decays": np.ones((H, T))}
+    yield "gates of each head and token", _qkv(120) | _gates(123)
+    yield "a batch", _qkv(126, B) | _gates(129, B)
+    yield "nothing forgotten", _qkv(132) | _gates(135) | {"decays": np.ones((H, T))}
 
 
 def _gates(seed, *batch):
@@ -91,6 +91,6 @@ def _chunked_decay(Q, K, V, decay, *, size):
 
 @cases_of(_chunked_decay)
 def check_chunked_decay():
-    yield "chunks of 2", _tokens(138, length=19) | {"decay": 0.5}, {"size": 2}
-    yield "chunks of 5, a batch", _tokens(141, B, length=17) | {"decay": 0.9}, {"size": 5}
-    yield "one chunk", _tokens(144) | {"decay": 0.7}, {"size": T}
+    yield "chunks of 2", _qkv(138, length=19) | {"decay": 0.5}, {"size": 2}
+    yield "chunks of 5, a batch", _qkv(141, B, length=17) | {"decay": 0.9}, {"size": 5}
+    yield "one chunk", _qkv(144) | {"decay": 0.7}, {"size": T}

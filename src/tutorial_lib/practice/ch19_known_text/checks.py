@@ -4,11 +4,11 @@ import numpy as np
 
 from tutorial_lib.attention import softmax
 from tutorial_lib.models.block import block, mlp, rms_norm
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
 from tutorial_lib.projection import init_params
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 D_FEED = 19
 
 
@@ -20,31 +20,31 @@ def check_rms_norm():
     yield "a row of zeros", {"X": zeros}
 
 
-def _feed(seed, d_model=D_MODEL):
+def _mlp_weights(seed, d_model=D_MODEL):
     return {"W_1": normal(seed, d_model, D_FEED), "W_2": normal(seed + 1, D_FEED, d_model)}
 
 
 @cases_of(mlp)
 def check_mlp():
-    yield "five rows", {"X": normal(152, T, D_MODEL)} | _feed(153)
-    yield "a batch", {"X": normal(155, B, T, D_MODEL)} | _feed(156)
+    yield "five rows", {"X": normal(152, T, D_MODEL)} | _mlp_weights(153)
+    yield "a batch", {"X": normal(155, B, T, D_MODEL)} | _mlp_weights(156)
 
 
-def _stream(seed, *batch, d_model=D_MODEL, d_k=D_K):
+def _block_inputs(seed, *batch, d_model=D_MODEL, d_k=D_K):
     rng = np.random.default_rng(seed)
     params = init_params(rng, d_model=d_model, n_heads=H, d_k=d_k, d_v=D_V)
     X = 2 + normal(seed + 1, *batch, T, d_model)
-    return {"X": X, "params": params} | _feed(seed + 2, d_model)
+    return {"X": X, "params": params} | _mlp_weights(seed + 2, d_model)
 
 
 @cases_of(block)
 def check_block():
-    batch = _stream(166, B)
+    batch = _block_inputs(166, B)
     own = {
         label: mask[..., -T:] for label, mask in masks(empty=False).items()
     }  # of the last T keys
-    yield "five rows", _stream(158)
-    yield "wider rows, narrower heads", _stream(162, d_model=WIDE, d_k=S)
+    yield "five rows", _block_inputs(158)
+    yield "wider rows, narrower heads", _block_inputs(162, d_model=WIDE, d_k=S)
     yield from ((label, batch, {"mask": mask}) for label, mask in own.items())
 
 

@@ -7,14 +7,14 @@ from tutorial_lib.models import head_scores
 from tutorial_lib.models.copying import run
 from tutorial_lib.models.grammar import WORDS, read_documents
 from tutorial_lib.models.language import encode
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_K, D_V, WIDE, H, T, normal, two_layer_model
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 N, LENGTH, VOCABULARY = 4, 10, 14  # sequences, their length, words there are
 
 
-def _target(seed, *, n=N, length=LENGTH):
+def _targets(seed, *, n=N, length=LENGTH):
     """Targets of a third of the queries; the last query has none."""
     rng = np.random.default_rng(seed)
     earlier = (rng.random((n, length)) * np.arange(1, length + 1)).astype(int)
@@ -30,20 +30,20 @@ def _weights(seed, *, n=N, heads=H, length=LENGTH):
 
 @cases_of(head_scores.score_head)
 def check_score_head():
-    yield "three heads", {"weights": _weights(0), "target": _target(1)}
-    yield "one sequence", {"weights": _weights(2, n=1), "target": _target(3, n=1)}
-    yield "eight heads", {"weights": _weights(4, heads=8), "target": _target(5)}
+    yield "three heads", {"weights": _weights(0), "target": _targets(1)}
+    yield "one sequence", {"weights": _weights(2, n=1), "target": _targets(3, n=1)}
+    yield "eight heads", {"weights": _weights(4, heads=8), "target": _targets(5)}
 
 
-def _back(seed, *likely):
+def _offset_targets(seed, *offsets):
     """Targets whose distances are mostly the likely ones."""
     rng = np.random.default_rng(seed)
-    back = rng.choice([*likely, 0, 1, 2, 3, 4], (N, LENGTH))
+    back = rng.choice([*offsets, 0, 1, 2, 3, 4], (N, LENGTH))
     target = np.arange(LENGTH) - back
     return np.where((target >= 0) & (rng.random((N, LENGTH)) < 0.7), target, -1)
 
 
-def _rarely():
+def _rare_targets():
     """Few queries have a target, most of them the first word."""
     target = np.full((N, LENGTH), -1)
     target[:3, 0] = 0
@@ -53,17 +53,17 @@ def _rarely():
 
 @cases_of(head_scores.best_offset)
 def check_best_offset():
-    yield "mostly two back", {"target": _back(6, 2, 2, 2)}
-    yield "mostly itself", {"target": _back(7, 0, 0, 0)}
-    yield "mostly three back", {"target": _back(8, 3, 3, 3, 3)}
-    yield "few targets", {"target": _rarely()}
+    yield "mostly two back", {"target": _offset_targets(6, 2, 2, 2)}
+    yield "mostly itself", {"target": _offset_targets(7, 0, 0, 0)}
+    yield "mostly three back", {"target": _offset_targets(8, 3, 3, 3, 3)}
+    yield "few targets", {"target": _rare_targets()}
 
 
 @cases_of(head_scores.fixed_offset_score)
 def check_fixed_offset_score():
-    yield "two back", {"target": _back(9, 2, 2), "offset": 2}
-    yield "itself", {"target": _back(10, 0, 0), "offset": 0}
-    yield "a distance that never occurs", {"target": _back(11, 1), "offset": 7}
+    yield "two back", {"target": _offset_targets(9, 2, 2), "offset": 2}
+    yield "itself", {"target": _offset_targets(10, 0, 0), "offset": 0}
+    yield "a distance that never occurs", {"target": _offset_targets(11, 1), "offset": 7}
 
 
 def _model(seed, **widths):
@@ -98,11 +98,11 @@ def check_run_with():
 @cases_of(head_scores.patch)
 def check_patch():
     first, last = _model(100), _model(120, d_k=WIDE)
-    yield "layer 0", _patched(first, 18) | {"layer": 0, "head": 2}
-    yield "layer 1, four sequences", _patched(last, 21, N) | {"layer": 1, "head": 0}
+    yield "layer 0", _patch_case(first, 18) | {"layer": 0, "head": 2}
+    yield "layer 1, four sequences", _patch_case(last, 21, N) | {"layer": 1, "head": 0}
 
 
-def _patched(model, seed, *batch):
+def _patch_case(model, seed, *batch):
     return {"model": model, "ids": _ids(seed, *batch), "other": _ids(seed + 1, *batch)}
 
 
@@ -117,12 +117,12 @@ def _score_by_kind(weights, target, ids, kinds):
 def check_score_by_kind():
     two = [[*range(6)], [*range(6, VOCABULARY)]]
     three = [[0, 2, 4, 11], [1, 3, 5, 7], [6, 8, 9, 10, 12]]
-    yield "two kinds", _asked(23, 11) | {"kinds": two}
-    yield "three kinds, five heads", _asked(26, 17, heads=5) | {"kinds": three}
+    yield "two kinds", _score_case(23, 11) | {"kinds": two}
+    yield "three kinds, five heads", _score_case(26, 17, heads=5) | {"kinds": three}
 
 
-def _asked(seed, n, *, heads=H):
-    weights, target = _weights(seed, n=n, heads=heads), _target(seed + 1, n=n)
+def _score_case(seed, n, *, heads=H):
+    weights, target = _weights(seed, n=n, heads=heads), _targets(seed + 1, n=n)
     return {"weights": weights, "target": target, "ids": _ids(seed + 2, n)}
 
 

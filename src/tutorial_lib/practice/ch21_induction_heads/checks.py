@@ -4,11 +4,11 @@ import numpy as np
 
 from tutorial_lib.attention import softmax
 from tutorial_lib.models import circuits
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, H, normal
 from tutorial_lib.projection import Params
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 N, WORDS = 4, 7  # sequences, words there are
 
 
@@ -17,7 +17,7 @@ def _params(seed, *, d_k=D_K):
     return Params(*wide, normal(seed + 3, H * D_V, D_MODEL))
 
 
-def _heads(seed):
+def _head_cases(seed):
     return (
         ("the first head", {"params": _params(seed), "head": 0}),
         ("the last head", {"params": _params(seed + 4, d_k=WIDE), "head": H - 1}),
@@ -26,12 +26,12 @@ def _heads(seed):
 
 @cases_of(circuits.qk_circuit)
 def check_qk_circuit():
-    yield from _heads(0)
+    yield from _head_cases(0)
 
 
 @cases_of(circuits.ov_circuit)
 def check_ov_circuit():
-    yield from _heads(10)
+    yield from _head_cases(10)
 
 
 @cases_of(circuits.composition)
@@ -42,18 +42,18 @@ def check_composition():
     yield "factors of a head", narrow
 
 
-def _words(seed, n=WORDS):
+def _match_case(seed, n_words=WORDS):
     pair = {
         name: normal(seed + i, D_MODEL, D_MODEL) / D_MODEL
         for i, name in enumerate(("W_QK", "W_OV"))
     }
-    return {"E": normal(seed + 2, n, D_MODEL)} | pair
+    return {"E": normal(seed + 2, n_words, D_MODEL)} | pair
 
 
 @cases_of(circuits.match_scores)
 def check_match_scores():
-    yield "seven words", _words(30)
-    yield "two words", _words(33, 2)
+    yield "seven words", _match_case(30)
+    yield "two words", _match_case(33, 2)
 
 
 def _match_through_queries(E, W_QK, W_OV):
@@ -62,13 +62,13 @@ def _match_through_queries(E, W_QK, W_OV):
 
 @cases_of(_match_through_queries)
 def check_match_through_queries():
-    yield "seven words", _words(36)
-    yield "two words", _words(39, 2)
+    yield "seven words", _match_case(36)
+    yield "two words", _match_case(39, 2)
 
 
-def _weights(seed, p):
-    scores = 2 * normal(seed, N, H, 2 * p, 2 * p)
-    return softmax(np.where(np.tri(2 * p, dtype=bool), scores, -np.inf))
+def _weights(seed, period):
+    scores = 2 * normal(seed, N, H, 2 * period, 2 * period)
+    return softmax(np.where(np.tri(2 * period, dtype=bool), scores, -np.inf))
 
 
 def _beyond_positions(twice, fresh, p):

@@ -3,10 +3,10 @@
 import numpy as np
 
 from tutorial_lib.models import ablation
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_V, WIDE, normal, two_layer_model
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 N, LENGTH, VOCABULARY = 7, 9, 23  # documents, words of a document, words there are
 HEADS = [(0, 0), (0, 1), (1, 0), (1, 2)]
 FIVE = [(0, 1), (1, 0), (1, 2), (0, 2), (1, 1)]
@@ -30,7 +30,7 @@ def check_ablate():
     yield "by resampling, wider heads", given | {"model": _model(50, d_k=WIDE)}, resample
 
 
-def _losses(seed, *, composed=0.25):
+def _head_losses(seed, *, composed=0.25):
     """A loss of sets of heads: the two that raise it least are backups, the two others composed.
 
     All numbers are eighths, so that sums are exact, and a loss can be at a limit.
@@ -46,16 +46,16 @@ def _losses(seed, *, composed=0.25):
     return loss
 
 
-def _pruned(heads, loss):
+def _prune_order(heads, loss):
     order, losses = ablation.prune_greedily(heads, loss)
     return tuple(order), tuple(losses)
 
 
-@cases_of(_pruned)
+@cases_of(_prune_order)
 def check_prune_greedily():
-    yield "four heads", {"heads": HEADS, "loss": _losses(4)}
-    yield "backup and composed heads", {"heads": HEADS, "loss": _losses(5)}
-    yield "a single head", {"heads": HEADS[:1], "loss": _losses(6)}
+    yield "four heads", {"heads": HEADS, "loss": _head_losses(4)}
+    yield "backup and composed heads", {"heads": HEADS, "loss": _head_losses(5)}
+    yield "a single head", {"heads": HEADS[:1], "loss": _head_losses(6)}
 
 
 @cases_of(ablation.gated)
@@ -86,11 +86,11 @@ def _prune_to(heads, loss, most):
 
 @cases_of(_prune_to)
 def check_prune_to():
-    yield "a loss at the limit", (HEADS, _losses(4), 1.625)
-    yield "heads in another order", (DISORDERED, _losses(5), 1.75)
-    yield "a loss that falls again", (HEADS, _losses(6, composed=1.0), 1.5)
-    yield "no head may be removed", (HEADS, _losses(7), 1.0)
-    yield "all may be removed", (HEADS, _losses(8), 4.0)
+    yield "a loss at the limit", (HEADS, _head_losses(4), 1.625)
+    yield "heads in another order", (DISORDERED, _head_losses(5), 1.75)
+    yield "a loss that falls again", (HEADS, _head_losses(6, composed=1.0), 1.5)
+    yield "no head may be removed", (HEADS, _head_losses(7), 1.0)
+    yield "all may be removed", (HEADS, _head_losses(8), 4.0)
 
 
 def _seeds_apart(first, second):
@@ -98,7 +98,7 @@ def _seeds_apart(first, second):
     return bool(a.max() < b.min() or b.max() < a.min())
 
 
-def _runs(means, seed):
+def _nats(means, seed):
     """Nats of 40 documents for each of some seeds, whose means are these; quarters stay exact."""
     noise = np.round(4 * normal(seed, len(means), 40)) / 4
     noise[:, -1] -= noise.sum(axis=1)
@@ -107,10 +107,10 @@ def _runs(means, seed):
 
 @cases_of(_seeds_apart)
 def check_seeds_apart():
-    low, high = _runs([0.1, 0.2, 0.3, 0.25, 0.15], 10), _runs([1.1, 1.2, 1.3, 1.25, 1.15], 11)
-    mixed, above = _runs([0.2, 0.9, 0.4, 1.6, 0.3], 12), _runs([0.6, 1.3, 0.8, 2.0, 0.7], 13)
-    far, touching = _runs([6.2, 6.9, 0.25, 6.6, 6.3], 14), _runs([0.5, 0.75, 1.25, 1, 1.5], 15)
-    below = _runs([0.25, 0.5, 0, -0.25, -0.5], 16)
+    low, high = _nats([0.1, 0.2, 0.3, 0.25, 0.15], 10), _nats([1.1, 1.2, 1.3, 1.25, 1.15], 11)
+    mixed, above = _nats([0.2, 0.9, 0.4, 1.6, 0.3], 12), _nats([0.6, 1.3, 0.8, 2.0, 0.7], 13)
+    far, touching = _nats([6.2, 6.9, 0.25, 6.6, 6.3], 14), _nats([0.5, 0.75, 1.25, 1, 1.5], 15)
+    below = _nats([0.25, 0.5, 0, -0.25, -0.5], 16)
     pairs = {
         "the first is lower": (low, high),
         "the second is lower": (high, low),

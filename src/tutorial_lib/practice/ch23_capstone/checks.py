@@ -9,30 +9,30 @@ from tutorial_lib.models.entropy import excess_loss
 from tutorial_lib.models.grammar import WORDS, sample_documents
 from tutorial_lib.models.own_layer import OwnLayer, OwnModel
 from tutorial_lib.models.promises import leak
-from tutorial_lib.practice.account import lay_out, remedy, room
+from tutorial_lib.practice.account import lay_out, read_room, remedy
 from tutorial_lib.practice.cache_tests import NOT_DONE
-from tutorial_lib.practice.calls import a
-from tutorial_lib.practice.ch23_capstone.claims import CLAIMS, near
+from tutorial_lib.practice.calls import type_text
+from tutorial_lib.practice.ch23_capstone.claims import CLAIMS, is_close_enough
 from tutorial_lib.practice.ch23_capstone.promises import (
     PROMISES,
     attention,
+    count_code_lines,
     evidence,
     evidence_by_promise,
-    lines_of,
 )
 from tutorial_lib.practice.inputs import D_MODEL, B, T, normal
 from tutorial_lib.variants.grouped import GroupedParams
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 LEAST = 3  # claims
 
 
-def _past(X):
+def _sum_of_past_rows(X):
     """Each row is the sum of those before it and itself."""
     return np.cumsum(X, axis=-2)
 
 
-def _all(X):
+def _row_plus_mean(X):
     """Each row is its own and the mean of all."""
     return X + X.mean(axis=-2, keepdims=True)
 
@@ -41,37 +41,37 @@ def _layer_with_leak(row):
     """A layer in which one row depends on the next token."""
 
     def layer(X):
-        Y = _past(X)
+        Y = _sum_of_past_rows(X)
         Y[..., row, :] -= X[..., row + 1, :]
         return Y
 
     return layer
 
 
-def _spoilt(X):
+def _nan_after_change(X):
     """NaN in the first row, once the third token is not as it was."""
-    Y = _past(X)
+    Y = _sum_of_past_rows(X)
     Y[..., 0, :] = np.where(X[..., 2, :1] == normal(223, T, D_MODEL)[2, 0], Y[..., 0, :], np.nan)
     return Y
 
 
-def _second_sequence(X):
+def _leak_in_second_sequence(X):
     """In a batch only the second sequence leaks."""
-    return np.where(np.arange(len(X))[:, None, None] == 1, _all(X), _past(X))
+    return np.where(np.arange(len(X))[:, None, None] == 1, _row_plus_mean(X), _sum_of_past_rows(X))
 
 
 @cases_of(leak)
 def check_leak():
     layers = {
-        "a causal layer": _past,
-        "every row depends on all tokens": _all,
+        "a causal layer": _sum_of_past_rows,
+        "every row depends on all tokens": _row_plus_mean,
         "only the first row depends on the next": _layer_with_leak(0),
-        "a row that turns to NaN": _spoilt,
+        "a row that turns to NaN": _nan_after_change,
         "only the last row but one depends on the next": _layer_with_leak(T - 2),
-        "a batch whose second sequence leaks": _second_sequence,
+        "a batch whose second sequence leaks": _leak_in_second_sequence,
     }
     for n, (label, layer) in enumerate(layers.items()):
-        shape = (B, T, D_MODEL) if layer is _second_sequence else (T, D_MODEL)
+        shape = (B, T, D_MODEL) if layer is _leak_in_second_sequence else (T, D_MODEL)
         sequences = {"X": normal(220 + n, *shape), "other": normal(230 + n, *shape)}
         yield label, {"layer": layer, **sequences}
 
@@ -83,7 +83,7 @@ def check_attention(function):
     of it, and the mistake where it is one of those that people make.
     """
     if not callable(function):
-        print(f"✗ attention: got {a(function)}; give the function itself.")
+        print(f"✗ attention: got {type_text(function)}; give the function itself.")
         return
     kept = []
     for name, seen in evidence_by_promise(function):
@@ -91,19 +91,19 @@ def check_attention(function):
             print("○ attention: not done yet (it returns None).")
             return
         if seen:
-            print(_account_of_broken(name, seen, kept))
+            print(_broken_promise_feedback(name, seen, kept))
             return
         kept.append(name)
-    first = f"✓ attention: keeps every promise, in {lines_of(function)} lines of code"
+    first = f"✓ attention: keeps every promise, in {count_code_lines(function)} lines of code"
     print(f"{first}\n  {'; '.join(PROMISES)}.")
 
 
-def _account_of_broken(name, seen, kept):
+def _broken_promise_feedback(promise, observed, kept_promises):
     """Say which promise is broken, and name the mistake of which the same is observed."""
-    first = f"✗ attention: the promise of {name} is broken: {seen}"
-    sentences = [first, *([f"Kept before it: {', '.join(kept)}"] if kept else [])]
+    first = f"✗ attention: the promise of {promise} is broken: {observed}"
+    sentences = [first, *([f"Kept before it: {', '.join(kept_promises)}"] if kept_promises else [])]
     for mistake in MISTAKES["attention"]:
-        if evidence(name, mistake.of(attention)) == seen:
+        if evidence(promise, mistake.of(attention)) == observed:
             sentences += [mistake.says[0].upper() + mistake.says[1:], *remedy(mistake)]
             break
     return lay_out(*sentences)
@@ -124,9 +124,9 @@ def answer_faults(number, answer):
     if not isinstance(holds, bool | np.bool_) or not is_number or not math.isfinite(value):
         expected = "a pair of True or False and a finite number, such as (False, 0.5)"
         return (f"claim {number} has {answer!r}; expected {expected}",)
-    if not near(value, claim.value):
+    if not is_close_enough(value, claim.value):
         for mistake in mistakes_of(claim):
-            if near(value, float(mistake.of(claim.function)())):
+            if is_close_enough(value, float(mistake.of(claim.function)())):
                 return (f"claim {number}: {mistake.says}", mistake.mend)
         return (f"claim {number}: {value:.6g} is not the number of the claim",)
     if bool(holds) != claim.holds:
@@ -144,7 +144,7 @@ def check_claims(claims):
         print("○ claims: not done yet (no claim is answered).")
         return
     if not isinstance(claims, dict):
-        print(f"✗ claims: got {a(claims)}; give {{number: (holds, value)}}.")
+        print(f"✗ claims: got {type_text(claims)}; give {{number: (holds, value)}}.")
         return
     for number, answer in claims.items():
         if wrong := answer_faults(number, answer):
@@ -164,7 +164,7 @@ def nats_above(model, documents, layer):
     return excess_loss(X @ model.U, documents).mean()
 
 
-def _initialised(rng, n_kv_heads, d_k, **options):
+def _sample_own_model(rng, n_kv_heads, d_k, **options):
     """A model of two layers and of other sizes than the book's, none of which follows from others.
 
     12 heads, a d_model of 58, a d_v of 21 and 72 positions; a model with RoPE has zeros for P.
@@ -185,8 +185,8 @@ def check_nats_above():
     frequencies = np.array([1.0, 0.6, 0.3, 0.1, 0.02])
     options = {"frequencies": frequencies, "window": 9, "sink": rng.random(12)}
     models = {
-        "two layers, a KV head for each query head": (_initialised(rng, 12, 17), 5),
-        "RoPE, groups, a window and a sink": (_initialised(rng, 3, 26, **options), 11),
+        "two layers, a KV head for each query head": (_sample_own_model(rng, 12, 17), 5),
+        "RoPE, groups, a window and a sink": (_sample_own_model(rng, 3, 26, **options), 11),
     }
     for n, (label, (model, many)) in enumerate(models.items()):
         documents = sample_documents(np.random.default_rng(231 + n), many, length=31)

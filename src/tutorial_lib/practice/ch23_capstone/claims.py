@@ -78,7 +78,7 @@ def cache_fraction():
     return TOKENS * a_token / (BYTES * PARAMETERS)
 
 
-def fraction_left():
+def parameter_fraction_of_half_the_kv_heads():
     """With half as many KV heads a layer has half as many parameters."""
     whole = init_params(np.random.default_rng(SEED), d_model=64, n_heads=4)
     names = "W_Q", "W_K", "W_V", "W_O"
@@ -86,18 +86,18 @@ def fraction_left():
     return sum(sizes[0]) / sum(sizes[1])
 
 
-def steps_up():
+def count_score_increases_with_distance():
     """With RoPE, a score falls with every step of distance."""
     queries = rotate(np.ones((STEPS + 1, 64)), np.arange(STEPS + 1), rope_frequencies(64))
     return (np.diff(queries @ np.ones(64) / 8) > 0).sum()
 
 
-def tokens_seen():
+def receptive_field_of_two_layers():
     """Two layers with a window of 16 have a receptive field of 32 tokens."""
     return receptive_field(window_mask(64, 64, 16), 2)[-1].sum()
 
 
-def tokens_above_a_state():
+def cache_tokens_larger_than_a_state():
     """A state has fewer entries than a cache, whatever the length of the sequence."""
     return 64 * 64 // (64 + 64) + 1
 
@@ -110,38 +110,38 @@ def example_model():
 
 
 @cache
-def _nats():
+def _excess_losses():
     model, texts = example_model()
     return excess_loss(run(model, texts.ids[:, :-1])[0], texts), texts.surprisal
 
 
 def nats_above():
     """The model of chapter 19 has an excess loss of less than a hundredth of a nat per word."""
-    excess, _ = _nats()
+    excess, _ = _excess_losses()
     return excess.mean()
 
 
-def _lead(logits):
+def _logit_difference(logits):
     return logits[-1, ID["bark"]] - logits[-1, ID["barks"]]
 
 
 @cache
-def _patched(head):
+def _patching_changes(head):
     """The change of the logit difference by a patch, and the whole one, per pair of sentences."""
     model, changes, whole = example_model()[0], [], []
     for one in SENTENCES:
         words = one.split()
         ids, other = encode(one), encode(" ".join([words[0], f"{words[1]}s", *words[2:]]))
-        start = _lead(run(model, ids)[0])
-        changes.append(_lead(patch(model, ids, other, 1, head)) - start)
-        whole.append(_lead(run(model, other)[0]) - start)
+        start = _logit_difference(run(model, ids)[0])
+        changes.append(_logit_difference(patch(model, ids, other, 1, head)) - start)
+        whole.append(_logit_difference(run(model, other)[0]) - start)
     return np.array(changes), np.array(whole)
 
 
 def effect_of_a_patch():
     """Over the four sentences below, the patching effect of head 1.2, from singular to plural,
     is more than nine tenths."""
-    changes, whole = _patched(2)
+    changes, whole = _patching_changes(2)
     return changes.sum() / whole.sum()
 
 
@@ -157,7 +157,7 @@ def largest_composition():
 
 
 @cache
-def _fall(*heads):
+def _accuracy_drop(*heads):
     """The accuracy that surnames lose by zero ablation of heads of layer 1."""
     model, texts = example_model()
     ids, zeros = texts.ids[:, :-1], np.zeros(model.layers[1].d_v)
@@ -167,26 +167,26 @@ def _fall(*heads):
 
 def fall_beyond_the_sum():
     """Ablating two heads together lowers the accuracy by the sum of the two single falls."""
-    return _fall(0, 3) - _fall(0) - _fall(3)
+    return _accuracy_drop(0, 3) - _accuracy_drop(0) - _accuracy_drop(3)
 
 
 MET = {  # with what number each claim holds, in their order
     largest_weight: lambda weight: weight > 0.9,
     parameters_of_eight_heads: lambda number: number == 4 * 64 * 64,
-    change_by_order: lambda change: near(change, 0),
+    change_by_order: lambda change: is_close_enough(change, 0),
     cache_fraction: lambda fraction: fraction > 1,
-    fraction_left: lambda fraction: near(fraction, 1 / 2),
-    steps_up: lambda steps: steps == 0,
-    tokens_seen: lambda tokens: tokens == 32,
-    tokens_above_a_state: np.isinf,  # no number of tokens is too many
+    parameter_fraction_of_half_the_kv_heads: lambda fraction: is_close_enough(fraction, 1 / 2),
+    count_score_increases_with_distance: lambda steps: steps == 0,
+    receptive_field_of_two_layers: lambda tokens: tokens == 32,
+    cache_tokens_larger_than_a_state: np.isinf,  # no number of tokens is too many
     nats_above: lambda nats: nats < 0.01,
     effect_of_a_patch: lambda effect: effect > 0.9,
     largest_composition: lambda score: score >= 0.3,
-    fall_beyond_the_sum: lambda rest: near(rest, 0),
+    fall_beyond_the_sum: lambda rest: is_close_enough(rest, 0),
 }
 CLAIMS = tuple(Claim(n, *claim) for n, claim in enumerate(MET.items(), start=1))
 
 
-def near(value, right):
+def is_close_enough(value, right):
     """Whether a number is right, to half a thousandth."""
     return abs(value - right) <= max(5e-4, 5e-4 * abs(right))

@@ -5,6 +5,7 @@ returns (Y, cache). It is tested by what it does; how it is written counts only 
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from types import CodeType
 
 import numpy as np
@@ -50,26 +51,23 @@ def attention(X, params, *, sink=-np.inf, cache=None, **options):
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedLayer:
     """A reader's layer, whose results are checked before they are used."""
 
     function: object
 
-    def both(self, X, params, **options):
+    def outputs_and_cache(self, X, params, **options):
         """Call it; return Y and the cache."""
+        call = cache_tests.checked_call
+        return call(lambda given: self.function(given, params, **options), X, subject="it")
 
-        def call(given):
-            return self.function(given, params, **options)
-
-        return cache_tests.checked_call(call, X, subject="it")
-
-    def rows(self, X, params, **options):
+    def outputs(self, X, params, **options):
         """Call it; return Y."""
-        return self.both(X, params, **options)[0]
+        return self.outputs_and_cache(X, params, **options)[0]
 
-    def of(self, params, **options):
+    def with_params(self, params, **options):
         """The layer as a function of X alone."""
-        return lambda X: self.rows(X, params, **options)
+        return lambda X: self.outputs(X, params, **options)
 
 
 def sample_grouped_params(n_kv_heads=G, widths=WIDTHS):
@@ -85,64 +83,64 @@ def sample_params(widths=WIDTHS):
     return Params(*vars(sample_grouped_params(H, widths)).values())
 
 
-def _sharp(params, times):
+def _sharpened(params, times):
     return replace(params, W_Q=times * params.W_Q)
 
 
-def right(X, params, **options):
+def reference_layer(X, params, **options):
     """The rows that the layer promises."""
     return forward_pass(X, OwnLayer(params, **options)).Y
 
 
-def _require_equal(Y, expected, when):
+def _require_equal(Y, expected, condition):
     if not np.allclose(Y, expected, rtol=1e-9, atol=1e-11):
         off = np.abs(Y - expected).max(axis=-1)
         at = tuple(int(n) for n in np.unravel_index(off.argmax(), off.shape))
         row, wanted = Y[at], expected[at]
         n = int(np.abs(row - wanted).argmax())
         index = ", ".join(map(str, (*at, n)))
-        raise Failure(f"{when}, Y[{index}] is {row[n]:.4f} and should be {wanted[n]:.4f}")
+        raise Failure(f"{condition}, Y[{index}] is {row[n]:.4f} and should be {wanted[n]:.4f}")
 
 
 ALL = {"frequencies": FREQUENCIES, "window": WINDOW, "sink": SINK}
 
 
-def _form(layer):
+def _test_form(layer):
     X = normal(231, T, D_MODEL)
     empty = KVCache.empty(sample_grouped_params(), T)
-    _, cache = layer.both(X, sample_grouped_params(), cache=empty, **ALL)
+    _, cache = layer.outputs_and_cache(X, sample_grouped_params(), cache=empty, **ALL)
     if cache is None:
         raise Failure("it was given a cache and returned None for it; expected the longer one")
-    layer.rows(normal(232, B, T, D_MODEL), sample_params())
+    layer.outputs(normal(232, B, T, D_MODEL), sample_params())
     params = sample_params()
-    layer.rows(X, params)
+    layer.outputs(X, params)
     if any((now != vars(sample_params())[name]).any() for name, now in vars(params).items()):
         raise Failure("it changed an array of params; compute with a copy of it")
 
 
-def _no_leak(layer):
+def _test_no_leak(layer):
     X, other = normal(233, T, D_MODEL), normal(234, T, D_MODEL)
     for label, options in (("", {}), ("with all options, ", ALL)):
-        change = leak(layer.of(sample_grouped_params(), **options), X, other)
+        change = leak(layer.with_params(sample_grouped_params(), **options), X, other)
         if not change < 1e-9:
             raise Failure(f"{label}a row changes by {change:.4g} when tokens after it are replaced")
 
 
-def _parity(layer):
+def _test_parity(layer):
     cases = [
         (normal(235 + n, *shape), sample_params(), f"for X of shape {shape}")
         for n, shape in enumerate([(T, D_MODEL), (B, T, D_MODEL), (1, D_MODEL)])
     ]
     odd = "with d_model = {}, d_k = {} and d_v = {}".format(*ODD)
     cases.append((normal(238, T, ODD[0]), sample_params(ODD), odd))
-    sharp = _sharp(sample_params(), 400)
+    sharp = _sharpened(sample_params(), 400)
     cases.append((normal(254, T, D_MODEL), sharp, "with scores in the thousands"))
     for X, params, when in cases:
         expected = multi_head_attention(X, params, mask=causal_mask(X.shape[-2]))
-        _require_equal(layer.rows(X, params), expected, when)
+        _require_equal(layer.outputs(X, params), expected, when)
 
 
-def _gradient(layer):
+def _test_gradient(layer):
     X, dY, params = normal(239, T, D_MODEL), normal(240, T, D_MODEL), sample_params()
     found = multi_head_attention_backward(trace(X, params, mask=causal_mask(T)), dY)
     given = {"X": X, **vars(params)}
@@ -151,7 +149,7 @@ def _gradient(layer):
 
         def loss(changed, name=name):
             own = {**given, name: changed}
-            return (layer.rows(own.pop("X"), Params(**own)) * dY).sum()
+            return (layer.outputs(own.pop("X"), Params(**own)) * dY).sum()
 
         rises = directional_derivative(loss, array, along)
         expected = (getattr(found, f"d{name}") * along).sum()
@@ -161,94 +159,97 @@ def _gradient(layer):
             )
 
 
-def _groups(layer):
+def _test_groups(layer):
     X = normal(246, B, T, D_MODEL)
     for heads in (1, H, G, H // G):
         params = sample_grouped_params(heads)
         expected = multi_head_attention(X, params.expanded(), mask=causal_mask(T))
         label = f"with {heads} KV head{'s' * (heads > 1)} for {H} query heads"
-        _require_equal(layer.rows(X, params), expected, label)
+        _require_equal(layer.outputs(X, params), expected, label)
 
 
-def _shift(layer):
+def _test_shift(layer):
     X, before, params = normal(247, T, D_MODEL), normal(248, FAR, D_MODEL), sample_grouped_params()
-    still = layer.rows(X, params, frequencies=np.zeros(2))
-    _require_equal(still, right(X, params), "with frequencies of 0")
-    rotated = layer.rows(X, params, frequencies=FREQUENCIES)
-    _require_equal(rotated, right(X, params, frequencies=FREQUENCIES), "with frequencies")
+    still = layer.outputs(X, params, frequencies=np.zeros(2))
+    _require_equal(still, reference_layer(X, params), "with frequencies of 0")
+    rotated = layer.outputs(X, params, frequencies=FREQUENCIES)
+    _require_equal(rotated, reference_layer(X, params, frequencies=FREQUENCIES), "with frequencies")
     options = {"frequencies": FREQUENCIES, "window": WINDOW}
-    change = drift(layer.of(params, **options), X, before, WINDOW)
+    change = drift(layer.with_params(params, **options), X, before, WINDOW)
     if not change < 1e-8:
         raise Failure(f"after {FAR:,} other tokens a row changes by {change:.2g}")
 
 
-def _window(layer):
+def _test_window(layer):
     X, params = normal(249, T, D_MODEL), sample_grouped_params()
     for window in (T, WINDOW, 1, 2 * T):
-        expected = right(X, params, window=min(window, T))
-        rows = layer.rows(X, params, window=window)
+        expected = reference_layer(X, params, window=min(window, T))
+        rows = layer.outputs(X, params, window=window)
         _require_equal(rows, expected, f"with a window of {window} for {T} tokens")
 
 
-def _sink(layer):
+def _test_sink(layer):
     X, params = normal(250, T, D_MODEL), sample_grouped_params()
-    none = layer.rows(X, params, sink=np.full(H, -np.inf))
-    _require_equal(none, right(X, params), "with a sink of minus infinity")
+    none = layer.outputs(X, params, sink=np.full(H, -np.inf))
+    _require_equal(none, reference_layer(X, params), "with a sink of minus infinity")
     for label, given, sink in (
         ("a sink for each head", params, SINK),
-        ("sinks in the thousands", _sharp(params, 900), 1500 * SINK),
+        ("sinks in the thousands", _sharpened(params, 900), 1500 * SINK),
     ):
-        expected = right(X, given, sink=sink)
-        _require_equal(layer.rows(X, given, sink=sink), expected, f"with {label}")
+        expected = reference_layer(X, given, sink=sink)
+        _require_equal(layer.outputs(X, given, sink=sink), expected, f"with {label}")
 
 
-def _cache(layer):
+def _test_cache(layer):
     params = sample_grouped_params()
     X = normal(251, T, D_MODEL)
-    whole, _ = layer.both(X, params, cache=KVCache.empty(params, T), **ALL)
-    _require_equal(whole, right(X, params, **ALL), "with all options and an empty cache")
-
-    def empty(capacity, **options):
-        return KVCache.empty(params, capacity, **options)
+    whole, _ = layer.outputs_and_cache(X, params, cache=KVCache.empty(params, T), **ALL)
+    _require_equal(whole, reference_layer(X, params, **ALL), "with all options and an empty cache")
 
     def step(X, cache):
-        return layer.both(X, params, cache=cache, **ALL)
+        return layer.outputs_and_cache(X, params, cache=cache, **ALL)
 
     try:
-        cache_tests.test_layer(cache_tests.Layer(step, empty, D_MODEL))
+        cache_tests.test_layer(cache_tests.Layer(step, partial(KVCache.empty, params), D_MODEL))
     except Failure as failure:
         raise Failure(failure.evidence) from failure  # a mistake of the cache has no name here
 
 
-def _lines(layer):
-    lines = lines_of(layer.function)
+def _test_line_count(layer):
+    lines = count_code_lines(layer.function)
     if lines > MOST_LINES:
         raise Failure(f"it has {lines} lines of code; expected {MOST_LINES} at most")
 
 
-def lines_of(function):
+def count_code_lines(function):
     """Count the lines of a function that hold code; 0 where Python does not tell."""
     code = getattr(function, "__code__", None)
-    return len(_numbered(code)) if code else 0
+    return len(_code_line_numbers(code)) if code else 0
 
 
-def _numbered(code):
+def _code_line_numbers(code):
     inner = (part for part in code.co_consts if isinstance(part, CodeType))
     own = {line for *_, line in code.co_lines() if line}
-    return own.union(*(_numbered(part) for part in inner))
+    return own.union(*(_code_line_numbers(part) for part in inner))
 
 
 PROMISES = {
-    "form": (_form, "it takes X, params and four options, and returns (Y, cache)"),
-    "no leak": (_no_leak, "no row changes when a later token does"),
-    "parity": (_parity, "without options it is the causal layer of chapter 06"),
-    "gradient": (_gradient, "its gradients are those that chapter 08 computes"),
-    "groups": (_groups, "G KV heads give what their copies for H heads give, from G = 1 to G = H"),
-    "window": (_window, "a token sees w keys and no other; a window of T hides none"),
-    "shift": (_shift, "with RoPE only distances count: 1,000 tokens further on no row changes"),
-    "sink": (_sink, "a sink takes its weight; at minus infinity it takes none"),
-    "cache": (_cache, "in chunks, in a batch and padded it gives the same rows"),
-    "forty lines": (_lines, "it has forty lines of code at most"),
+    "form": (_test_form, "it takes X, params and four options, and returns (Y, cache)"),
+    "no leak": (_test_no_leak, "no row changes when a later token does"),
+    "parity": (_test_parity, "without options it is the causal layer of chapter 06"),
+    "gradient": (_test_gradient, "its gradients are those that chapter 08 computes"),
+    "groups": (
+        _test_groups,
+        "G KV heads give what their copies for H heads give, from G = 1 to G = H",
+    ),
+    "window": (_test_window, "a token sees w keys and no other; a window of T hides none"),
+    "shift": (
+        _test_shift,
+        "with RoPE only distances count: 1,000 tokens further on no row changes",
+    ),
+    "sink": (_test_sink, "a sink takes its weight; at minus infinity it takes none"),
+    "cache": (_test_cache, "in chunks, in a batch and padded it gives the same rows"),
+    "forty lines": (_test_line_count, "it has forty lines of code at most"),
 }
 
 
@@ -262,7 +263,7 @@ def evidence(name, function):
     """Return what is observed where a promise is broken, such as NOT_DONE; "" where it is kept."""
     test, _ = PROMISES[name]
     try:
-        test(Checked(function))
+        test(CheckedLayer(function))
     except Failure as failure:
         return NOT_DONE if failure.mistake == NOT_DONE else failure.evidence
     return ""

@@ -12,8 +12,8 @@ from tutorial_lib.practice.ch23_capstone.checks import answer_faults, nats_above
 from tutorial_lib.practice.ch23_capstone.claims import CLAIMS
 from tutorial_lib.practice.ch23_capstone.promises import (
     PROMISES,
+    count_code_lines,
     evidence_by_promise,
-    lines_of,
 )
 
 SEED, TESTED = 1000, 100  # of the documents, and how many
@@ -77,7 +77,7 @@ def show_results(attention, claims=None, model=None) -> Shown:
         for claim in CLAIMS
         if claim.number in right and not answer_faults(claim.number, right[claim.number])
     )
-    lines = lines_of(attention)
+    lines = count_code_lines(attention)
     if not kept or not isinstance(model, OwnModel):
         return Shown(promises, lines, answered)
     documents = sample_documents(np.random.default_rng(SEED), TESTED)

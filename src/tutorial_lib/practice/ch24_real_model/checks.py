@@ -3,36 +3,36 @@
 import numpy as np
 
 from tutorial_lib.models.real.model import rms_norm_with_gain, swiglu
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_MODEL, WIDE, B, T, normal
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 D_FEED = 19
 
 
 @cases_of(rms_norm_with_gain)
 def check_rms_norm_with_gain():
     small = normal(242, T, D_MODEL) / 1000 * (np.arange(T) != 1)[:, None]
-    yield "three rows", _normed(3 + normal(240, 3, D_MODEL), 1e-6)
-    yield "a batch of wider rows", _normed(10 * normal(241, B, T, WIDE), 1e-5)
-    yield "small rows, among them one of zeros", _normed(small, 1e-5)
-    yield "a large epsilon", _normed(normal(243, T, D_MODEL), 0.1)
+    yield "three rows", _norm_case(3 + normal(240, 3, D_MODEL), 1e-6)
+    yield "a batch of wider rows", _norm_case(10 * normal(241, B, T, WIDE), 1e-5)
+    yield "small rows, among them one of zeros", _norm_case(small, 1e-5)
+    yield "a large epsilon", _norm_case(normal(243, T, D_MODEL), 0.1)
 
 
-def _normed(X, epsilon):
+def _norm_case(X, epsilon):
     return {"X": X, "gain": 1 + normal(244, X.shape[-1]), "epsilon": epsilon}
 
 
 @cases_of(swiglu)
 def check_swiglu():
-    far = _feed(248)
+    far = _swiglu_weights(248)
     far |= {"W_gate": 300 * far["W_gate"], "W_up": far["W_up"] / 300}
-    yield "five rows", {"X": normal(245, T, D_MODEL)} | _feed(246)
-    yield "a batch of wider rows", {"X": normal(247, B, T, WIDE)} | _feed(249, WIDE)
+    yield "five rows", {"X": normal(245, T, D_MODEL)} | _swiglu_weights(246)
+    yield "a batch of wider rows", {"X": normal(247, B, T, WIDE)} | _swiglu_weights(249, WIDE)
     yield "gates near 1,000 and -1,000", {"X": normal(250, T, D_MODEL)} | far
 
 
-def _feed(seed, d_model=D_MODEL):
+def _swiglu_weights(seed, d_model=D_MODEL):
     W_gate, W_up = normal(seed, 2, d_model, D_FEED)
     return {"W_gate": W_gate, "W_up": W_up, "W_down": normal(seed + 20, D_FEED, d_model)}
 
@@ -44,15 +44,15 @@ def _dequantise(scale, minimum, nibbles):
 
 @cases_of(_dequantise)
 def check_dequantise():
-    single = _blocks(253, 7)
+    single = _q4_blocks(253, 7)
     for name in ("scale", "minimum"):  # as in a file: float32 holds every result exactly
         single[name] = single[name].astype(np.float16).astype(np.float32)
-    yield "one block", _blocks(251, 1)
-    yield "five blocks", _blocks(252, 5)
+    yield "one block", _q4_blocks(251, 1)
+    yield "five blocks", _q4_blocks(252, 5)
     yield "seven blocks in single precision", single
 
 
-def _blocks(seed, n):
+def _q4_blocks(seed, n):
     nibbles = np.random.default_rng(seed).integers(0, 256, (n, 16), dtype=np.uint8)
     return {
         "scale": 0.1 + np.abs(normal(seed + 10, n)),
@@ -82,10 +82,10 @@ def _copy_row(feed, source, target):
 
 @cases_of(_copy_row)
 def check_copy_row():
-    yield "row 0 into a later row", _copied(254, 0, 3)
-    yield "a later row into an earlier one", _copied(255, 4, 2)
-    yield "a batch", _copied(256, 0, 1, B)
+    yield "row 0 into a later row", _copy_case(254, 0, 3)
+    yield "a later row into an earlier one", _copy_case(255, 4, 2)
+    yield "a batch", _copy_case(256, 0, 1, B)
 
 
-def _copied(seed, source, target, *batch):
+def _copy_case(seed, source, target, *batch):
     return {"feed": normal(seed, *batch, T, D_MODEL), "source": source, "target": target}

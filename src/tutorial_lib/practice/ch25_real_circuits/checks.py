@@ -5,11 +5,11 @@ import numpy as np
 from tutorial_lib.models.real import heads
 from tutorial_lib.models.real.model import BlockParams, RealModel, run_real
 from tutorial_lib.models.real.tokenizer import Tokenizer
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import D_MODEL, normal
 from tutorial_lib.variants.grouped import GroupedParams
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 NO_TEXTS = Tokenizer((), ())  # the models of the checks get ids
 
 
@@ -58,15 +58,15 @@ def check_run_real_with():
 
 @cases_of(heads.head_logits)
 def check_head_logits():
-    yield "one sequence, three layers", _traced(**_three_layers(300)) | {"tokens": _some(29)}
-    yield "four sequences, two layers", _traced(**_two_layers(400)) | {"tokens": _some(24)}
+    yield "one sequence, three layers", _traced(**_three_layers(300)) | {"tokens": _five_ids(29)}
+    yield "four sequences, two layers", _traced(**_two_layers(400)) | {"tokens": _five_ids(24)}
 
 
 def _traced(model, ids):
     return {"model": model, "trace": run_real(model, ids)}
 
 
-def _some(vocabulary):
+def _five_ids(vocabulary):
     """Five different ids."""
     return np.random.default_rng(vocabulary).permutation(vocabulary)[:5]
 
@@ -102,14 +102,14 @@ def _fraction_below(logits, tokens):
 
 @cases_of(_fraction_below)
 def check_fraction_below():
-    ties = _ranked(562, 5, 19)
+    ties = _logits_and_ids(562, 5, 19)
     ties["logits"] = np.floor(ties["logits"])
-    yield "seven positions", _ranked(560, 7, 23)
-    yield "a batch", _ranked(561, 3, 5, 29)
+    yield "seven positions", _logits_and_ids(560, 7, 23)
+    yield "a batch", _logits_and_ids(561, 3, 5, 29)
     yield "equal logits", ties
 
 
-def _ranked(seed, *shape):
+def _logits_and_ids(seed, *shape):
     tokens = np.random.default_rng(seed + 10).integers(0, shape[-1], shape[:-1])
     return {"logits": 3 * normal(seed, *shape), "tokens": tokens}
 
@@ -121,12 +121,12 @@ def _earlier_and_later(probabilities, digit):
 @cases_of(_earlier_and_later)
 def check_earlier_and_later():
     yield from (
-        (label, {"probabilities": _ten(580 + digit), "digit": digit})
+        (label, {"probabilities": _ten_probabilities(580 + digit), "digit": digit})
         for label, digit in (("the digit 6", 6), ("0, before all others", 0), ("9, the last", 9))
     )
 
 
-def _ten(seed):
+def _ten_probabilities(seed):
     """Probabilities of ten tokens among more, so their sum is below 1."""
     exponentials = np.exp(normal(seed, 17))
     return exponentials[:10] / exponentials.sum()

@@ -1,10 +1,10 @@
 """The check for the task of Part I's review."""
 
 from tutorial_lib import multihead
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.ch06_output_projection.checks import my_layer_cases
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 
 def _layer_from_memory(X, params, mask):

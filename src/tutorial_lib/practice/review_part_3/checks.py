@@ -4,14 +4,14 @@ import numpy as np
 
 from tutorial_lib.attention import attention_scores
 from tutorial_lib.heads import concat_heads
-from tutorial_lib.practice.account import room
+from tutorial_lib.practice.account import read_room
 from tutorial_lib.practice.inputs import normal
 from tutorial_lib.projection import project_heads
 from tutorial_lib.variants.grouped import GroupedParams
 from tutorial_lib.variants.patterns import attention_with_sink, window_mask
 from tutorial_lib.variants.positions import rotate
 
-MISTAKES, cases_of = room(__file__)
+MISTAKES, cases_of = read_room(__file__)
 
 H, G, D_MODEL, D_K, D_V = 12, 2, 32, 22, 19  # d_model / H is no d_k
 WINDOW, T, B, WIDE = 9, 13, 3, 26

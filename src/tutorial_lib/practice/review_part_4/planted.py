@@ -15,61 +15,61 @@ LOUD, SURE, SHARP, MATCH, NOISE = 9.0, 4.0, 30.0, 4.5, 0.02
 D_MODEL = len(PARTS) * WORDS + LENGTH
 
 
-def _part(name):
-    start = PARTS.index(name) * WORDS
+def _row_part(part_name):
+    start = PARTS.index(part_name) * WORDS
     return np.eye(D_MODEL)[start : start + WORDS]  # (WORDS, D_MODEL)
 
 
-def _position(back):
-    """Score high what is `back` positions before: a query's position against a key's."""
+def _offset_qk(distance):
+    """Score high what is `distance` positions before: a query's position against a key's."""
     positions = np.eye(D_MODEL)[-LENGTH:]
-    return SHARP * positions.T @ np.eye(LENGTH, k=-back), positions
+    return SHARP * positions.T @ np.eye(LENGTH, k=-distance), positions
 
 
-def _same(query, key):
+def _match_qk(query_part, key_part):
     """Score a word in one part of the query's row against the same word in a part of the key's."""
-    return MATCH * _part(query).T, _part(key)
+    return MATCH * _row_part(query_part).T, _row_part(key_part)
 
 
-def _same_and_any_word():
+def _doubled_match_qk():
     """Score twice as high, and add what is alike whatever was written: it changes no weight."""
     scores = MATCH * (2 * np.eye(WORDS) + np.ones((WORDS, WORDS)))
-    return _part("word").T @ scores, _part("written")
+    return _row_part("word").T @ scores, _row_part("written")
 
 
-def _copies(times):
+def _copy_ov(factors):
     """Read the word, and write it into parts of the row, each with a factor."""
-    return _part("word").T, sum(factor * _part(name) for name, factor in times.items())
+    return _row_part("word").T, sum(factor * _row_part(name) for name, factor in factors.items())
 
 
-def _always_bos():
+def _bos_head_factors():
     """Attend to <bos> from every position, and write one vector, the same for every word."""
     everyone = np.ones(D_MODEL) * (np.arange(D_MODEL) >= D_MODEL - LENGTH)
     first = np.eye(D_MODEL)[[D_MODEL - LENGTH]]
-    written = LOUD * _part("written").sum(axis=0, keepdims=True)
-    return (SHARP * everyone[:, None], first), (_part("word")[:1].T, written)
+    written = LOUD * _row_part("written").sum(axis=0, keepdims=True)
+    return (SHARP * everyone[:, None], first), (_row_part("word")[:1].T, written)
 
 
-def _first_layer():
+def _layer_0_circuits():
     """The head of the circuit, then three that mislead: the factors of QK and of OV of each."""
     return [
-        (_position(1), _copies({"written": 1, "aside": 1})),  # copies the word before
-        _always_bos(),  # the largest composition, and changes nothing
-        (_position(0), _copies({"out": -LOUD})),  # subtracts what the word adds for itself
-        (_position(2), _copies({"aside": 1})),
+        (_offset_qk(1), _copy_ov({"written": 1, "aside": 1})),  # copies the word before
+        _bos_head_factors(),  # the largest composition, and changes nothing
+        (_offset_qk(0), _copy_ov({"out": -LOUD})),  # subtracts what the word adds for itself
+        (_offset_qk(2), _copy_ov({"aside": 1})),
     ]
 
 
-def _second_layer():
+def _layer_1_circuits():
     return [
-        (_same("word", "written"), _copies({"out": SURE})),  # matches, then copies
-        (_same_and_any_word(), _copies({"aside": SURE})),  # writes aside
-        (_same("word", "aside"), _copies({"aside": 1})),
-        (_same("word", "word"), _copies({"out": 1})),  # copies the word itself
+        (_match_qk("word", "written"), _copy_ov({"out": SURE})),  # matches, then copies
+        (_doubled_match_qk(), _copy_ov({"aside": SURE})),  # writes aside
+        (_match_qk("word", "aside"), _copy_ov({"aside": 1})),
+        (_match_qk("word", "word"), _copy_ov({"out": 1})),  # copies the word itself
     ]
 
 
-def _widened(rng, left, right, width):
+def _rotated_wider_factors(rng, left, right, width):
     """Return factors of the same product with `width` columns and rows, none of them a word's.
 
     Nothing is factored anew: where a product has equal singular values, rounding chooses between
@@ -79,11 +79,11 @@ def _widened(rng, left, right, width):
     return left @ turn, turn.T @ right
 
 
-def _heads(rng, circuits, rotation, d_k):
+def _params_of_circuits(rng, circuits, rotation, d_k):
     """Turn the circuits of a layer's heads into the four matrices of its Params."""
     factors = [
         [
-            _widened(rng, rotation.T @ left, right @ rotation, d)
+            _rotated_wider_factors(rng, rotation.T @ left, right @ rotation, d)
             for (left, right), d in zip(pair, (d_k, D_V), strict=True)
         ]
         for pair in circuits
@@ -95,21 +95,21 @@ def _heads(rng, circuits, rotation, d_k):
     return Params(*(W + NOISE / np.sqrt(D_MODEL) * rng.standard_normal(W.shape) for W in arrays))
 
 
-def planted_model(seed, orders, d_k):
-    """Plant the circuit; `orders` are the heads of each layer, as indices of the lists above.
+def planted_model(seed, head_orders, d_k):
+    """Plant the circuit; `head_orders` are the heads of each layer, as indices of the lists above.
 
     The pair that counts is where the two 0s are. `d_k` is at least WORDS.
     """
     rng = np.random.default_rng(seed)
     rotation = np.linalg.qr(rng.standard_normal((D_MODEL, D_MODEL)))[0]
-    circuits = _first_layer(), _second_layer()
+    circuits = _layer_0_circuits(), _layer_1_circuits()
     layers = (
-        _heads(rng, [heads[i] for i in order], rotation, d_k)
-        for heads, order in zip(circuits, orders, strict=True)
+        _params_of_circuits(rng, [heads[i] for i in order], rotation, d_k)
+        for heads, order in zip(circuits, head_orders, strict=True)
     )
-    E = _part("word") + LOUD * _part("out")
+    E = _row_part("word") + LOUD * _row_part("out")
     P = np.eye(D_MODEL)[-LENGTH:][[*range(LENGTH), 0, 1, 2]]  # three positions more than needed
-    return TinyModel(E @ rotation, P @ rotation, tuple(layers), rotation.T @ _part("out").T)
+    return TinyModel(E @ rotation, P @ rotation, tuple(layers), rotation.T @ _row_part("out").T)
 
 
 def sample_pairs(rng, n):

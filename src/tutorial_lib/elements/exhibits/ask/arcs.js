@@ -3,7 +3,7 @@
 const LEAST = 0.05; // of a weight that is drawn
 
 // An arc from one box to another, above or below both; `lift` keeps apart those of different heads.
-const arc = (from, to, up, lift) => {
+const arcPath = (from, to, up, lift) => {
   const [x, end] = [from, to].map((box) => (box.left + box.right) / 2);
   const [y, last] = [from, to].map((box) => (up ? box.top : box.bottom));
   const rise = (up ? -1 : 1) * Math.min(7 + 3 * lift + Math.abs(end - x) / 6, 30 + 2 * lift);
@@ -19,7 +19,7 @@ export const drawArcs = (svg, cells, query, heads, H) => {
   const drawn = heads.flatMap((row, i) =>
     Array.from(row ?? [], (weight, s) => {
       if (weight < LEAST) return "";
-      const d = arc(boxes[query], boxes[s], i >= heads.length - H, (i % H) * 2);
+      const d = arcPath(boxes[query], boxes[s], i >= heads.length - H, (i % H) * 2);
       const look = `stroke-width="${1 + 4 * weight}" stroke-opacity="${0.5 + 0.5 * weight}"`;
       return `<path data-head="${i % H}" d="${d}" ${look}/>`;
     })

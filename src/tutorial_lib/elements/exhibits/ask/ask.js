@@ -4,26 +4,26 @@
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
 import { oneOf } from "../forms.js";
-import { chances, forward, terms, unpack } from "../model.js";
+import { nextProbabilities, forward, terms, unpackModel } from "../model.js";
 import { drawArcs } from "./arcs.js";
 
 const BOS = "<bos>"; // stands in front of a sentence, if it is the first token
 const SPACE = "\u00a0"; // where a line does not break
 
-const three = (number) => number.toFixed(3);
-const chanceOf = (number) => (number < 0.0005 ? "< 0.001" : three(number));
-const signed = (number) => {
+const threeDecimals = (number) => number.toFixed(3);
+const probabilityText = (number) => (number < 0.0005 ? "< 0.001" : threeDecimals(number));
+const signedText = (number) => {
   const text = Math.abs(number).toFixed(2);
   return `${number < 0 && Number(text) ? "−" : "+"}${text}`;
 };
-const largest = (numbers, count) =>
+const topOf = (numbers, count) =>
   Array.from(numbers, (_, i) => i).sort((a, b) => numbers[b] - numbers[a]).slice(0, count);
 const sumOf = (numbers) => numbers.reduce((a, b) => a + b);
 
 class Ask extends Exhibit {
   constructor(element, weights) {
     super(element);
-    this.model = unpack(weights);
+    this.model = unpackModel(weights);
     this.first = this.given.first;
     this.line = element.querySelector(".tl-sentence");
     this.field = element.querySelector("[type=text]");
@@ -80,7 +80,7 @@ class Ask extends Exhibit {
     const quiet = others.length == this.silenced.length;
     const { asked } = this;
     const value = () =>
-      this.state.minus ? signed(sumOf(this.added)) : chanceOf(this.chances[asked]);
+      this.state.minus ? signedText(sumOf(this.added)) : probabilityText(this.chances[asked]);
     const [was, what] = [value(), this.splitText(asked)];
     const which = `Head ${head} ${quiet ? "is silenced" : "is no longer silenced"}`;
     this.change(
@@ -107,9 +107,9 @@ class Ask extends Exhibit {
     this.silenced = state.silenced.split(",").filter(Boolean);
     const made = forward(this.model, this.ids, this.silenced);
     const parts = terms(this.model, made, this.chosen);
-    this.chances = chances(parts);
+    this.chances = nextProbabilities(parts);
     this.weights = made.heads.flat().map(({ weights }) => weights[this.chosen]);
-    this.asked = word < 0 ? largest(this.chances, 1)[0] : word;
+    this.asked = word < 0 ? topOf(this.chances, 1)[0] : word;
     this.compared = [word, minus].filter((token) => token >= 0);
     const added = (term) => term[this.asked] - (minus < 0 ? 0 : term[minus]);
     this.added = parts.map(added);
@@ -180,14 +180,14 @@ class Ask extends Exhibit {
   list(row, token) {
     const [name, bar, chance] = row.cells;
     name.textContent = this.given.tokens[token];
-    chance.textContent = chanceOf(this.chances[token]);
+    chance.textContent = probabilityText(this.chances[token]);
     bar.firstElementChild.style.width = `${100 * this.chances[token]}%`;
     row.toggleAttribute("data-asked", this.compared.includes(token));
   }
 
   // The tokens that are compared, and behind them the most probable others.
   following(count) {
-    const others = largest(this.chances, count).filter((token) => !this.compared.includes(token));
+    const others = topOf(this.chances, count).filter((token) => !this.compared.includes(token));
     return [...this.compared, ...others].slice(0, count);
   }
 
@@ -204,7 +204,7 @@ class Ask extends Exhibit {
       row.toggleAttribute("data-quiet", quiet);
     }
     const [text, svg] = row.cells[2].children;
-    text.textContent = signed(this.added[i] ?? sumOf(this.added));
+    text.textContent = signedText(this.added[i] ?? sumOf(this.added));
     const width = Math.min((50 * Math.abs(this.added[i])) / (this.most || 1), 50);
     svg?.firstElementChild.setAttribute("x", this.added[i] < 0 ? -width : 0);
     svg?.firstElementChild.setAttribute("width", width);
@@ -213,8 +213,8 @@ class Ask extends Exhibit {
   // The keys with the largest weights of a head.
   keysOf(i) {
     const row = this.weights[i];
-    const seen = largest(row, 2).filter((s) => row[s] >= 0.0005);
-    return seen.map((s) => `${this.nameOf(s)}${SPACE}${three(row[s])}`);
+    const seen = topOf(row, 2).filter((s) => row[s] >= 0.0005);
+    return seen.map((s) => `${this.nameOf(s)}${SPACE}${threeDecimals(row[s])}`);
   }
 
   // What is split.
@@ -225,14 +225,14 @@ class Ask extends Exhibit {
 
   // Which term adds most to it.
   mostText() {
-    const [top] = largest(this.added, 1);
+    const [top] = topOf(this.added, 1);
     const which = top ? `Head ${this.heads[top - 1]}` : "The token itself";
-    const [term, total] = [this.added[top], sumOf(this.added)].map(signed);
+    const [term, total] = [this.added[top], sumOf(this.added)].map(signedText);
     return `${which} adds most to ${this.splitText(this.asked)}: ${term} of ${total}.`;
   }
 
   sentenceText() {
-    const name = (token) => `“${this.given.tokens[token]}” ${chanceOf(this.chances[token])}`;
+    const name = (token) => `“${this.given.tokens[token]}” ${probabilityText(this.chances[token])}`;
     const twice = this.cells[this.chosen].ariaLabel ? `, position ${this.chosen}` : "";
     const next = this.following(3).map(name).join(", ");
     return `Next after “${this.names[this.chosen]}”${twice}: ${next}.`;

@@ -71,16 +71,16 @@ def draw_ask(model, tokens, question, first, **state):
     silenced : names of heads, with commas between
     word, minus : the token whose logit is split, and the one whose logit is subtracted; "" is none
     """
-    answer = _Answer(in_eight_bits(model), list(tokens), {**first, **state})
-    name, weights = packed(model)
+    answer = _ModelAnswer(in_eight_bits(model), list(tokens), {**first, **state})
+    name, weights = name_and_packed_weights(model)
     begins = {"tokens": list(tokens), "positions": len(model.P), "name": name, "first": first}
     layer, head = answer.heads[-1].split(".")
     listed = " ".join(map(escape, answer.tokens))
     parts = [
         f'<div class="tl-asked {NO_MATH}" {given(begins)}>',
-        answer.sentence(),
-        answer.switches() + answer.controls(),
-        answer.tables(),
+        answer.sentence_html(),
+        answer.head_switches() + answer.controls_html(),
+        answer.tables_html(),
         f'<p class="tl-legend">{_LEGEND.format(answer.heads[-1], head, layer)}</p>',
         fold("More, and all tokens", f"<p>{_MORE}</p><p>The tokens: {listed}</p>"),
         "</div>",
@@ -88,27 +88,27 @@ def draw_ask(model, tokens, question, first, **state):
         f"[{json.dumps(name)}] = {weights};\n</script>",
     ]
     heading = f"ask-{name}", "Ask the model", question, _HOW_TO
-    return exhibit(*heading, *parts, text=answer.text())
+    return exhibit(*heading, *parts, text=answer.as_text())
 
 
-def packed(model):
+def name_and_packed_weights(model):
     """Return the name of a model, a digest of its parameters, and these in 8 bits as JSON."""
     codes, steps = zip(*map(quantise_rows, model.arrays), strict=True)
     parts = {
         "shapes": [array.shape for array in codes],
-        "codes": _base64(codes, np.int8),
-        "steps": _base64(steps, "<f4"),
+        "codes": _arrays_to_base64(codes, np.int8),
+        "steps": _arrays_to_base64(steps, "<f4"),
     }
     text = json.dumps(parts, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()[:12], text
 
 
-def _base64(arrays, kind):
+def _arrays_to_base64(arrays, dtype):
     joined = np.concatenate([array.ravel() for array in arrays])
-    return b64encode(joined.astype(kind).tobytes()).decode()
+    return b64encode(joined.astype(dtype).tobytes()).decode()
 
 
-def _silence(model, silenced):
+def _without_silenced_heads(model, silenced):
     """Return the model with zeros in the rows of W_O of each silenced head."""
     layers = []
     for i, params in enumerate(model.layers):
@@ -118,7 +118,7 @@ def _silence(model, silenced):
     return replace(model, layers=tuple(layers))
 
 
-class _Answer:
+class _ModelAnswer:
     """What a model predicts after a token of a sentence, as tables and as text."""
 
     def __init__(self, model, tokens, state):
@@ -130,48 +130,48 @@ class _Answer:
         self.names = [tokens[i] for i in self.ids]
         self.query = len(self.ids) - 1 if state["query"] == "" else int(state["query"])
         self.silenced = state["silenced"].split(",")
-        silent = _silence(model, self.silenced)
+        silent = _without_silenced_heads(model, self.silenced)
         logits, records = run(silent, self.ids)
         self.weights = np.concatenate([record.weights[:, self.query] for record in records])
         self.heads = [f"{i}.{h}" for i, r in enumerate(records) for h in range(len(r.weights))]
         self.chances = softmax(logits[self.query])
         self.compared = [tokens.index(state[part]) for part in ("word", "minus") if state[part]]
         self.asked = tokens.index(state["word"] or tokens[self.chances.argmax()])
-        self.terms = self._terms(silent)
-        self.most = max(map(abs, self._terms(model)))
+        self.terms = self._logit_terms(silent)
+        self.most = max(map(abs, self._logit_terms(model)))
 
-    def _terms(self, model):
+    def _logit_terms(self, model):
         """Return what each term adds to the logit, or to the difference of two."""
         added = [term[self.query] for term in logit_terms(model, self.ids)]
         minus = self.state["minus"]
         off = [term[self.tokens.index(minus)] if minus else 0 for term in added]
         return [term[self.asked] - less for term, less in zip(added, off, strict=True)]
 
-    def keys(self, i):
+    def strongest_keys_text(self, i):
         """Name the keys with the largest weights of a head."""
         if self.heads[i] in self.silenced:
             return "silenced"
         names, weights = numbered_names(self.names), self.weights[i]
-        order = np.argsort(-weights, kind="stable")[:_KEYS_SHOWN]
-        return ", ".join(f"{names[s]} {_three(weights[s])}" for s in order if weights[s] >= 0.0005)
+        top = np.argsort(-weights, kind="stable")[:_KEYS_SHOWN]
+        return ", ".join(f"{names[s]} {_decimals(weights[s])}" for s in top if weights[s] >= 0.0005)
 
     def next_tokens(self):
         """Return the tokens that are compared, then the most probable ones, the first foremost."""
         order = [i for i in np.argsort(-self.chances, kind="stable") if i not in self.compared]
         return [*self.compared, *order][:_TOKENS_SHOWN]
 
-    def rows(self):
+    def term_rows(self):
         """Return the name of each term of the logits, the keys of its head, and what it adds."""
-        keys = ["", *map(self.keys, range(len(self.heads))), ""]
+        keys = ["", *map(self.strongest_keys_text, range(len(self.heads))), ""]
         names = ["the token itself", *(f"head {head}" for head in self.heads), "together"]
         return list(zip(names, keys, [*self.terms, sum(self.terms)], strict=True))
 
-    def split(self):
+    def split_text(self):
         """Name what is split."""
         minus = self.state["minus"]
         return f"“{self.tokens[self.asked]}”" + (f" − “{minus}”" if minus else "")
 
-    def sentence(self):
+    def sentence_html(self):
         """Draw the tokens of the sentence."""
         cells = " ".join(
             f'<span class="tl-word">{escape(name)}<small aria-hidden="true">{t}</small></span>'
@@ -179,35 +179,35 @@ class _Answer:
         )
         return f'<div class="tl-sentence"><svg aria-hidden="true"></svg>{cells}</div>'
 
-    def switches(self):
+    def head_switches(self):
         """Draw a switch for each head."""
         chips = "".join(
-            f'<button type="button" data-head="{self._colour(i)}" '
+            f'<button type="button" data-head="{self._head_colour(i)}" '
             f'aria-label="silence head {head}" {KEYS}{self._pressed(head)}>{head}</button>'
             for i, head in enumerate(self.heads)
         )
         role = 'role="group" aria-label="Silence a head"'
         return f'<div class="tl-row tl-silence" {role} {HIDDEN}><span>silence</span>{chips}</div>'
 
-    def controls(self):
+    def controls_html(self):
         """Draw the field and the button below it."""
         field = text_field("Sentence", escape(self.state["text"]), f' autocapitalize="off" {KEYS}')
         label = f"<label>Sentence {field}</label>"
         return f'<div class="tl-lists" {HIDDEN}>{label}</div>{button_row(["Reset"])}'
 
-    def tables(self):
+    def tables_html(self):
         """Draw the next tokens, and beside them the terms of the logits."""
-        rows = "".join(self._row(i, *row) for i, row in enumerate(self.rows(), start=-1))
-        terms = _columns("term", "attends most to", f"adds to {escape(self.split())}")
+        rows = "".join(self._term_row(i, *row) for i, row in enumerate(self.term_rows(), start=-1))
+        terms = _headings("term", "attends most to", f"adds to {escape(self.split_text())}")
         after = f"After <b>{escape(self.names[self.query])}</b> comes:"
-        following = "".join(map(self._next_row, self.next_tokens()))
+        following = "".join(map(self._next_token_row, self.next_tokens()))
         return (
             f'<div class="tl-answer"><div><p class="tl-after">{after}</p>'
-            f"{TABLE.format(_columns('next', '', 'probability'), following)}{self._menus()}"
+            f"{TABLE.format(_headings('next', '', 'probability'), following)}{self._menus()}"
             f'</div><div class="tl-paths">{TABLE.format(terms, rows)}</div></div>'
         )
 
-    def _next_row(self, token):
+    def _next_token_row(self, token):
         chance = self.chances[token]
         return (
             f"<tr{' data-asked' * (token in self.compared)}>"
@@ -215,17 +215,17 @@ class _Answer:
             f'style="width:{100 * chance:.2f}%"></span></td><td>{escape(_chance(chance))}</td></tr>'
         )
 
-    def _row(self, i, name, keys, term):
+    def _term_row(self, i, name, keys, term):
         head = 0 <= i < len(self.heads)
-        marks = f' data-head="{self._colour(i)}"' if head else ""
+        marks = f' data-head="{self._head_colour(i)}"' if head else ""
         marks += " data-quiet" * (keys == "silenced")
-        bar = self._bar(term) if i < len(self.heads) else ""
+        bar = self._signed_bar(term) if i < len(self.heads) else ""
         return (
-            f'<tr{marks}><th scope="row">{name}</th><td>{_unbroken(keys)}</td>'
-            f"<td><span>{_signed(term)}</span>{bar}</td></tr>"
+            f'<tr{marks}><th scope="row">{name}</th><td>{_unbroken_keys(keys)}</td>'
+            f"<td><span>{_signed_text(term)}</span>{bar}</td></tr>"
         )
 
-    def _bar(self, term):
+    def _signed_bar(self, term):
         """Draw a signed number as a bar to the left or to the right of a line."""
         width = min(50 * abs(term) / self.most, 50) if self.most else 0
         x = -width if term < 0 else 0
@@ -244,42 +244,42 @@ class _Answer:
         ]
         return f'<div class="tl-lists" {HIDDEN}><p class="tl-menus">{" ".join(lists)}</p></div>'
 
-    def _colour(self, i):
+    def _head_colour(self, i):
         return i % (1 + int(self.heads[-1].split(".")[1]))
 
     def _pressed(self, head):
         return ' aria-pressed="true"' * (head in self.silenced)
 
-    def text(self):
+    def as_text(self):
         """Write the answer for terminals."""
         lines = [f"   {self.tokens[i]} {_chance(self.chances[i])}" for i in self.next_tokens()]
         rows = [
-            f"   {name}: " + "; ".join(filter(None, [keys, f"adds {_signed(term)}"]))
-            for name, keys, term in self.rows()
+            f"   {name}: " + "; ".join(filter(None, [keys, f"adds {_signed_text(term)}"]))
+            for name, keys, term in self.term_rows()
         ]
-        adds = f"what adds to {self.split()}, and where heads attend:"
+        adds = f"what adds to {self.split_text()}, and where heads attend:"
         return "\n".join([f"Model: {self.blank.join(self.names)}", "next:", *lines, adds, *rows])
 
 
-def _unbroken(keys):
+def _unbroken_keys(keys):
     """Keep each key and its weight together; where it is narrow, only the first is shown."""
     first, *rest = escape(keys).replace(" ", "\N{NO-BREAK SPACE}").split(",\N{NO-BREAK SPACE}")
     return first + "".join(f"<span>, {key}</span>" for key in rest)
 
 
-def _three(number):
+def _decimals(number):
     return f"{round_unless_near_tie(float(number), 3):.3f}"
 
 
 def _chance(number):
     """Write a probability, which never is 0."""
-    return _three(number) if number >= 0.0005 else "< 0.001"
+    return _decimals(number) if number >= 0.0005 else "< 0.001"
 
 
-def _signed(number):
+def _signed_text(number):
     return f"{round_unless_near_tie(float(number), 2):+.2f}".replace("-", "−")
 
 
-def _columns(*names):
+def _headings(*names):
     """Draw the cells above columns; one without a name is no heading."""
     return headings(*names).replace('<th scope="col"></th>', "<td></td>")

@@ -4,8 +4,8 @@
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
-import { oneOf, readBy } from "../forms.js";
-import { hold } from "../hold.js";
+import { oneOf, parse } from "../forms.js";
+import { onDrag } from "../hold.js";
 import { fourPlaces, fraction, withMinus } from "../numbers.js";
 
 const HIGHEST = 1000;
@@ -23,7 +23,7 @@ const timesLn2 = (n) => {
 const unrounded = (n) => (timesLn2(n) ? timesLn2(n) * Math.LN2 : n);
 
 // The one number that a text means, "2 ln 2" too; undefined where it is none, or could be two.
-const logarithmic = (text) => {
+const readWithLn2 = (text) => {
   const [written, of] = /[·*×]?\s*ln\s*([\d.,]+)/i.exec(text) || [];
   // "ln 2" is once, "−ln 2" is minus once, "ln 2/2" is one half of it.
   const times = text.replace(written, "").trim().replace(/^([-+−–]?)(?=\/|$)/, "$11");
@@ -32,11 +32,11 @@ const logarithmic = (text) => {
   return new Set(read).size == 1 ? unrounded(read[0]) : undefined;
 };
 const PRODUCTS = [
-  (text) => [logarithmic(text)].find((n) => Math.abs(n) <= HIGHEST),
+  (text) => [readWithLn2(text)].find((n) => Math.abs(n) <= HIGHEST),
   "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
 ];
 const DIVISORS = [
-  (text) => [logarithmic(text)].find((n) => n >= 1 && n <= 16),
+  (text) => [readWithLn2(text)].find((n) => n >= 1 && n <= 16),
   "a number from 1 to 16",
 ];
 const sixDigits = (n) => withMinus(Number(n.toPrecision(6)));
@@ -45,21 +45,21 @@ const byLn2 = (n) => {
   if (!times) return sixDigits(n);
   return withMinus(`${times} ln 2`.replace(/^(-?)1 /, "$1"));
 };
-const toFour = (n) => (isNaN(n) ? "nan" : fourPlaces(n));
+const fourOrNaN = (n) => (isNaN(n) ? "nan" : fourPlaces(n));
 // What is near 0 or near 1 is no fraction.
-const asFraction = (n) => {
+const nearFraction = (n) => {
   const text = fraction(n);
   return text && (text.includes("/") || Math.abs(text) > 1 || n == text) && withMinus(text);
 };
-const weightText = (n) => asFraction(n) || toFour(n);
+const weightText = (n) => nearFraction(n) || fourOrNaN(n);
 const expText = (n) => {
   if (n == Infinity) return "inf";
   const far = n < 1e-3 || n >= 1e5;
-  return asFraction(n) || (far ? withMinus(n.toExponential(2)) : toFour(n));
+  return nearFraction(n) || (far ? withMinus(n.toExponential(2)) : fourOrNaN(n));
 };
 
 // What becomes of products: scores, exponentials, weights, and each weight's slopes in all scores.
-const normalised = ({ products, divide, hidden, away }) => {
+const softmaxSteps = ({ products, divide, hidden, away }) => {
   const scores = products.map((n) => n / divide);
   const seen = scores.filter((_, i) => !hidden[i]);
   const most = away && seen.length ? Math.max(...seen) : 0;
@@ -101,7 +101,7 @@ class Bench extends Exhibit {
       Object.assign(lane, { role: "slider", ariaLabel: `q · k of ${this.words[i]}`, ...ends });
       // With slopes the first press chooses the lane, by the focus, and moves nothing.
       const may = () => !this.slope || i == this.state.by;
-      hold(this, lane, (event) => this.lift(i, event), may);
+      onDrag(this, lane, (event) => this.lift(i, event), may);
       this.boxes[i].onchange = () => this.change({ hidden: this.boxes.map((b) => b.checked) });
     });
     this.fields.forEach((field, i) => (field.onchange = () => this.write(field, i)));
@@ -119,7 +119,7 @@ class Bench extends Exhibit {
 
   paint() {
     const { products, divide, hidden, away, by } = this.state;
-    this.made = normalised(this.state);
+    this.made = softmaxSteps(this.state);
     this.lanes.forEach((lane, i) => {
       const end = Math.min(Math.max(products[i], -BAR_END), BAR_END);
       const [above, size] = [Math.max(end, 0), Math.abs(end)].map((n) => (50 * n) / BAR_END);
@@ -168,7 +168,7 @@ class Bench extends Exhibit {
     });
     if (this.dot) this.plot();
     const [two, state] = all(this.element, ".tl-two, .tl-numbers p");
-    all(two, "b").forEach((number, i) => (number.textContent = toFour(sums[i])));
+    all(two, "b").forEach((number, i) => (number.textContent = fourOrNaN(sums[i])));
     state.textContent = `q · k is divided by ${sixDigits(divide)}: ${two.textContent}.`;
   }
 
@@ -198,7 +198,7 @@ class Bench extends Exhibit {
     const { weights, exps, scores, sums } = this.made;
     if (this.state.hidden.every(Boolean))
       return "Every key is hidden: the row is fully masked, and all weights are 0.";
-    const [largest, entropy] = sums.map(toFour);
+    const [largest, entropy] = sums.map(fourOrNaN);
     const listed = this.words.map((word, i) => `${word} ${weightText(weights[i])}`).join(", ");
     const over = exps.indexOf(Infinity);
     if (over >= 0)
@@ -279,7 +279,7 @@ class Bench extends Exhibit {
   }
 
   applyQuery(entries) {
-    const [given, wrong] = readBy(this.forms(), entries);
+    const [given, wrong] = parse(this.forms(), entries);
     if (wrong) return wrong;
     const { words, first } = this;
     const { divide = first.divide, hide = [], largest, by = words[0], ...moved } = given;

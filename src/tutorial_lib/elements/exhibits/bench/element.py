@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tutorial_lib.elements.exhibits.arrays import entry, four_places
+from tutorial_lib.elements.exhibits.arrays import entry_text, four_places
 from tutorial_lib.elements.markup import (
     HIDDEN,
     button_row,
@@ -45,7 +45,7 @@ _HOW = "{}Three equal weights have an entropy of 1.585 bits."
 
 
 @dataclass(frozen=True)
-class _Bench:
+class _BenchState:
     """A query's products with its keys, and what becomes of them.
 
     Parameters
@@ -70,7 +70,7 @@ class _Bench:
         return np.where(self.hidden, -np.inf, self.products / self.divide)
 
     @property
-    def most(self):
+    def largest_score(self):
         """The score that is subtracted from all."""
         return self.scores.max() if self.away and not all(self.hidden) else 0
 
@@ -80,7 +80,7 @@ class _Bench:
         As a float64 has them, so that inf / inf is nan.
         """
         with np.errstate(all="ignore"):
-            exponentials = np.exp(self.scores - self.most)
+            exponentials = np.exp(self.scores - self.largest_score)
             weights = exponentials / (exponentials.sum() if not all(self.hidden) else 1)
             return (
                 exponentials,
@@ -93,22 +93,22 @@ class _Bench:
         return f"q · k of <em>{self.word}</em> with each word"
 
     def column_headers(self):
-        less = f" less {_by_ln_2(self.most)}" * self.away
+        less = f" less {_in_ln_2(self.largest_score)}" * self.away
         names = ("score", f"e to the score{less}", "weight")
         return (*names, *[f"slope by {self.words[self.by]}"] * self.slope)
 
     def cells_by_key(self):
         """List of every key its score, its exponential, its weight and, if asked for, the slope."""
         exponentials, weights, slopes = self.softmax_parts()
-        scores = ["−∞" if score == -np.inf else _by_ln_2(score) for score in self.scores]
-        columns = [map(_exponential, exponentials), map(_weight, weights)]
-        columns += [map(_weight, slopes)] * self.slope
+        scores = ["−∞" if score == -np.inf else _in_ln_2(score) for score in self.scores]
+        columns = [map(_exponential_text, exponentials), map(_weight_text, weights)]
+        columns += [map(_weight_text, slopes)] * self.slope
         return list(zip(scores, *columns, strict=True))
 
     def largest_weight_and_entropy(self):
         weights = self.softmax_parts()[1]
         entropy = -(weights * np.log2(np.where(weights == 0, 1, weights))).sum()
-        return _four_places(weights.max()), _four_places(entropy)
+        return _four_decimals(weights.max()), _four_decimals(entropy)
 
     def summary_text(self):
         largest, entropy = self.largest_weight_and_entropy()
@@ -130,14 +130,14 @@ def softmax_bench(*, slope=False):
 
 def draw_bench(*, slope=False, hide="", largest="", by="", **state):
     """Draw the bench in a state, whose parts are called as a link calls them."""
-    word, words, counts, root = _row_of_example()
+    word, words, counts, root = _example_products()
     first = dict(zip(words, np.log(2) * np.array(counts), strict=True)) | {"divide": root}
     state = first | state
     products = np.array([state[word] for word in words])
     hidden = [word in hide.split() for word in words]
     chosen = words.index(by) if by else 0
     away = largest == "away"
-    row = _Bench(word, words, products, state["divide"], hidden, away, chosen, slope)
+    row = _BenchState(word, words, products, state["divide"], hidden, away, chosen, slope)
     begins = {"words": words, "products": counts, "divide": root, "slope": slope}
     right = "\n".join([_divisor(row), _softmax_table(row), _weight_stack(row), _curve(row) * slope])
     subtract = "Subtract the largest score"
@@ -147,15 +147,15 @@ def draw_bench(*, slope=False, hide="", largest="", by="", **state):
         f"<div>{right}</div></div>",
         button_row(["Add 5 to all", subtract, "Reset"], [subtract] * away),
         f'<p class="tl-legend">{inline(_LEGEND.format(_SLOPE if slope else _TASK))}</p>',
-        _numbers(row),
+        _numbers_fold(row),
     ]
-    lines = [", ".join(line) for line in _rows(row)]
+    lines = [", ".join(line) for line in _table_rows(row)]
     text = "\n   ".join([f"Softmax bench: {row.summary_text()}", *lines])
     asked = _SLOPE_QUESTION if slope else _QUESTION
     return exhibit("bench", "Softmax bench", asked, _HOW_TO, *parts, text=text)
 
 
-def _row_of_example():
+def _example_products():
     """Return the last word, all words, its products in units of ln 2, and the root of d_k."""
     example = running_example()
     W_Q, W_K = example.params.W_Q, example.params.W_K
@@ -164,7 +164,7 @@ def _row_of_example():
     return example.tokens[-1], example.tokens, counts, math.isqrt(example.params.d_k)
 
 
-def _four_places(number):
+def _four_decimals(number):
     return "nan" if np.isnan(number) else four_places(number)
 
 
@@ -172,7 +172,7 @@ def _six_digits(number):
     return f"{float(f'{number:.6g}'):.12f}".rstrip("0").rstrip(".").replace("-", "−")
 
 
-def _by_ln_2(number):
+def _in_ln_2(number):
     """Write a number as so many times ln 2, if these are quarters."""
     times = round(4 * number / np.log(2)) / 4
     if not times or abs(number - times * np.log(2)) >= 1e-12 * max(1, abs(number)):
@@ -180,43 +180,43 @@ def _by_ln_2(number):
     return re.sub("^(-?)1 ", r"\1", f"{times:g} ln 2").replace("-", "−")
 
 
-def _as_fraction(number):
+def _fraction_text(number):
     """Write a number as a fraction; what is only near 0 or near 1 is none, and gives nothing."""
-    text = entry("", number) if np.isfinite(number) else ""
+    text = entry_text("", number) if np.isfinite(number) else ""
     whole = text.lstrip("−").isdigit()
     exact = whole and (int(text.lstrip("−")) > 1 or number == int(text))
     return text if "/" in text or exact else ""
 
 
-def _weight(number):
-    return _as_fraction(number) or _four_places(number)
+def _weight_text(number):
+    return _fraction_text(number) or _four_decimals(number)
 
 
-def _exponential(number):
+def _exponential_text(number):
     if number == np.inf:
         return "inf"
     far = number < 1e-3 or number >= 1e5
     short = re.sub(r"e([+-])0", r"e\1", f"{number:.2e}").replace("-", "−", 1)
-    return _as_fraction(number) or (short if far else _four_places(number))
+    return _fraction_text(number) or (short if far else _four_decimals(number))
 
 
-def _product_bars(row):
+def _product_bars(bench):
     """Draw a bar for each product, up or down from 0, with what moves it."""
     axis = "".join(f"<span>{n}</span>" for n in (_EDGE, 0, f"−{_EDGE}"))
-    chosen = [row.slope and i == row.by for i in range(len(row.words))]
-    bars = "".join(map(_bar, row.words, row.products.tolist(), row.hidden, chosen))
-    title = f'<p class="tl-title">{row.title}</p>'
+    chosen = [bench.slope and i == bench.by for i in range(len(bench.words))]
+    bars = "".join(map(_product_bar, bench.words, bench.products.tolist(), bench.hidden, chosen))
+    title = f'<p class="tl-title">{bench.title}</p>'
     return f'{title}<div class="tl-bars"><div class="tl-axis">{axis}</div>{bars}</div>'
 
 
-def _bar(word, product, hidden, chosen):
+def _product_bar(word, product, hidden, chosen):
     end = min(max(product, -_EDGE), _EDGE)
     height = 50 * abs(end) / _EDGE
     top = 50 - height * (end > 0)
     bar = f'<i style="top:{top:.2f}%;height:{height:.2f}%"></i>'
     marks = " data-minus" * (end < 0) + " data-beyond" * (end != product)
     marks += " data-hidden" * hidden + " data-by" * chosen
-    number = _by_ln_2(product)
+    number = _in_ln_2(product)
     lane = f'<div class="tl-lane"{marks}>{bar}</div>'
     label = f"q · k of {word}, as a number"
     marks = f'aria-label="hide {word}"{" checked" * hidden}'
@@ -225,49 +225,49 @@ def _bar(word, product, hidden, chosen):
     return f"<div><b>{word}</b>{lane}<span>{number}</span>{served}</div>"
 
 
-def _divisor(row):
+def _divisor(bench):
     """Draw what divides the products: a slider by powers of 2, and a field."""
     marks = "".join(
         f'<span style="left:{25 * math.log2(n):g}%">{mark}</span>' for n, mark in _MARKS.items()
     )
-    control = slider("divide by", f"{math.log2(row.divide):g}", 4, step=0.05)
-    field = text_field("divide by, as a number", _six_digits(row.divide))
+    control = slider("divide by", f"{math.log2(bench.divide):g}", 4, step=0.05)
+    field = text_field("divide by, as a number", _six_digits(bench.divide))
     return (
         f'<div class="tl-lists" {HIDDEN}><div class="tl-divide"><span>divide by</span>'
         f'<div>{control}<p aria-hidden="true">{marks}</p></div>{field}</div></div>'
     )
 
 
-def _softmax_table(row):
+def _softmax_table(bench):
     """Draw each product, its exponential beside the largest, and its weight."""
-    exponentials = row.softmax_parts()[0]
+    exponentials = bench.softmax_parts()[0]
     with np.errstate(all="ignore"):
         parts = np.nan_to_num(exponentials / exponentials.max())
     lines = []
     for word, (score, exponential, *rest), part in zip(
-        row.words, row.cells_by_key(), parts, strict=True
+        bench.words, bench.cells_by_key(), parts, strict=True
     ):
         bar = f'<span>{exponential}</span><i style="width:{100 * part:.2f}%"></i>'
         lines.append((word, score, bar, *rest))
-    return table(("key", *row.column_headers()), lines)
+    return table(("key", *bench.column_headers()), lines)
 
 
-def _weight_stack(row):
+def _weight_stack(bench):
     """Draw the weights side by side, 1 together, and the two numbers that sum them up."""
     parts = []
-    for word, weight in zip(row.words, np.nan_to_num(row.softmax_parts()[1]), strict=True):
+    for word, weight in zip(bench.words, np.nan_to_num(bench.softmax_parts()[1]), strict=True):
         small = "" if weight > 0.13 else " data-small"
         parts.append(f'<span style="width:{100 * weight:.2f}%"{small}>{word}</span>')
-    largest, entropy = (f"<b>{number}</b>" for number in row.largest_weight_and_entropy())
+    largest, entropy = (f"<b>{number}</b>" for number in bench.largest_weight_and_entropy())
     return (
         f'<div class="tl-stack" aria-hidden="true">{"".join(parts)}</div>'
         f'<p class="tl-two">largest weight {largest}, entropy {entropy} bits</p>'
     )
 
 
-def _curve(row):
+def _curve(bench):
     """Draw the slope of a weight in its own score over the weight, a dot for the first word."""
-    weight = row.softmax_parts()[1][row.by]
+    weight = bench.softmax_parts()[1][bench.by]
     seen = not np.isnan(weight)
     x, y = (f"{160 * weight:.2f}", f"{-240 * weight * (1 - weight):.2f}") if seen else ("0", "0")
     trail = f"M{x} {y}h0" * seen
@@ -287,14 +287,14 @@ def _curve(row):
     )
 
 
-def _rows(row):
+def _table_rows(bench):
     return [
-        (word, _by_ln_2(product), *line)
-        for word, product, line in zip(row.words, row.products, row.cells_by_key(), strict=True)
+        (word, _in_ln_2(x), *line)
+        for word, x, line in zip(bench.words, bench.products, bench.cells_by_key(), strict=True)
     ]
 
 
-def _numbers(row):
-    shown = table(("key", "q · k", *row.column_headers()), _rows(row))
-    how = inline(_HOW.format(_CURVE if row.slope else ""))
-    return fold_numbers(f"<p>{row.summary_text()}</p>", shown, how=how)
+def _numbers_fold(bench):
+    shown = table(("key", "q · k", *bench.column_headers()), _table_rows(bench))
+    how = inline(_HOW.format(_CURVE if bench.slope else ""))
+    return fold_numbers(f"<p>{bench.summary_text()}</p>", shown, how=how)

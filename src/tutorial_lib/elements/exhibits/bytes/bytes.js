@@ -10,21 +10,21 @@ const COUNTS = ["tokens", "users"]; // that have a slider
 const UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB"];
 const SHORT = { "": 1, k: 2 ** 10, m: 2 ** 20 };
 // The picture ends at 10 ** 3 bytes below, at 10 ** 16 above, and at 2 ** 20 tokens on the right.
-const height = (bytes) => (100 * (16 - Math.min(Math.max(Math.log10(bytes), 3), 16))) / 13;
-const along = (tokens) => (100 * Math.log2(tokens)) / 20;
+const yOf = (bytes) => (100 * (16 - Math.min(Math.max(Math.log10(bytes), 3), 16))) / 13;
+const xOf = (tokens) => (100 * Math.log2(tokens)) / 20;
 
 const whole = (number) => number.toLocaleString("en", { maximumFractionDigits: 1 });
 // Three digits that count, never as a power of ten.
 const rounded = (number) =>
   Number(number.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 20 });
-const size = (bytes) => {
+const inBytes = (bytes) => {
   const power = Math.min(Math.max(Math.floor(Math.log10(bytes) / 3), 0), UNITS.length - 1);
   return `${rounded(bytes / 1000 ** power)}\u00a0${UNITS[power]}`;
 };
 const several = (count, name) => `${whole(count)} ${name}${count == 1 ? "" : "s"}`;
 
 // A number as it is typed: 32768, 32,768, 1e3, 32k; nothing, if it is none.
-const typed = (text) => {
+const toNum = (text) => {
   const [, digits, unit] =
     text.replace(/[,\s]/g, "").match(/^(\d+\.?\d*(?:e\d+)?|\.\d+)([km]?)$/i) || [];
   return digits && Number(digits) * SHORT[unit.toLowerCase()];
@@ -37,7 +37,7 @@ const formOf = ({ options, dataset }) => {
   const counts = "whole" in dataset;
   const fits = (number) => number >= least && number <= most && !(counts && number % 1);
   const kind = counts ? "a whole number" : "a number";
-  return [(text) => [typed(text)].find(fits), `${kind} from ${rounded(least)} to ${whole(most)}`];
+  return [(text) => [toNum(text)].find(fits), `${kind} from ${rounded(least)} to ${whole(most)}`];
 };
 
 class ByteCalculator extends Exhibit {
@@ -134,7 +134,7 @@ class ByteCalculator extends Exhibit {
     const { state } = this;
     const times = rounded(this.cache(state) / this.weights(state));
     const who = `The cache of ${several(state.users, "user")} at ${several(state.tokens, "token")}`;
-    const is = `${who} is ${size(this.cache(state))}, ${times} × the weights.`;
+    const is = `${who} is ${inBytes(this.cache(state))}, ${times} × the weights.`;
     return is + this.limit(state.tokens);
   }
 
@@ -177,19 +177,19 @@ class ByteCalculator extends Exhibit {
   draw(state) {
     const points = Array.from({ length: 81 }, (_, i) => {
       const tokens = 2 ** (i / 4);
-      return `${along(tokens).toFixed(2)},${height(this.cache(state, tokens)).toFixed(2)}`;
+      return `${xOf(tokens).toFixed(2)},${yOf(this.cache(state, tokens)).toFixed(2)}`;
     });
     this.curve.setAttribute("points", points.join(" "));
-    const level = height(this.weights(state)).toFixed(2);
+    const level = yOf(this.weights(state)).toFixed(2);
     this.line.setAttribute("d", `M0 ${level}H100`);
     this.name.style.top = `${level}%`;
-    this.dot.style.left = `${along(state.tokens).toFixed(2)}%`;
-    this.dot.style.top = `${height(this.cache(state)).toFixed(2)}%`;
+    this.dot.style.left = `${xOf(state.tokens).toFixed(2)}%`;
+    this.dot.style.top = `${yOf(this.cache(state)).toFixed(2)}%`;
     this.dot.toggleAttribute("data-end", state.tokens > 2 ** 14);
   }
 
   tabulate(state) {
-    const exact = (bytes) => `${whole(bytes)} bytes = ${size(bytes)}`;
+    const exact = (bytes) => `${whole(bytes)} bytes = ${inBytes(bytes)}`;
     const [growing, windowed, window, fixed] = this.sizes(state);
     const of = (numbers) => whole((numbers * state.bits) / 8);
     const parts = [

@@ -60,9 +60,9 @@ def draw_calculator(**state):
     state = _FIRST | {key: begins for key, (_, begins, *_) in _OWN.items()} | state
     model = next((one for one in models if one["name"] == state["model"]), _own_model(state))
     parts = [
-        _controls(state, [model["name"] for model in models]),
-        _plot(state, model),
-        _facts(state, model),
+        _controls_html(state, [model["name"] for model in models]),
+        _plot_html(state, model),
+        _facts_html(state, model),
         button_row(["Show me", "Reset"]),
         f'<p class="tl-legend">{_LEGEND}</p>',
         _table(models),
@@ -84,17 +84,17 @@ def _own_model(state):
     return {**sizes, "kv_heads": state["heads"], "pattern": ["full"], "parameters": parameters}
 
 
-def _controls(state, names):
+def _controls_html(state, model_names):
     """Draw the sliders, fields and lists that the script serves; without one they stay hidden."""
     counts = [
-        _row(key, _powers(key, power, state[key]), _field(key, key, state[key], 1, 2**power))
+        _row(key, _slider(key, power, state[key]), _field(key, key, state[key], 1, 2**power))
         for key, power in _COUNTS.items()
     ]
     rows = [
-        _row("model", _list("model", "model", [*names, _MY_OWN], state)),
+        _row("model", _select("model", "model", [*model_names, _MY_OWN], state)),
         *counts,
-        _row("bits in the cache", _list("bits", "bits per cached entry", _BITS, state)),
-        _row("bits in the weights", _list("weights", "bits per weight", _BITS, state)),
+        _row("bits in the cache", _select("bits", "bits per cached entry", _BITS, state)),
+        _row("bits in the weights", _select("weights", "bits per weight", _BITS, state)),
     ]
     own = [
         _row(name, _field(key, name, state[key], *ends)) for key, (name, _, *ends) in _OWN.items()
@@ -112,22 +112,22 @@ def _row(name, *controls):
     return f"<div><span>{name}</span>{cells}</div>"
 
 
-def _list(key, label, options, state):
-    items = "".join(f"<option{' selected' * (o == state[key])}>{o}</option>" for o in options)
-    return f'<select data-key="{key}" aria-label="{label}" {KEYS}>{items}</select>'
+def _select(state_key, label, options, state):
+    items = "".join(f"<option{' selected' * (o == state[state_key])}>{o}</option>" for o in options)
+    return f'<select data-key="{state_key}" aria-label="{label}" {KEYS}>{items}</select>'
 
 
-def _powers(key, most, value):
-    return slider(f"{key}, by powers of 2", round(math.log2(value)), most)
+def _slider(state_key, max_power, value):
+    return slider(f"{state_key}, by powers of 2", round(math.log2(value)), max_power)
 
 
-def _field(key, name, value, least, most):
-    whole = "" if isinstance(least, float) else " data-whole"
-    more = f' data-key="{key}" data-least="{least}" data-most="{most}"{whole} {KEYS}'
-    return text_field(name, f"{value:,}", more)
+def _field(state_key, label, value, minimum, maximum):
+    whole = "" if isinstance(minimum, float) else " data-whole"
+    more = f' data-key="{state_key}" data-least="{minimum}" data-most="{maximum}"{whole} {KEYS}'
+    return text_field(label, f"{value:,}", more)
 
 
-def _cached(state, model, tokens):
+def _cache_bytes(state, model, tokens):
     """Return the bytes of the cache of all users at so many tokens."""
     return model_cache_bytes(model, tokens, itemsize=state["bits"] / 8) * state["users"]
 
@@ -137,15 +137,15 @@ def _weight_bytes(state, model):
     return model["parameters"] * state["weights"] / 8
 
 
-def _plot(state, model):
+def _plot_html(state, model):
     """Draw bytes against tokens, with the weights as a line; the axes never move."""
     ends = range(4 * _COUNTS["tokens"] + 1)
-    cache = [_y(_cached(state, model, 2 ** (i / 4))) for i in ends]
+    cache = [_from_top(_cache_bytes(state, model, 2 ** (i / 4))) for i in ends]
     points = " ".join(f"{100 * i / ends[-1]:.2f},{y:.2f}" for i, y in zip(ends, cache, strict=True))
-    weights = _y(_weight_bytes(state, model))
+    weights = _from_top(_weight_bytes(state, model))
     x = 100 * math.log2(state["tokens"]) / _COUNTS["tokens"]
     end = " data-end" * (state["tokens"] > 2**14)
-    top, (grid, names) = _y(_cached(state, model, state["tokens"])), _scale()
+    top, (grid, names) = (_from_top(_cache_bytes(state, model, state["tokens"])), _axis_marks())
     return (
         '<div class="tl-plot" role="img" aria-label="Bytes of the cache, rising with the tokens, '
         'and the bytes of the weights, a level line"><svg viewBox="0 0 100 100" '
@@ -158,12 +158,12 @@ def _plot(state, model):
     )
 
 
-def _scale():
+def _axis_marks():
     """Draw the lines of the powers of a thousand; and what they and the lengths are called."""
     powers = range(_LEAST, _MOST, 3)
-    grid = "".join(f"M0 {_y(10**p):.2f}H100" for p in powers)
+    grid = "".join(f"M0 {_from_top(10**p):.2f}H100" for p in powers)
     names = "".join(
-        f'<span class="tl-up" style="top:{_y(10**p):.2f}%">1 {_UNITS[p // 3]}</span>'
+        f'<span class="tl-up" style="top:{_from_top(10**p):.2f}%">1 {_UNITS[p // 3]}</span>'
         for p in powers
     )
     ticks = "".join(
@@ -173,14 +173,14 @@ def _scale():
     return grid, names + ticks
 
 
-def _facts(state, model):
+def _facts_html(state, model):
     who, at = (
         f"{state[key]:,} {key[: -1 if state[key] == 1 else None]}" for key in ("users", "tokens")
     )
     rows = {
         "per token": _cache_text(model, state["bits"]),
-        f"cache of {who} at {at}": _exact(_cached(state, model, state["tokens"])),
-        "weights": _exact(_weight_bytes(state, model)),
+        f"cache of {who} at {at}": _exact_text(_cache_bytes(state, model, state["tokens"])),
+        "weights": _exact_text(_weight_bytes(state, model)),
     }
     cells = "".join(
         f'<tr><th scope="row">{name}</th><td>{text}</td></tr>' for name, text in rows.items()
@@ -189,7 +189,7 @@ def _facts(state, model):
 
 
 def _table(models):
-    rows = "\n".join(_line(model) for model in models)
+    rows = "\n".join(_model_row(model) for model in models)
     table = TABLE.format(
         headings(
             "model",
@@ -203,7 +203,7 @@ def _table(models):
     return fold_numbers(table, f"<p>{_ABSENT}</p>", summary=summary)
 
 
-def _line(model):
+def _model_row(model):
     growing, windowed, fixed = cache_entries(model)
     numbers = (growing, windowed, model.get("window", 0), fixed, model["parameters"])
     positions = model.get("positions", {}).get("max_positions", 0)
@@ -212,12 +212,12 @@ def _line(model):
     rest = model["parameters"] - fixed - windowed * model.get("window", 0)
     outgrows = f"{rest // growing + 1:,}" if growing else "never"
     outgrows += f", but it has learned {positions:,} positions" * bool(positions)
-    cells = "".join(f"<td>{cell}</td>" for cell in (_layers(model), _cache_text(model), outgrows))
+    cells = "".join(f"<td>{c}</td>" for c in (_layers_text(model), _cache_text(model), outgrows))
     name = escape(model["name"])
     return f'<tr data-cached="{data}"><th scope="row">{name}</th>{cells}</tr>'
 
 
-def _layers(model):
+def _layers_text(model):
     """Say of each kind of layer how many there are and what they cache."""
     count = layer_kind_counts(model)
     heads = f"{model['kv_heads']} KV head{'s' * (model['kv_heads'] > 1)} of {model['d_k']}"
@@ -241,21 +241,21 @@ def _cache_text(model, bits=16):
     return " and ".join(parts)
 
 
-def _bytes_text(number):
+def _bytes_text(n_bytes):
     """Write a number of bytes, or of half bytes."""
-    return f"{number:,.1f}".removesuffix(".0")
+    return f"{n_bytes:,.1f}".removesuffix(".0")
 
 
-def _y(number):
+def _from_top(n_bytes):
     """Return how far from the top of the picture a number of bytes lies, in percent."""
-    power = min(max(math.log10(number), _LEAST), _MOST)
+    power = min(max(math.log10(n_bytes), _LEAST), _MOST)
     return 100 * (_MOST - power) / (_MOST - _LEAST)
 
 
-def _exact(number):
-    power = min(int(math.log10(number)) // 3, len(_UNITS) - 1)
-    size = float(f"{number / 1000**power:.3g}")
-    return f"{_bytes_text(number)} bytes = {size:,.10g}\N{NO-BREAK SPACE}{_UNITS[power]}"
+def _exact_text(n_bytes):
+    power = min(int(math.log10(n_bytes)) // 3, len(_UNITS) - 1)
+    size = float(f"{n_bytes / 1000**power:.3g}")
+    return f"{_bytes_text(n_bytes)} bytes = {size:,.10g}\N{NO-BREAK SPACE}{_UNITS[power]}"
 
 
 def _short(tokens):

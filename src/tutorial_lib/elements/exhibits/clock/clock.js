@@ -31,13 +31,13 @@ const rotated = ([a, b], angle) => {
   return [cos * a - sin * b, sin * a + cos * b];
 };
 // An angle of half a round at most, either way.
-const nearest = (angle) => angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI));
+const wrapAngle = (angle) => angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI));
 const clamp = (n, least, most) => Math.min(Math.max(n, least), most);
 const set = (node, given) =>
   Object.entries(given).forEach(([name, value]) => node.setAttribute(name, value));
 
 // Draw two hands: the first entry up, the second to the right.
-const draw = (svg, [q, k]) => {
+const drawHands = (svg, [q, k]) => {
   const cast = q.map((number) => number * inner(q, k));
   const ends = { q: [[0, 0], q], k: [[0, 0], k], cast: [[0, 0], cast], drop: [k, cast] };
   Object.entries(ends).forEach(([part, [from, to]]) => {
@@ -108,10 +108,10 @@ class Clock extends Exhibit {
     const { m, n, pair } = state;
     this.made = this.measure(state);
     const { hands, products } = this.made;
-    draw(this.face, hands[pair]);
+    drawHands(this.face, hands[pair]);
     this.face.ariaLabel = `The hands of pair ${pair}`;
     this.cells.forEach((cell, i) => {
-      draw(cell.firstElementChild, hands[i]);
+      drawHands(cell.firstElementChild, hands[i]);
       cell.querySelector("span").textContent = short(frequencies[i]);
       cell.querySelector("b").textContent = fourPlaces(products[i]);
       cell.ariaLabel = `pair ${i}, frequency ${short(frequencies[i])}: ${fourPlaces(products[i])}`;
@@ -220,7 +220,7 @@ class Clock extends Exhibit {
   // How far a hand of the chosen pair is from an angle.
   away(name, angle) {
     const [up, right] = this.made.hands[this.state.pair]["mn".indexOf(name)];
-    return nearest(angle - Math.atan2(right, up));
+    return wrapAngle(angle - Math.atan2(right, up));
   }
 
   // The nearer hand is taken.

@@ -37,7 +37,7 @@ _LEGEND = (
 
 
 @dataclass(frozen=True)
-class _Clock:
+class _ClockState:
     """The query at position m, the key at position n, and the pair that is chosen.
 
     Parameters
@@ -54,15 +54,15 @@ class _Clock:
 
     def hands(self):
         """Return the pairs of the query and of the key: (2, pairs, 2)."""
-        return np.concatenate(list(self._rotated(self.m, self.n))).reshape(2, -1, 2)
+        return np.concatenate(list(self._rotate_both(self.m, self.n))).reshape(2, -1, 2)
 
     def products(self):
         return self.hands().prod(axis=0).sum(axis=-1)
 
     def score(self, m, n):
-        return attention_scores(*self._rotated(m, n)).item()
+        return attention_scores(*self._rotate_both(m, n)).item()
 
-    def name(self, i):
+    def pair_name(self, i):
         return f"pair {i}, frequency {self.frequencies[i]:.6g}"
 
     def summary_text(self):
@@ -71,7 +71,7 @@ class _Clock:
         score = four_places(self.score(self.m, self.n))
         return f"query at {self.m}, key at {self.n}, distance {distance}: the score is {score}."
 
-    def _rotated(self, *positions):
+    def _rotate_both(self, *positions):
         frequencies = np.array(self.frequencies)
         for vector, position in zip((_QUERY, _KEY), positions, strict=True):
             yield rotate(vector[None], np.array([position]), frequencies)
@@ -87,69 +87,69 @@ def rotation_clock():
 
 def draw_clock(**state):
     """Draw the clock in a state, whose parts are called as a link calls them."""
-    frequencies = [state.pop(f"frequency.{i}", by) for i, by in enumerate(_Clock.frequencies)]
-    clock, first = _Clock(**state, frequencies=tuple(frequencies)), _Clock()
+    frequencies = [state.pop(f"frequency.{i}", by) for i, by in enumerate(_ClockState.frequencies)]
+    clock, first = _ClockState(**state, frequencies=tuple(frequencies)), _ClockState()
     named = {f"frequency.{i}": by for i, by in enumerate(first.frequencies)}
     begins = {
         "Q": _QUERY.reshape(-1, 2).tolist(),
         "K": _KEY.reshape(-1, 2).tolist(),
         "first": {"m": first.m, "n": first.n, "pair": first.pair} | named,
     }
-    pairs = "".join(_pair(clock, i) for i in range(len(frequencies)))
+    pairs = "".join(_pair_html(clock, i) for i in range(len(frequencies)))
     parts = [
         f'<div class="tl-clocks" {given(begins)}>',
-        f'<div class="tl-face">{_face(clock, clock.pair, letters=True)}</div>',
-        f'<div><div class="tl-pairs">{pairs}</div>\n{_total(clock)}\n{_controls(clock)}</div>',
+        f'<div class="tl-face">{_face_svg(clock, clock.pair, letters=True)}</div>',
+        f'<div><div class="tl-pairs">{pairs}</div>\n{_score(clock)}\n{_controls(clock)}</div>',
         "</div>",
         button_row([_BOTH, "Reset"], pressed=[_BOTH] * clock.together),
         f'<p class="tl-legend">{_LEGEND}</p>',
-        _numbers(clock),
+        _numbers_fold(clock),
     ]
-    text = "\n".join(f"   {', '.join(row)}" for row in _rows(clock))
+    text = "\n".join(f"   {', '.join(row)}" for row in _table_rows(clock))
     text = f"Clock: {clock.summary_text()}\n{text}"
     return exhibit("clock", "Clock", _QUESTION, _HOW_TO, *parts, text=text)
 
 
-def _face(clock, i, *, letters=False):
+def _face_svg(clock, i, *, letters=False):
     """Draw the hands of a pair: the first entry up, the second to the right."""
     query, key = clock.hands()[:, i]
     cast = (query @ key) * query
     ends = {"drop": (key, cast), "cast": (0 * cast, cast), "k": (0 * key, key), "q": (0, query)}
-    lines = "".join(_line(part, *at) for part, at in ends.items())
-    texts = [_letter("q", 114 * query), _letter("k", 131 * key)] * letters
+    lines = "".join(_line_svg(part, *at) for part, at in ends.items())
+    texts = [_letter_svg("q", 114 * query), _letter_svg("k", 131 * key)] * letters
     said = f'role="img" aria-label="The hands of pair {i}"' if letters else 'aria-hidden="true"'
     box = "-140 -140 280 280" if letters else "-112 -112 224 224"
     dial = '<circle r="100"/><path d="M0-100v9"/>'
     return f'<svg viewBox="{box}" {said}>{dial}{lines}{"".join(texts)}</svg>'
 
 
-def _line(part, start, end):
+def _line_svg(part, start, end):
     (up1, right1), (up2, right2) = (np.broadcast_to(at, 2) for at in (start, end))
     ends = {"x1": right1, "y1": -up1, "x2": right2, "y2": -up2}
-    drawn = " ".join(f'{name}="{_plain(100 * at)}"' for name, at in ends.items())
+    drawn = " ".join(f'{name}="{_round(100 * at)}"' for name, at in ends.items())
     return f'<line data-part="{part}" {drawn}/>'
 
 
-def _letter(name, at):
-    up, right = at
-    return f'<text data-letter="{name}" x="{_plain(right)}" y="{_plain(-up)}">{name}</text>'
+def _letter_svg(letter, position):
+    up, right = position
+    return f'<text data-letter="{letter}" x="{_round(right)}" y="{_round(-up)}">{letter}</text>'
 
 
-def _plain(number):
+def _round(number):
     """Round to hundredths, with no 0 below 0."""
     return f"{round(number, 2) + 0:g}"
 
 
-def _pair(clock, i):
+def _pair_html(clock, i):
     product, frequency = four_places(clock.products()[i]), f"{clock.frequencies[i]:.6g}"
     words = f"pair {i}<br>θ <span>{frequency}</span><br><b>{product}</b>"
-    return f'<div class="tl-pair">{_face(clock, i)}<p>{words}</p></div>'
+    return f'<div class="tl-pair">{_face_svg(clock, i)}<p>{words}</p></div>'
 
 
-def _total(clock):
+def _score(clock):
     total, score = clock.products().sum(), clock.score(clock.m, clock.n)
     words = f"sum {four_places(total)}, ÷ √{len(_QUERY)}: score <b>{four_places(score)}</b>"
-    bar = f'<rect x="{_plain(25 * min(total, 0))}" width="{_plain(25 * abs(total))}" height="8"/>'
+    bar = f'<rect x="{_round(25 * min(total, 0))}" width="{_round(25 * abs(total))}" height="8"/>'
     svg = f'<svg viewBox="-101 -2 202 12" aria-hidden="true">{bar}<path d="M0-2v12"/></svg>'
     return f'<div class="tl-total"><p>{words}</p>{svg}</div>'
 
@@ -167,16 +167,16 @@ def _controls(clock):
     return f'<div class="tl-lists" {HIDDEN}>{lines}</div>'
 
 
-def _rows(clock):
+def _table_rows(clock):
     """List of every pair its name, its hands and their product."""
     hands = [["({}, {})".format(*map(four_places, hand)) for hand in one] for one in clock.hands()]
-    names = map(clock.name, range(len(clock.frequencies)))
+    names = map(clock.pair_name, range(len(clock.frequencies)))
     return list(zip(names, *hands, map(four_places, clock.products()), strict=True))
 
 
-def _numbers(clock):
+def _numbers_fold(clock):
     scores = [(str(distance), four_places(clock.score(distance, 0))) for distance in _DISTANCES]
     names = ("pair", "query", "key", "product")
-    tables = [table(names, _rows(clock)), table(("distance", "score"), scores)]
+    tables = [table(names, _table_rows(clock)), table(("distance", "score"), scores)]
     state = f"<p>{clock.summary_text().capitalize()}</p>"
     return fold_numbers(state, *tables)

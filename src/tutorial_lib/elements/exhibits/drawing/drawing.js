@@ -1,14 +1,14 @@
 // Draw a mask and read its receptive field: on which tokens each row depends after some layers.
 
 import { all, define } from "../../shared.js";
-import { oneOf, readBy } from "../forms.js";
-import { Pairs, packed, unpacked } from "../pairs.js";
+import { oneOf, parse } from "../forms.js";
+import { Pairs, toHex, fromHex } from "../pairs.js";
 
 const MOST = 6;
 
 // The layer after which a row depends on a token, for each pair, or 0 if none of so many connects
 // them: a layer passes on what came before. A row keeps its own token, as a residual does.
-const arrivals = (mask, layers) => {
+const firstLayers = (mask, layers) => {
   const step = mask.map((row, t) => row.map((open, s) => Number(open || t == s)));
   const first = structuredClone(step);
   for (let layer = 2; layer <= layers; layer++) {
@@ -22,19 +22,19 @@ const arrivals = (mask, layers) => {
 };
 
 // Write texts behind the name of a row, where they differ.
-const fill = (row, texts) =>
+const fillRow = (row, texts) =>
   texts.forEach((text, i) => {
     const cell = row.cells[i + 1];
     if (cell.textContent != text) cell.textContent = text;
   });
-const counted = (mask) => mask.flat().filter(Boolean).length;
-const ahead = (mask) => mask.flatMap((row, t) => row.filter((open, s) => open && s > t)).length;
-const many = (count, name) => `${count} ${name}${count == 1 ? "" : "s"}`;
+const countOn = (mask) => mask.flat().filter(Boolean).length;
+const aheadIn = (mask) => mask.flatMap((row, t) => row.filter((open, s) => open && s > t)).length;
+const plural = (count, name) => `${count} ${name}${count == 1 ? "" : "s"}`;
 const gazing = (count) =>
   count == 1 ? "1 pair looks at the future" : `${count || "No"} pairs look at the future`;
 
 // The positions of a row that are not 0, those side by side as a range: "0, 12–15".
-const spans = (row) => {
+const ranges = (row) => {
   const ends = [];
   row.forEach((there, s) => {
     if (there && row[s - 1]) ends.at(-1)[1] = s;
@@ -49,7 +49,7 @@ class Drawing extends Pairs {
     const { patterns, from } = this.given;
     const { length } = this.rows;
     this.patterns = patterns.map(([key, digits, says]) => {
-      return { key, mask: unpacked(digits, length), says };
+      return { key, mask: fromHex(digits, length), says };
     });
     [this.sum, this.alarm] = all(element, ".tl-share, .tl-alarm");
     this.slider = element.querySelector("[type=range]");
@@ -78,7 +78,7 @@ class Drawing extends Pairs {
   // A pattern as a state: it is causal where none of its pairs looks at the future.
   begun(name) {
     const { mask } = this.patterns.find(({ key }) => key == name);
-    return { mask, causal: !ahead(mask) };
+    return { mask, causal: !aheadIn(mask) };
   }
 
   restore(state) {
@@ -92,8 +92,8 @@ class Drawing extends Pairs {
   }
 
   bar(causal) {
-    const count = ahead(this.mask);
-    const kept = `Causal keeps out ${many(count, "pair")} of the drawing`;
+    const count = aheadIn(this.mask);
+    const kept = `Causal keeps out ${plural(count, "pair")} of the drawing`;
     this.causal = causal;
     this.paint();
     this.changed(`${causal && count ? kept : gazing(count)}: ${this.counts()}. ${this.depends()}`);
@@ -121,15 +121,15 @@ class Drawing extends Pairs {
   paint() {
     const { mask, causal, depth } = this;
     this.seen = mask.map((row, t) => row.map((open, s) => Number(open && !(causal && s > t))));
-    this.came = arrivals(this.seen, depth);
+    this.came = firstLayers(this.seen, depth);
     this.rows.forEach((row, t) => row.forEach((cell, s) => this.write(cell, t, s)));
     this.begins.forEach((button, i) => {
-      button.ariaPressed = packed(this.patterns[i].mask) == packed(this.seen);
+      button.ariaPressed = toHex(this.patterns[i].mask) == toHex(this.seen);
     });
     this.causality.ariaPressed = causal;
     this.slider.value = depth;
-    this.slider.ariaValueText = many(depth, "layer");
-    this.slider.previousElementSibling.textContent = many(depth, "layer");
+    this.slider.ariaValueText = plural(depth, "layer");
+    this.slider.previousElementSibling.textContent = plural(depth, "layer");
     this.tabulate();
     this.trace();
     this.relink();
@@ -159,7 +159,7 @@ class Drawing extends Pairs {
   }
 
   counts() {
-    return `${counted(this.seen)} of ${this.possible()} pairs`;
+    return `${countOn(this.seen)} of ${this.possible()} pairs`;
   }
 
   // The receptive field of the last row.
@@ -168,30 +168,30 @@ class Drawing extends Pairs {
     const now = last[0] == this.depth && last[0] > 1 ? "for the first time" : "also";
     const first = last[0] ? `${now} on token 0` : "not on token 0";
     const row = last.length - 1;
-    const words = `row ${row} depends on ${counted([last])} of ${last.length} tokens`;
-    return `After ${many(this.depth, "layer")} ${words}, ${first}.`;
+    const words = `row ${row} depends on ${countOn([last])} of ${last.length} tokens`;
+    return `After ${plural(this.depth, "layer")} ${words}, ${first}.`;
   }
 
   tabulate() {
     const { seen, came, depth } = this;
     const { length } = came;
-    const percent = (100 * counted(seen)) / this.possible();
+    const percent = (100 * countOn(seen)) / this.possible();
     this.sum.textContent = `${this.counts()} may be looked at: ${percent.toFixed(1)}\u00a0%.`;
     const blind = seen.map((row) => !row.some(Boolean));
-    const who = counted([blind]) > 1 ? `Rows ${spans(blind)} see` : `Row ${spans(blind)} sees`;
-    const sight = counted([blind]) ? `${who} nothing.` : "Every row sees something.";
-    this.alarm.textContent = `${sight} ${gazing(ahead(seen))}.`;
+    const who = countOn([blind]) > 1 ? `Rows ${ranges(blind)} see` : `Row ${ranges(blind)} sees`;
+    const sight = countOn([blind]) ? `${who} nothing.` : "Every row sees something.";
+    this.alarm.textContent = `${sight} ${gazing(aheadIn(seen))}.`;
     this.layers.forEach((row, i) => {
       const by = came.map((line) => line.map((late) => late && late <= i + 1));
-      const last = `${counted(by.slice(-1))} of ${length}`;
-      const texts = [last, `${counted(by)} of ${this.possible()}`];
-      fill(row, texts.map((text) => (i < depth ? text : "–")));
+      const last = `${countOn(by.slice(-1))} of ${length}`;
+      const texts = [last, `${countOn(by)} of ${this.possible()}`];
+      fillRow(row, texts.map((text) => (i < depth ? text : "–")));
     });
     this.lines.forEach((row, t) => {
-      fill(row, [spans(seen[t]), `${spans(came[t])} (${counted([came[t]])})`]);
+      fillRow(row, [ranges(seen[t]), `${ranges(came[t])} (${countOn([came[t]])})`]);
     });
     const title = this.lines[0].closest("table").tHead.rows[0].cells[2];
-    title.textContent = `depends, after ${many(depth, "layer")}, on`;
+    title.textContent = `depends, after ${plural(depth, "layer")}, on`;
   }
 
   // The path of a token to a row: each looks at the one before.
@@ -223,7 +223,7 @@ class Drawing extends Pairs {
     if (this.barred([t, s])) return `${not}: it comes later, and causal keeps it out.`;
     if (t == s) return `${not}, its own; but the row keeps its own token.`;
     if (late) return `${not}, but layer ${late} connects them: ${this.route(t, s)}.`;
-    return `${not}, and no path of ${many(this.depth, "layer")} connects them.`;
+    return `${not}, and no path of ${plural(this.depth, "layer")} connects them.`;
   }
 
   choose(cell) {
@@ -242,22 +242,22 @@ class Drawing extends Pairs {
 
   // The pattern that is drawn, if it is one.
   named() {
-    return this.patterns.find(({ mask }) => packed(mask) == packed(this.mask))?.key;
+    return this.patterns.find(({ mask }) => toHex(mask) == toHex(this.mask))?.key;
   }
 
   toQuery() {
     const name = this.named();
-    const drawn = name ? ["from", name] : ["mask", packed(this.mask)];
-    const same = packed(this.mask) == packed(this.first.mask);
+    const drawn = name ? ["from", name] : ["mask", toHex(this.mask)];
+    const same = toHex(this.mask) == toHex(this.first.mask);
     return [
       ...(same ? [] : [drawn]),
-      ...(this.causal == !ahead(this.mask) ? [] : [["causal", this.causal ? "yes" : "no"]]),
+      ...(this.causal == !aheadIn(this.mask) ? [] : [["causal", this.causal ? "yes" : "no"]]),
       ...(this.depth == this.first.depth ? [] : [["layers", this.depth]]),
     ];
   }
 
   forms() {
-    const { length } = packed(this.mask);
+    const { length } = toHex(this.mask);
     const mask = RegExp(`^[0-9a-f]{${length}}$`);
     const depths = Array.from({ length: MOST }, (_, i) => i + 1);
     return {
@@ -269,13 +269,13 @@ class Drawing extends Pairs {
   }
 
   applyQuery(entries) {
-    const [given, wrong] = readBy(this.forms(), entries);
+    const [given, wrong] = parse(this.forms(), entries);
     if (wrong) return wrong;
     const { from, mask, causal, layers = this.first.depth } = given;
     if (from && mask) return "it has both from and mask; expected one of the two.";
     const next = from ? this.begun(from) : { ...this.first };
-    if (mask) next.mask = unpacked(mask, this.rows.length);
-    next.causal = causal ? causal == "yes" : !ahead(next.mask);
+    if (mask) next.mask = fromHex(mask, this.rows.length);
+    next.causal = causal ? causal == "yes" : !aheadIn(next.mask);
     this.restore({ ...this.first, ...next, depth: layers });
   }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.elements.exhibits.pairs import packed, pair_grid, unpacked
+from tutorial_lib.elements.exhibits.pairs import mask_from_hex, mask_to_hex, pair_grid
 from tutorial_lib.elements.markup import HIDDEN, button_row, exhibit, fold_numbers, given, slider
 from tutorial_lib.elements.tables import table
 from tutorial_lib.variants.patterns import (
@@ -56,7 +56,7 @@ _LEGEND = (
 
 
 @dataclass(frozen=True)
-class _Drawing:
+class _DrawnMask:
     """A mask, and after how many layers it is read.
 
     Parameters
@@ -68,12 +68,12 @@ class _Drawing:
     causal: bool
     layers: int
 
-    def field(self, layers=None):
+    def receptive_field(self, layers=None):
         return receptive_field(self.seen, layers or self.layers)
 
-    def arrivals(self):
+    def first_dependent_layer(self):
         """Return after which layer a row depends on a token, 0 where none connects them: (T, T)."""
-        fields = [self.field(n) for n in range(1, self.layers + 1)]
+        fields = [self.receptive_field(n) for n in range(1, self.layers + 1)]
         return np.select(fields, range(1, self.layers + 1), 0)
 
     def pair_count_text(self, pairs):
@@ -82,7 +82,7 @@ class _Drawing:
 
     def receptive_field_texts(self, n_layers):
         """Count the tokens on which the last row depends, and the pairs that are connected."""
-        field = self.field(n_layers)
+        field = self.receptive_field(n_layers)
         return f"{field[-1].sum()} of {_TOKENS}", self.pair_count_text(field)
 
 
@@ -96,29 +96,29 @@ def mask_drawing():
 
 def draw_drawing(*, mask=None, causal="yes", layers=1):
     """Draw the mask in a state, whose parts are called and written as a link does."""
-    patterns = _patterns()
-    mask = patterns[_BEGINS][1] if mask is None else unpacked(mask, _TOKENS)
+    patterns = _mask_patterns()
+    mask = patterns[_BEGINS][1] if mask is None else mask_from_hex(mask, _TOKENS)
     seen = mask & _BEFORE if causal == "yes" else mask
-    drawing = _Drawing(seen, causal == "yes", layers)
-    digits = [[key, packed(pattern), says] for key, (_, pattern, says) in patterns.items()]
+    drawing = _DrawnMask(seen, causal == "yes", layers)
+    digits = [[key, mask_to_hex(pattern), says] for key, (_, pattern, says) in patterns.items()]
     begins = {"patterns": digits, "from": _BEGINS}
     named = [name for name, pattern, _ in patterns.values() if (pattern == seen).all()]
     parts = [
         button_row([name for name, *_ in patterns.values()], named),
         f'<div class="tl-draw" {given(begins)}>',
-        pair_grid(_cells(drawing)),
-        f"<div>{_slider(layers)}\n{_sums(drawing)}\n{_layers(drawing)}</div></div>",
+        pair_grid(_grid_cells(drawing)),
+        f"<div>{_slider(layers)}\n{_totals(drawing)}\n{_layer_table(drawing)}</div></div>",
         button_row([_CAUSAL, "Reset"], [_CAUSAL] * drawing.causal),
         f'<p class="tl-legend">{_LEGEND}</p>',
-        _numbers(drawing),
+        _numbers_fold(drawing),
     ]
-    text = "\n".join(f"   {_says_receptive_field(drawing, n)}" for n in range(1, _LAYERS + 1))
+    text = "\n".join(f"   {_field_sentence(drawing, n)}" for n in range(1, _LAYERS + 1))
     title = ", ".join([f"Mask on {_TOKENS} tokens", *(name.lower() for name in named)])
     text = f"{title}: {drawing.pair_count_text(seen)} pairs\n{text}"
     return exhibit("drawing", "Draw a mask", _QUESTION, _HOW_TO, *parts, text=text)
 
 
-def _patterns():
+def _mask_patterns():
     """Return of each pattern its name, its mask and what is said of it, by its word in a link."""
     T = _TOKENS
     near, wide = (window_mask(T, T, n) for n in (2, 3))
@@ -133,50 +133,50 @@ def _patterns():
     return {key: (_NAMES[key][0], mask, _NAMES[key][1]) for key, mask in masks.items()}
 
 
-def _cells(drawing):
-    late, out = drawing.arrivals(), ~_BEFORE & drawing.causal
+def _grid_cells(drawing):
+    late, out = drawing.first_dependent_layer(), ~_BEFORE & drawing.causal
     rows = zip(drawing.seen, late, out, strict=True)
-    return [[_cell(*pair) for pair in zip(*row, strict=True)] for row in rows]
+    return [[_grid_cell(*pair) for pair in zip(*row, strict=True)] for row in rows]
 
 
-def _cell(open_, late, out):
+def _grid_cell(is_visible, first_layer, is_after_query):
     """Write of a pair after which layer its row depends on its token, if any connects them."""
-    if open_:
-        return "data-on", f"<b>{late}</b>"
-    if late:
-        return f'data-late="{late}"', f"{late}"
-    return "data-out" if out else "", ""
+    if is_visible:
+        return "data-on", f"<b>{first_layer}</b>"
+    if first_layer:
+        return f'data-late="{first_layer}"', f"{first_layer}"
+    return "data-out" if is_after_query else "", ""
 
 
-def _sums(drawing):
+def _totals(drawing):
     counted = drawing.pair_count_text(drawing.seen)
     count, possible = map(int, counted.split(" of "))
     percent = int(1000 * count / possible + 0.5) / 10  # half a tenth goes up
     open_ = f"{counted} pairs may be looked at: {percent:.1f}\N{NO-BREAK SPACE}%."
     blind, future = ~drawing.seen.any(axis=1), (drawing.seen & ~_BEFORE).sum()
-    rows = f"Rows {_spans(blind)} see" if blind.sum() > 1 else f"Row {_spans(blind)} sees"
+    rows = f"Rows {_ranges(blind)} see" if blind.sum() > 1 else f"Row {_ranges(blind)} sees"
     sight = f"{rows} nothing." if blind.any() else "Every row sees something."
     looks = "1 pair looks" if future == 1 else f"{future or 'No'} pairs look"
     words = f"{sight} {looks} at the future."
     return f'<p class="tl-share">{open_}</p><p class="tl-alarm">{words}</p>'
 
 
-def _many_layers(count):
+def _layer_count_text(count):
     return f"{count} layer" + "s" * (count > 1)
 
 
 def _slider(layers):
     control = slider("layers", layers, _LAYERS, least=1)
-    name = f"<span>{_many_layers(layers)}</span>"
+    name = f"<span>{_layer_count_text(layers)}</span>"
     return f'<div class="tl-lists tl-depth" {HIDDEN}>{name}{control}</div>'
 
 
-def _says_receptive_field(drawing, n_layers):
+def _field_sentence(drawing, n_layers):
     count = drawing.receptive_field_texts(n_layers)[0]
-    return f"after {_many_layers(n_layers)} row {_TOKENS - 1} depends on {count} tokens"
+    return f"after {_layer_count_text(n_layers)} row {_TOKENS - 1} depends on {count} tokens"
 
 
-def _layers(drawing):
+def _layer_table(drawing):
     """Tabulate the receptive field after each number of layers; those to come are not told."""
     shown = [
         (n, *(drawing.receptive_field_texts(n) if n <= drawing.layers else "––"))
@@ -185,17 +185,17 @@ def _layers(drawing):
     return table(("layers", f"tokens in row {_TOKENS - 1}", "pairs connected"), shown)
 
 
-def _numbers(drawing):
-    field = drawing.field()
+def _numbers_fold(drawing):
+    field = drawing.receptive_field()
     rows = [
-        (t, _spans(drawing.seen[t]), f"{_spans(field[t])} ({field[t].sum()})")
+        (t, _ranges(drawing.seen[t]), f"{_ranges(field[t])} ({field[t].sum()})")
         for t in range(_TOKENS)
     ]
-    title = f"depends, after {_many_layers(drawing.layers)}, on"
+    title = f"depends, after {_layer_count_text(drawing.layers)}, on"
     return fold_numbers(table(("row", "may look at", title), rows))
 
 
-def _spans(row):
+def _ranges(row):
     """Write the positions of a row, those side by side as a range: 0, 12–15."""
     runs = re.finditer("1+", "".join("01"[one] for one in row * 1))
     ends = [dict.fromkeys((run.start(), run.end() - 1)) for run in runs]

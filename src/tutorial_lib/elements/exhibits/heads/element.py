@@ -40,7 +40,7 @@ def draw_attention_map_atlas(*, head="16.0", group=""):
     found = record("real_circuits")
     groups = found["groups"]
     names = numbered_names([escaped_name(token.strip()) for token in found["maps"]["tokens"]])
-    percent = _percent(found["maps"]["roots"], len(names))
+    percent = _weights_in_percent(found["maps"]["roots"], len(names))
     layers = len(percent) // _HEADS
     layer, h = map(int, head.split("."))
     large, title = percent[_HEADS * layer + h], f"Layer {layer}, head {h}"
@@ -51,15 +51,15 @@ def draw_attention_map_atlas(*, head="16.0", group=""):
         f'<div class="tl-atlas {NO_MATH}" style="{sizes}"{ringed}><div class="tl-detail">',
         button_row(groups, [group]) + button_row(["Reset"]),
         f'<div class="tl-lists" {HIDDEN}><p class="tl-group">{about}</p></div>',
-        _large(large, names, title),
-        f'<p class="tl-legend">{_LEGEND}</p></div>\n{_board(percent, layers)}</div>',
+        _large_map(large, names, title),
+        f'<p class="tl-legend">{_LEGEND}</p></div>\n{_all_maps(percent, layers)}</div>',
         _group_table(groups),
     ]
-    text = _text(large, names, f"layer {layer}, head {h}", groups)
+    text = _text_version(large, names, f"layer {layer}, head {h}", groups)
     return exhibit("heads", "Attention maps", _QUESTION, _HOW_TO, *parts, text=text)
 
 
-def _percent(roots, count):
+def _weights_in_percent(roots, count):
     """Return (L*H, T, T) weights in percent, -1 where a key is hidden.
 
     A byte of the record is 255 times the root of a weight; whole numbers are the same everywhere.
@@ -71,11 +71,11 @@ def _percent(roots, count):
     return percent
 
 
-def _large(percent, names, title):
+def _large_map(percent, names, title):
     """Draw a map with its words along both axes and its weights in percent."""
     columns = "".join(f'<th scope="col"><span>{escape(name)}</span></th>' for name in names)
     rows = "\n".join(
-        f'<tr><th scope="row">{escape(name)}</th>{"".join(map(_cell, row))}</tr>'
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(map(_weight_cell, row))}</tr>'
         for name, row in zip(names, percent.tolist(), strict=True)
     )
     return (
@@ -84,14 +84,14 @@ def _large(percent, names, title):
     )
 
 
-def _cell(percent):
+def _weight_cell(percent):
     """Draw a weight as a tint and a number, as the script does; a hidden key has neither."""
     if percent < 0:
         return "<td></td>"
     return f'<td style="--n:{percent}"><b>{percent or ""}</b></td>'
 
 
-def _board(percent, layers):
+def _all_maps(percent, layers):
     """Draw all maps, of which one picture has the pixels; the script lays its cells over it."""
     across = "".join(f"<i>{head}</i>" for head in range(_HEADS))
     down = "".join(f"<i>{layer}</i>" for layer in range(layers))
@@ -101,11 +101,11 @@ def _board(percent, layers):
         f'<div class="tl-columns" aria-hidden="true">{across}</div>'
         f'<div class="tl-rows" aria-hidden="true">{down}</div>'
         f'<div class="tl-maps" role="img" aria-label="{alt}" '
-        f'style="mask-image:url(data:image/png;base64,{_png(_pixels(percent))})"></div></div>'
+        f'style="mask-image:url(data:image/png;base64,{_png(_map_pixels(percent))})"></div></div>'
     )
 
 
-def _pixels(percent):
+def _map_pixels(percent):
     """Return the board: percent and 1, or 0 where nothing is, as on two edges of each map."""
     maps = np.pad(percent + 1, ((0, 0), (0, 1), (0, 1)))
     side = maps.shape[-1]
@@ -137,18 +137,18 @@ def _png(pixels):
 
 
 def _group_table(groups):
-    rows = [(name, inline(group["about"]), _list(group)) for name, group in groups.items()]
+    rows = [(name, inline(group["about"]), _heads_text(group)) for name, group in groups.items()]
     names = ("group", "what its heads do", "layer.head")
     return fold_numbers(table(names, rows), summary="The groups as a table")
 
 
-def _list(group):
+def _heads_text(group):
     return ", ".join(f"{layer}.{head}" for layer, head in group["heads"])
 
 
-def _text(percent, names, title, groups):
+def _text_version(percent, names, title, groups):
     """Name the strongest key of each query of the large map, and the heads of each group."""
     best = percent.argmax(axis=-1)
     keys = [f"{names[t]}: {names[s]} {percent[t, s] / 100:.2f}" for t, s in enumerate(best)]
-    lines = [f"   {name}: {_list(group)}" for name, group in groups.items()]
+    lines = [f"   {name}: {_heads_text(group)}" for name, group in groups.items()]
     return "\n".join([f"Attention maps, {title}", f"   {', '.join(keys)}", *lines])

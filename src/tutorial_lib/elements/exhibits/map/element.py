@@ -4,7 +4,7 @@ from html import escape
 
 from tutorial_lib.contract import require
 from tutorial_lib.elements.exhibits.arrays import example_arrays
-from tutorial_lib.elements.exhibits.board import STEPS, board
+from tutorial_lib.elements.exhibits.board import STEPS, draw_board
 from tutorial_lib.elements.markup import button_row, exhibit, fold_numbers
 from tutorial_lib.elements.tables import TABLE, headings
 
@@ -53,31 +53,31 @@ def draw_map(state, steps=(), *, links=None, playground=""):
         )
     arrays = example_arrays(state)
     controls = button_row(["− 1", "+ 1", "Reset"])
-    drawn = board(arrays, steps=steps, links=links, beside=controls)
+    drawn = draw_board(arrays, steps=steps, links=links, beside=controls)
     onward = f'<a data-playground href="{escape(playground)}">Open in the playground</a>'
     parts = [
         drawn,
         f'<p class="tl-onward">{onward}</p>' if playground else "",
         f'<p class="tl-legend">{_LEGEND}</p>',
-        _numbers(arrays),
+        _numbers_fold(arrays),
     ]
-    lines = [f"   {title}: {row}" for *_, title, row in _rows(arrays)]
+    lines = [f"   {title}: {row}" for *_, title, row in _table_rows(arrays)]
     text = "\n".join([f"Live map: {' '.join(arrays.tokens)}", *lines])
     name = f"map-{'-'.join(steps)}"
     return exhibit(name, "Live map", _QUESTION, _HOW_TO, *parts, text=text)
 
 
-def _numbers(arrays):
+def _numbers_fold(arrays):
     rows = [
         f'<tr data-row="{name}.{h}.{t}"><th scope="row">{title}</th><td>{row}</td></tr>'
-        for name, h, t, title, row in _rows(arrays)
+        for name, h, t, title, row in _table_rows(arrays)
     ]
     table = TABLE.format(headings("row", "numbers"), "\n".join(rows))
     units = "Q is shown without its factor 2 ln 2, the scores without ln 2."
     return fold_numbers(f"<p>{units}</p>", table)
 
 
-def _rows(arrays):
+def _table_rows(arrays):
     """List every row of the map: its array, head and place, what it is called, its numbers."""
     found = []
     for name in _SHOWN:

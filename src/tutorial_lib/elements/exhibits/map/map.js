@@ -2,7 +2,7 @@
 // reaches, and a number of X is raised and lowered.
 
 import { all, define } from "../../shared.js";
-import { written } from "../numbers.js";
+import { numText } from "../numbers.js";
 import { staysFinite } from "../layer.js";
 import { Tables } from "../tables.js";
 
@@ -25,7 +25,7 @@ class LiveMap extends Tables {
   tabulate() {
     this.lines.forEach((line) => {
       const [name, h, t] = line.dataset.row.split(".");
-      line.lastElementChild.textContent = this.values[name][h][t].map(written).join(", ");
+      line.lastElementChild.textContent = this.values[name][h][t].map(numText).join(", ");
     });
     const given = this.toQuery().filter(([key]) => key != "cell");
     const [page] = this.home.split("#");

@@ -2,17 +2,17 @@
 // which outputs of the layer change when a token does.
 
 import { all, define } from "../../shared.js";
-import { oneOf, readBy } from "../forms.js";
-import { strength, written } from "../numbers.js";
-import { Pairs, packed, unpacked } from "../pairs.js";
-import { STILL, changesOf, linesOf, seenThrough, turnedOver, verdictOf } from "./through.js";
+import { oneOf, parse } from "../forms.js";
+import { strength, numText } from "../numbers.js";
+import { Pairs, toHex, fromHex } from "../pairs.js";
+import { STILL, changesOf, maskCode, runMasked, inverted, leakText } from "./through.js";
 
 const READS = { look: "True means look", hide: "True means hide" };
 const ALIGNS = { "bottom-right": "align bottom-right", "top-left": "align top-left" };
 const MASKED = { zeros: "masked rows: zeros", nan: "masked rows: NaN" };
-const other = (names, name) => Object.keys(names).find((one) => one != name);
+const otherOf = (names, name) => Object.keys(names).find((one) => one != name);
 // To write into a cell what it shows already would draw it anew.
-const rewrite = (cell, html) => cell.innerHTML == html || (cell.innerHTML = html);
+const setHtml = (cell, html) => cell.innerHTML == html || (cell.innerHTML = html);
 
 class Painting extends Pairs {
   constructor(element) {
@@ -22,7 +22,7 @@ class Painting extends Pairs {
     this.replacement = replacement;
     this.every = this.rows;
     this.tokens = this.rows.map((row) => row[0].parentNode.cells[0].textContent);
-    this.top = unpacked(four[0][0], this.tokens.length);
+    this.top = fromHex(four[0][0], this.tokens.length);
     this.made = made.map(([kind, align, queries, digits, ...lines]) => {
       return { kind, align, queries, mask: this.whole(digits), lines };
     });
@@ -38,7 +38,7 @@ class Painting extends Pairs {
 
   // A mask with rows for all tokens; a link may write only those of the last.
   whole(digits) {
-    const rows = unpacked(digits, this.tokens.length);
+    const rows = fromHex(digits, this.tokens.length);
     return [...this.top.slice(0, this.tokens.length - rows.length), ...rows];
   }
 
@@ -58,7 +58,7 @@ class Painting extends Pairs {
     });
     const acts = [
       () => this.read(),
-      () => this.turn({ align: other(ALIGNS, this.align) }),
+      () => this.turn({ align: otherOf(ALIGNS, this.align) }),
       () => this.turn({ queries: 8 - this.queries }),
       () => this.fill(),
     ];
@@ -76,7 +76,7 @@ class Painting extends Pairs {
   // Show a state as a reader asked, and say what became of it.
   show(state, words) {
     this.restore(state);
-    this.changed(`${words}. ${verdictOf(this)}`);
+    this.changed(`${words}. ${leakText(this)}`);
   }
 
   take(i) {
@@ -95,7 +95,7 @@ class Painting extends Pairs {
   find(kind, { reads, align, queries }) {
     const found = this.made.filter((one) => one.kind == kind && one.queries == queries);
     const { mask } = found.find((one) => one.align == align) || found[0];
-    return reads == "hide" ? turnedOver(mask) : mask;
+    return reads == "hide" ? inverted(mask) : mask;
   }
 
   make(kind) {
@@ -105,13 +105,13 @@ class Painting extends Pairs {
 
   // The kinds that the mask is, in the reading, the alignment and the size that are set.
   named() {
-    const rows = packed(this.used(this.mask));
-    const same = (kind) => packed(this.used(this.find(kind, this))) == rows;
+    const rows = toHex(this.used(this.mask));
+    const same = (kind) => toHex(this.used(this.find(kind, this))) == rows;
     return this.names.filter(same);
   }
 
   read() {
-    const reads = other(READS, this.reads);
+    const reads = otherOf(READS, this.reads);
     this.show({ reads }, `The same array, and now ${READS[reads]}`);
   }
 
@@ -129,7 +129,7 @@ class Painting extends Pairs {
   }
 
   fill() {
-    const masked = other(MASKED, this.masked);
+    const masked = otherOf(MASKED, this.masked);
     const whose = { zeros: "as in this library", nan: "as by PyTorch's own steps" }[masked];
     this.show({ masked }, `A fully masked row gives ${MASKED[masked].slice(13)}, ${whose}`);
   }
@@ -141,15 +141,15 @@ class Painting extends Pairs {
     const verb = this.looks[t]?.[s] ? "may look" : "may no longer look";
     const which = `${to ? "True" : "False"}: ${tokens[t]} ${verb} at ${tokens[s]}`;
     const words = pairs.length ? which : "The stroke became a scroll, and is undone";
-    this.changed(`${words}. ${verdictOf(this)}`);
+    this.changed(`${words}. ${leakText(this)}`);
   }
 
   paint() {
     const { queries, reads, masked, given, tokens } = this;
     const hidden = tokens.length - queries;
     if (this.rows.length != queries) this.rove((this.rows = this.every.slice(hidden)));
-    this.looks = reads == "hide" ? turnedOver(this.mask) : this.mask;
-    this.weights = seenThrough(given, this.looks, masked).weights;
+    this.looks = reads == "hide" ? inverted(this.mask) : this.mask;
+    this.weights = runMasked(given, this.looks, masked).weights;
     this.changes = changesOf(given, this.looks, masked, this.replacement);
     this.every.forEach((row, t) => row.forEach((cell, s) => this.write(cell, t, s)));
     this.grids.slice(1).forEach((rows, i) => {
@@ -165,7 +165,7 @@ class Painting extends Pairs {
 
   write(cell, t, s) {
     const on = this.mask[t][s];
-    rewrite(cell, on ? "<b>True</b>" : "");
+    setHtml(cell, on ? "<b>True</b>" : "");
     cell.toggleAttribute("data-on", on > 0);
     const look = this.looks[t][s] ? "may look" : "may not look";
     cell.ariaLabel = `${this.tokens[t]} at ${this.tokens[s]}: ${on ? "True" : "False"}, ${look}`;
@@ -176,10 +176,10 @@ class Painting extends Pairs {
     const value = head < 0 ? this.changes[t][s] : this.weights[head][t][s];
     const leak = head < 0 && s > t && value > STILL;
     const none = head < 0 ? value <= STILL : !this.looks[t][s] && value == 0;
-    const exact = value && written(value);
+    const exact = value && numText(value);
     const short = head < 0 || exact.length > 5 ? value.toFixed(2) : exact;
     const text = isNaN(value) ? "NaN" : none ? "·" : short;
-    rewrite(cell, leak ? `<b>${text}</b>` : text);
+    setHtml(cell, leak ? `<b>${text}</b>` : text);
     cell.toggleAttribute("data-out", none);
     cell.toggleAttribute("data-leak", leak);
     if (head >= 0) cell.style.setProperty("--n", `${strength("weights", value || 0)}%`);
@@ -193,11 +193,11 @@ class Painting extends Pairs {
     const texts = [READS[reads], ALIGNS[align], `${queries} queries`, MASKED[masked]];
     this.switches.forEach((button, i) => (button.textContent = texts[i]));
     this.element.dataset.reads = reads;
-    const rows = packed(this.used(mask));
+    const rows = toHex(this.used(mask));
     this.gave.forEach((cell, i) => {
       const one = this.four[i];
       const same = one.queries == queries && one.reads == reads;
-      cell.ariaPressed = same && packed(this.used(one.mask)) == rows;
+      cell.ariaPressed = same && toHex(this.used(one.mask)) == rows;
     });
     this.codes.forEach((code, i) => (code.textContent = `mask = ${this.code()[i]}`));
   }
@@ -208,7 +208,7 @@ class Painting extends Pairs {
     const late = (one) => Number(one.align != align);
     const fits = this.made.filter((one) => one.queries == queries);
     fits.sort((a, b) => late(a) - late(b));
-    return linesOf(
+    return maskCode(
       this.used(this.mask),
       fits.map(({ mask, lines }) => [this.used(mask), lines])
     );
@@ -218,7 +218,7 @@ class Painting extends Pairs {
     const { tokens, looks, changes } = this;
     const some = (row, at) => tokens.filter((_, s) => at(row[s])).join(", ") || "nothing";
     this.lines.forEach((line, t) => {
-      const weights = this.weights.map((head) => head[t].map(written).join(", "));
+      const weights = this.weights.map((head) => head[t].map(numText).join(", "));
       const depends = some(changes[t], (by) => !(by <= STILL));
       const texts = [some(looks[t], Boolean), ...weights, depends];
       texts.forEach((text, i) => (line.cells[i + 1].textContent = text));
@@ -228,7 +228,7 @@ class Painting extends Pairs {
   choose(cell) {
     if (this.gave.includes(cell)) return;
     const [t, s] = this.at(cell);
-    const weights = this.weights.map((head) => written(head[t][s])).join(" and ");
+    const weights = this.weights.map((head) => numText(head[t][s])).join(" and ");
     const by = this.changes[t][s];
     const does = by <= STILL ? "stays" : isNaN(by) ? "is NaN" : `changes by ${by.toFixed(2)}`;
     const words = `weights ${weights}; the output of ${this.tokens[t]} ${does} when`;
@@ -253,7 +253,7 @@ class Painting extends Pairs {
   toQuery() {
     const { mask, first } = this;
     const [kind] = this.named();
-    const drawn = kind ? ["make", kind] : ["mask", packed(this.used(mask))];
+    const drawn = kind ? ["make", kind] : ["mask", toHex(this.used(mask))];
     const differ = ["align", "queries", "masked"].filter((key) => this[key] != first[key]);
     return [
       ...(kind == this.names[0] ? [] : [drawn]),
@@ -277,11 +277,11 @@ class Painting extends Pairs {
   }
 
   applyQuery(entries) {
-    const [given, wrong] = readBy(this.forms(), entries);
+    const [given, wrong] = parse(this.forms(), entries);
     if (wrong) return wrong;
     const { make, mask, true: reads = "look", queries = this.first.queries, ...rest } = given;
     if (make && mask) return "it has both make and mask; expected one of the two.";
-    const digits = packed(this.first.mask.slice(-queries)).length;
+    const digits = toHex(this.first.mask.slice(-queries)).length;
     if (mask && mask.length != digits)
       return `mask has ${mask.length} digits; expected ${digits}, for ${queries} queries.`;
     const state = { ...this.first, ...rest, reads, queries };
@@ -290,7 +290,7 @@ class Painting extends Pairs {
   }
 
   announce() {
-    this.say(`The mask of the link is here. ${verdictOf(this)}`);
+    this.say(`The mask of the link is here. ${leakText(this)}`);
   }
 }
 

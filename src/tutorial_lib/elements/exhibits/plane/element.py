@@ -68,20 +68,20 @@ def query_plane(*, weights=True):
 def draw_plane(*, weights=True, **state):
     """Draw the plane in a state, whose parts are called as a link calls them."""
     state = _FIRST | state
-    heads = _heads(state)[: 2 if weights else 1]
+    heads = _head_records(state)[: 2 if weights else 1]
     rows = [row if weights else row[:3] for row in heads[0]["rows"]]
-    shown = "".join(map(_weight_bars, heads)) if weights else _products(heads[0])
-    mixed = f"\n{_triangle(heads)}" if weights else ""
+    shown = "".join(map(_weight_bars, heads)) if weights else _product_bars(heads[0])
+    mixed = f"\n{_triangle_svg(heads)}" if weights else ""
     more = f' data-heads="{state["heads"]}"' * weights
     second = "Second head"
     asked, how = (_QUESTION, _HOW_TO) if weights else (_ASKED_OF_PRODUCTS, _DRAG)
     parts = [
-        f'<div class="tl-sheet" {_script_data(len(heads))}>',
-        f"<div>{_arrows(heads[state['head']])}\n{_fields(heads[state['head']])}</div>",
+        f'<div class="tl-sheet" {_script_data_attribute(len(heads))}>',
+        f"<div>{_plane_svg(heads[state['head']])}\n{_query_fields(heads[state['head']])}</div>",
         f'<div><div class="tl-askers"{more}>{shown}</div>{mixed}</div>',
         "</div>",
         button_row([second, "Reset"] if weights else ["Reset"], [second] * (state["heads"] - 1)),
-        _numbers(heads, weights),
+        _numbers_fold(heads, weights),
     ]
     lines = [f"   {word}: {', '.join(rest)}" for word, *rest in rows]
     title = "Plane of queries and keys"
@@ -93,7 +93,7 @@ def draw_plane(*, weights=True, **state):
     return replace(plane, html=bare)
 
 
-def _example():
+def _example_keys_and_values():
     """Return words, two columns of the keys of each head, and two of the values of head 0."""
     example = running_example()
     K = project_heads(example.X, example.params.W_K)
@@ -102,15 +102,15 @@ def _example():
     return example.tokens, keys, V[0][:, :2]
 
 
-def _script_data(count):
-    words, keys, values = _example()
-    arrays = {"keys": [one.tolist() for one in keys[:count]], "values": values.tolist()}
+def _script_data_attribute(n_heads):
+    words, keys, values = _example_keys_and_values()
+    arrays = {"keys": [one.tolist() for one in keys[:n_heads]], "values": values.tolist()}
     return given({"words": words, **arrays, "first": _FIRST})
 
 
-def _heads(state):
+def _head_records(state):
     """List of each head all that is drawn and written of it."""
-    words, keys, values = _example()
+    words, keys, values = _example_keys_and_values()
     found = []
     for h, part in enumerate(("", ".1")):
         angle, length = state[f"angle{part}"], state[f"length{part}"]
@@ -133,12 +133,12 @@ def _heads(state):
 def _head_summary(head, weights):
     """Say in a line where the query of a head is, and its output."""
     angle, length = (f"{head[name]:.10g}".replace("-", "−") for name in ("angle", "length"))
-    where = f"angle {angle}°, length {length}, query {_point(head['query'])}"
-    output = f", output {_point(head['output'])}" if weights else ""
+    where = f"angle {angle}°, length {length}, query {_vector(head['query'])}"
+    output = f", output {_vector(head['output'])}" if weights else ""
     return f"Head {head['h']}: {where}{output}."
 
 
-def _point(numbers):
+def _vector(numbers):
     return f"({', '.join(map(four_places, numbers))})"
 
 
@@ -146,35 +146,35 @@ def _whole(numbers):
     return "({})".format(", ".join(f"{number:g}".replace("-", "−") for number in numbers))
 
 
-def _at(x, y):
+def _xy(x, y):
     """Write a place in pixels, with no 0 below 0."""
     return f"{round(x, 2) + 0:g} {round(y, 2) + 0:g}"
 
 
-def _line(start, end, more=""):
+def _line(start, end, attributes=""):
     ends = zip(("x1", "y1", "x2", "y2"), (*start, *end), strict=True)
     drawn = " ".join(f'{name}="{round(float(at), 2) + 0:g}"' for name, at in ends)
-    return f"<line {more}{drawn}/>"
+    return f"<line {attributes}{drawn}/>"
 
 
 def _to_pixels(vector):
     return _UNIT * vector[0], -_UNIT * vector[1]
 
 
-def _to_picture_coordinates(value):
+def _triangle_to_pixels(value):
     return _SIDE * value[0], _SIDE * (1 - value[1])
 
 
-def _arrows(head):
+def _plane_svg(head):
     """Draw the query on its line, its keys, and what they cast on that line."""
     query, way = head["query"], head["way"]
     line = _line(_to_pixels(-_LONGEST * way), _to_pixels(_LONGEST * way), 'data-part="way" ')
-    keys = "".join(map(_key, head["words"], head["keys"], [way] * len(head["keys"])))
+    keys = "".join(map(_key_svg, head["words"], head["keys"], [way] * len(head["keys"])))
     x, y = _to_pixels(query)
     arrow = _line((0, 0), (x, y), 'data-part="q" ')
     hidden = f" {HIDDEN}" * (head["length"] == 0)
-    tip = f'transform="translate({_at(x, y)}) rotate({-head["angle"]:.10g})"{hidden}'
-    name = f'transform="translate({_at(x - 11 * way[1], y - 11 * way[0])})"'
+    tip = f'transform="translate({_xy(x, y)}) rotate({-head["angle"]:.10g})"{hidden}'
+    name = f'transform="translate({_xy(x - 11 * way[1], y - 11 * way[0])})"'
     rim = '<path d="M-100 0h200M0-100v200"/><circle r="100"/>'
     said = f'data-head="{head["h"]}" role="img" aria-label="A query and its keys"'
     return (
@@ -184,20 +184,20 @@ def _arrows(head):
     )
 
 
-def _key(word, key, way):
-    end, foot = _to_pixels(key), _to_pixels((key @ way) * way)
+def _key_svg(word, key, query_direction):
+    end, foot = _to_pixels(key), _to_pixels((key @ query_direction) * query_direction)
     x, y = _to_pixels(key * (1 + 9 / (_UNIT * hypot(*key))))
     beside = x + (0 if key[0] else 6), y + (0 if key[1] else 11)  # the axes
     lines = _line(end, foot, 'data-part="drop" ') + _line((0, 0), end)
     circles = "".join(
-        f'<circle {more}r="{r}" transform="translate({_at(*at)})"/>'
+        f'<circle {more}r="{r}" transform="translate({_xy(*at)})"/>'
         for more, r, at in (("", 3.5, end), ('data-part="foot" ', 2.8, foot))
     )
-    text = f'<text transform="translate({_at(*beside)})">{word}</text>'
+    text = f'<text transform="translate({_xy(*beside)})">{word}</text>'
     return f'<g data-side="{np.sign(key[0]) or 1:g}">{lines}{circles}{text}</g>'
 
 
-def _fields(head):
+def _query_fields(head):
     cells = [
         f"<label>{name}{text_field(label, f'{head[name]:.10g}', f' {KEYS}')}{unit}</label>"
         for name, label, unit in _FIELDS
@@ -205,46 +205,46 @@ def _fields(head):
     return f'<div class="tl-lists tl-polar" {HIDDEN}><div>{"".join(cells)}</div></div>'
 
 
-def _hidden_if_off(head):
+def _hidden_attribute(head):
     """Hide what belongs to the second head until it is switched on."""
     return f" {HIDDEN}" * head["off"]
 
 
 def _weight_bars(head):
     """Draw the weights of a head as bars."""
-    bars = _bars(head["words"], head["weights"], head["weights"])
-    opening = f'<div class="tl-asker" data-head="{head["h"]}"{_hidden_if_off(head)}>'
+    bars = _bars_html(head["words"], head["weights"], head["weights"])
+    opening = f'<div class="tl-asker" data-head="{head["h"]}"{_hidden_attribute(head)}>'
     return f"{opening}<b>head {head['h']}, weights</b><div>{bars}</div></div>"
 
 
-def _products(head):
+def _product_bars(head):
     """Draw the dot products of a query and its keys as bars, which begin in the middle."""
     products = head["keys"] @ head["query"]
-    bars = _bars(head["words"], products / _UTMOST, products)
+    bars = _bars_html(head["words"], products / _UTMOST, products)
     opening = '<div class="tl-asker tl-products" data-head="0">'
     return f"{opening}<b>dot products with q</b><div>{bars}</div></div>"
 
 
-def _bars(words, shares, numbers):
+def _bars_html(words, fractions, numbers):
     return "".join(
         f'<span>{word}</span><i style="--share:{share:.4f}"></i><span>{four_places(number)}</span>'
-        for word, share, number in zip(words, shares, numbers, strict=True)
+        for word, share, number in zip(words, fractions, numbers, strict=True)
     )
 
 
-def _triangle(heads):
+def _triangle_svg(heads):
     """Draw the values as corners, and in them the output of each head, held by its weights."""
     words, values = heads[0]["words"], heads[0]["values"]
-    edges = " ".join(_at(*_to_picture_coordinates(value)).replace(" ", ",") for value in values)
+    edges = " ".join(_xy(*_triangle_to_pixels(value)).replace(" ", ",") for value in values)
     names = "".join(
-        f'<text data-side="{1 - 2 * value[0]:g}" transform="translate({_at(*_corner(value))})">'
+        f'<text data-side="{1 - 2 * value[0]:g}" transform="translate({_xy(*_corner(value))})">'
         f"{word} {_whole(value)}</text>"
         for word, value in zip(words, values, strict=True)
     )
-    outputs = [f"head {head['h']} {_point(head['output'])}" for head in heads if not head["off"]]
+    outputs = [f"head {head['h']} {_vector(head['output'])}" for head in heads if not head["off"]]
     said = f"Triangle of the values. Output of {', of '.join(outputs)}"
     box = 'viewBox="-14 -26 148 170" role="img"'
-    marks = "".join(map(_mark, heads))
+    marks = "".join(map(_output_mark_svg, heads))
     return (
         f'<svg class="tl-mix" {box} aria-label="{said}"><polygon points="{edges}"/>'
         f'<text data-side="1" x="-12" y="94">output</text>{names}{marks}</svg>'
@@ -253,27 +253,27 @@ def _triangle(heads):
 
 def _corner(value):
     """Where the name of a value stands: outside the square, over or under its corner."""
-    x, y = _to_picture_coordinates(value)
+    x, y = _triangle_to_pixels(value)
     return x + (12 if value[0] else -12), y + (17 if y else -13)
 
 
-def _mark(head):
-    end = _to_picture_coordinates(head["output"])
+def _output_mark_svg(head):
+    end = _triangle_to_pixels(head["output"])
     strings = "".join(
-        _line(_to_picture_coordinates(value), end, f'stroke-width="{8 * weight:.2f}" ')
+        _line(_triangle_to_pixels(value), end, f'stroke-width="{8 * weight:.2f}" ')
         for value, weight in zip(head["values"], head["weights"], strict=True)
     )
     shape = '<rect x="-5" y="-5" width="10" height="10"/>' if head["h"] else '<circle r="6"/>'
-    point = f'<g data-part="output" transform="translate({_at(*end)})">{shape}</g>'
-    text = f'<text x="-12" y="{108 + 14 * head["h"]}">{_point(head["output"])}</text>'
-    return f'<g data-head="{head["h"]}"{_hidden_if_off(head)}>{strings}{point}{text}</g>'
+    point = f'<g data-part="output" transform="translate({_xy(*end)})">{shape}</g>'
+    text = f'<text x="-12" y="{108 + 14 * head["h"]}">{_vector(head["output"])}</text>'
+    return f'<g data-head="{head["h"]}"{_hidden_attribute(head)}>{strings}{point}{text}</g>'
 
 
-def _numbers(heads, weights):
+def _numbers_fold(heads, weights):
     parts, count = [], 5 if weights else 3
     for head in heads:
         names = ("word", "key", "q · k", "score", "weight")[:count]
         rows = [row[:count] for row in head["rows"]]
         shown = f"<p>{_head_summary(head, weights)}</p>\n{table(names, rows)}"
-        parts.append(f"<div{_hidden_if_off(head)}>{shown}</div>")
+        parts.append(f"<div{_hidden_attribute(head)}>{shown}</div>")
     return fold_numbers(*parts, how=_HOW if weights else _HOW_PRODUCTS)

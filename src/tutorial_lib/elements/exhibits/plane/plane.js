@@ -6,7 +6,7 @@ import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
 import { oneOf } from "../forms.js";
-import { hold } from "../hold.js";
+import { onDrag } from "../hold.js";
 import { fourPlaces, withMinus } from "../numbers.js";
 
 const UTMOST = 4; // the length of the longest query
@@ -16,41 +16,41 @@ const SQUARE = 120; // pixels of the square that holds the triangle
 const BESIDE = 0.025; // a weight this close to 0 puts the output beside an edge
 const TURNS = { ArrowLeft: [5, 0], ArrowRight: [-5, 0], ArrowUp: [0, 0.25], ArrowDown: [0, -0.25] };
 
-const trimmed = (n) => Number(n.toFixed(6));
+const sixPlaces = (n) => Number(n.toFixed(6));
 // An angle in degrees, above −180 and up to 180.
-const halfTurn = (n) => trimmed(n - 360 * Math.ceil(n / 360 - 0.5));
-const angleOf = (text) =>
-  readings(text.replace("°", "")).filter((n) => Math.abs(n) <= 360).map(halfTurn)[0];
-const queryLengthOf = (text) => readings(text).filter((n) => n >= 0 && n <= UTMOST).map(trimmed)[0];
-const ANGLES = [angleOf, "a number from −360 to 360"];
-const LENGTHS = [queryLengthOf, `a number from 0 to ${UTMOST}`];
+const inDegrees = (n) => sixPlaces(n - 360 * Math.ceil(n / 360 - 0.5));
+const readAngle = (text) =>
+  readings(text.replace("°", "")).filter((n) => Math.abs(n) <= 360).map(inDegrees)[0];
+const readLength = (text) => readings(text).filter((n) => n >= 0 && n <= UTMOST).map(sixPlaces)[0];
+const ANGLES = [readAngle, "a number from −360 to 360"];
+const LENGTHS = [readLength, `a number from 0 to ${UTMOST}`];
 const STATED = {
   ...{ heads: oneOf(1, 2), head: oneOf(0, 1), angle: ANGLES, length: LENGTHS },
   ...{ "angle.1": ANGLES, "length.1": LENGTHS },
 };
 
 const pointText = (numbers) => `(${numbers.map(fourPlaces).join(", ")})`;
-const innerOf = (a, b) => a.reduce((sum, n, i) => sum + n * b[i], 0);
-const between = (line, ...ends) =>
+const dotWith = (a, b) => a.reduce((sum, n, i) => sum + n * b[i], 0);
+const setEnds = (line, ...ends) =>
   ends.flat().forEach((at, i) => line.setAttribute(["x1", "y1", "x2", "y2"][i], at));
 const moveTo = (node, [x, y], more = "") =>
   node.setAttribute("transform", `translate(${x} ${y})${more}`);
 // Where a vector ends in a plane, and where values lie in the square.
-const inPlane = ([x, y]) => [PLANE_UNIT * x, -PLANE_UNIT * y];
-const inSquare = ([x, y]) => [SQUARE * x, SQUARE * (1 - y)];
+const toPlane = ([x, y]) => [PLANE_UNIT * x, -PLANE_UNIT * y];
+const toSquare = ([x, y]) => [SQUARE * x, SQUARE * (1 - y)];
 
 // All that one head makes of its query.
-const mixed = (keys, values, [degrees, long]) => {
+const attend = (keys, values, [degrees, long]) => {
   const turn = (degrees * Math.PI) / 180;
   const way = [Math.cos(turn), Math.sin(turn)];
   const q = way.map((n) => long * n);
-  const products = keys.map((key) => innerOf(q, key));
+  const products = keys.map((key) => dotWith(q, key));
   const scores = products.map((product) => product / Math.SQRT2);
   const most = Math.max(...scores);
   const powers = scores.map((score) => Math.exp(score - most));
   const total = powers.reduce((a, b) => a + b);
   const weights = powers.map((power) => power / total);
-  const output = [0, 1].map((i) => innerOf(weights, values.map((value) => value[i])));
+  const output = [0, 1].map((i) => dotWith(weights, values.map((value) => value[i])));
   return { way, q, products, scores, weights, output };
 };
 
@@ -79,7 +79,7 @@ class Plane extends Exhibit {
     this.fields.forEach((field, i) => (field.onchange = () => this.write(field, i)));
     if (this.triangle) this.prepareHeads();
     else this.blocks[0].role = "img";
-    hold(this, this.plane, (event) => this.drag(event));
+    onDrag(this, this.plane, (event) => this.drag(event));
   }
 
   prepareHeads() {
@@ -104,7 +104,7 @@ class Plane extends Exhibit {
   paint() {
     const { keys, values } = this.given;
     const { heads, head } = this.state;
-    this.made = keys.map((own, h) => mixed(own, values, this.asks(h)));
+    this.made = keys.map((own, h) => attend(own, values, this.asks(h)));
     this.draw();
     this.made.forEach((made, h) => this.share(made, h));
     this.fields.forEach((field, i) => {
@@ -138,12 +138,12 @@ class Plane extends Exhibit {
     const svg = this.plane.firstElementChild;
     const [line, arrow, tip, name] = ["way", "q", "tip", "name"].map((part) =>
       svg.querySelector(`[data-part=${part}]`));
-    const [x, y] = inPlane(q);
+    const [x, y] = toPlane(q);
     svg.dataset.head = head;
     this.plane.ariaLabel =
       `Head ${head}. Left and right turn its query, up and down change its length`;
-    between(line, ...[-UTMOST, UTMOST].map((n) => inPlane(way.map((part) => n * part))));
-    between(arrow, [0, 0], [x, y]);
+    setEnds(line, ...[-UTMOST, UTMOST].map((n) => toPlane(way.map((part) => n * part))));
+    setEnds(arrow, [0, 0], [x, y]);
     moveTo(tip, [x, y], ` rotate(${-this.asks()[0]})`);
     tip.style.display = x || y ? "" : "none";
     moveTo(name, [x - 11 * way[1], y - 11 * way[0]]);
@@ -153,13 +153,13 @@ class Plane extends Exhibit {
   // Draw a key, and the dot at which it stands over the line of the query.
   cast(group, key, way) {
     const [drop, arrow, end, dot, word] = group.children;
-    const foot = inPlane(way.map((part) => part * innerOf(way, key)));
-    between(drop, inPlane(key), foot);
-    between(arrow, [0, 0], inPlane(key));
-    moveTo(end, inPlane(key));
+    const foot = toPlane(way.map((part) => part * dotWith(way, key)));
+    setEnds(drop, toPlane(key), foot);
+    setEnds(arrow, [0, 0], toPlane(key));
+    moveTo(end, toPlane(key));
     moveTo(dot, foot);
     const far = 1 + 9 / (PLANE_UNIT * Math.hypot(...key));
-    const [x, y] = inPlane(key.map((n) => far * n));
+    const [x, y] = toPlane(key.map((n) => far * n));
     moveTo(word, [x + (key[0] ? 0 : 6), y + (key[1] ? 0 : 11)]); // beside the axes
     group.dataset.side = Math.sign(key[0]) || 1;
   }
@@ -187,11 +187,11 @@ class Plane extends Exhibit {
 
   // Draw the output of a head in the triangle, and hide what belongs to a head that is off.
   mark({ weights, output }, h) {
-    const [block, mark, end] = [this.blocks[h], this.marks[h], inSquare(output)];
+    const [block, mark, end] = [this.blocks[h], this.marks[h], toSquare(output)];
     const parts = [block, mark, this.lines[h].parentNode];
     parts.forEach((part) => (part.style.display = h < this.state.heads ? "" : "none"));
     all(mark, "line").forEach((string, i) => {
-      between(string, inSquare(this.given.values[i]), end);
+      setEnds(string, toSquare(this.given.values[i]), end);
       string.setAttribute("stroke-width", 8 * weights[i]);
     });
     moveTo(mark.querySelector("[data-part=output]"), end);
@@ -201,8 +201,8 @@ class Plane extends Exhibit {
   // Give the chosen head another query, as a reader did, and say what comes of it.
   ask([degrees, long]) {
     const [angle, length] = this.names();
-    const held = Math.min(Math.max(trimmed(long), 0), UTMOST);
-    this.act({ ...this.state, [angle]: halfTurn(degrees), [length]: held });
+    const held = Math.min(Math.max(sixPlaces(long), 0), UTMOST);
+    this.act({ ...this.state, [angle]: inDegrees(degrees), [length]: held });
   }
 
   act(state) {

@@ -1,7 +1,7 @@
 """The playground: every array of the running example as a table, and those that can be edited."""
 
 from tutorial_lib.elements.exhibits.arrays import example_arrays
-from tutorial_lib.elements.exhibits.board import board
+from tutorial_lib.elements.exhibits.board import draw_board
 from tutorial_lib.elements.markup import HIDDEN, Element, ask, band, button_row, wrap
 
 _QUESTION = (
@@ -43,16 +43,16 @@ def playground():
 def draw_playground(state):
     """Draw the playground in a state, {"X.0.2.1": 2}, whose parts are called as in a link."""
     arrays = example_arrays(state)
-    steps = [_step(step, arrays) for step in _STEPS]
+    steps = [_step_html(step, arrays) for step in _STEPS]
     hint = f'<p class="tl-legend tl-lists" {HIDDEN}>{_HINT}</p>'
-    drawn = board(arrays, beside=button_row(["Undo", "Reset"]))
+    drawn = draw_board(arrays, beside=button_row(["Undo", "Reset"]))
     bar = f'<div class="tl-bar-above">{band(_HOW_TO)}\n{drawn}</div>'
     html = wrap("playground", "tl-playground", "Playground", [ask(_QUESTION), bar, hint, *steps])
     text = "\n".join(f"   {step}: {makes}" for step, makes, *_ in _STEPS)
     return Element(html, f"Playground: {' '.join(arrays.tokens)}\n{text}")
 
 
-def _step(step, arrays):
+def _step_html(step, arrays):
     """A part of the playground, and the line below it that says what makes a number."""
     name, makes, rule, shown = step
     tables = [arrays.table(one, h) for one in shown for h in range(len(arrays.matrices[one]))]

@@ -61,29 +61,29 @@ def memory_strip(start="heads"):
 
 def draw_strip(start="heads", *, do="", number=_NUMBER, guess=True):
     """Draw the array after presses that a link calls "r3-2-4.s0-1", with a number in hand."""
-    name, first, memory = _first_array(start)
-    begins = {"name": name, "shape": first.shape, "strides": _strides(first)}
+    name, first, memory = _initial_array(start)
+    begins = {"name": name, "shape": first.shape, "strides": _strides_in_numbers(first)}
     begins |= {"memory": memory.tolist(), "number": _NUMBER}
     labels = [PRESSES[press] for press in do.split(".") if press]
-    array, came, memory = _press_all(first, memory, labels)
+    array, came, memory = _apply_presses(first, memory, labels)
     parts = [
         button_row(PRESSES.values()),
         f'<div class="tl-array" {given(begins)}>',
         f'<p class="tl-made"><code>{".".join([name, *labels])}</code></p>\n'
         f"{_slice_tables(array, number)}\n{_facts(array, came, np.shares_memory(array, first))}",
-        f"<p>{_sum(array, number)}</p>\n{_line(memory, array, number)}</div>",
+        f"<p>{_offset_sentence(array, number)}</p>\n{_memory_line(memory, array, number)}</div>",
         button_row([_GUESS, "Show", "Undo", "Reset"], [_GUESS] * guess),
         f'<p class="tl-legend">{inline(_LEGEND)}</p>',
-        _numbers(start, array),
+        _numbers_fold(start, array),
     ]
     rows = "\n".join(f"   {line}" for line in str(array).splitlines())
-    said = f"{name}, shape {array.shape}, strides {_strides(array)}\n{rows}"
+    said = f"{name}, shape {array.shape}, strides {_strides_in_numbers(array)}\n{rows}"
     text = f"Strip of memory: {said}\n   in memory: {' '.join(map(str, memory))}"
     heading = f"strip-{start}", "Strip of memory", _QUESTIONS[start], _HOW_TO
     return exhibit(*heading, *parts, text=text)
 
 
-def _first_array(start):
+def _initial_array(start):
     """Return the name of the first array, the array, and the numbers as they lie in memory."""
     if start not in _ROUTES:
         raise ValueError(f"start is {start!r}; expected one of {', '.join(_ROUTES)}.")
@@ -93,31 +93,31 @@ def _first_array(start):
     return "cut", split_heads(product, _HEADS), product.ravel()
 
 
-def _strides(array):
+def _strides_in_numbers(array):
     return [stride // array.itemsize for stride in array.strides]
 
 
-def pressed(array, label):
+def apply_press(array, call_text):
     """Press a button as NumPy does."""
-    name, numbers = label.rstrip(")").split("(")
+    name, numbers = call_text.rstrip(")").split("(")
     return getattr(array, name)(*map(int, numbers.split(",")))
 
 
-def _press_all(array, memory, labels):
+def _apply_presses(array, memory, labels):
     """Return the array after some presses, what the last one gave, and the numbers in memory."""
     came = "–"
     for label in labels:
-        before, array = array, pressed(array, label)
+        before, array = array, apply_press(array, label)
         came = "view" if np.shares_memory(before, array) else "copy"
         memory = memory if came == "view" else array.ravel("K")
     return array, came, memory
 
 
-def _cell(tag, number, chosen, inside):
+def _cell(tag, number, chosen, content):
     """Draw a cell by its token and its head."""
     token, column = divmod(int(number), 10)
     mark = " data-on" if chosen else ""
-    return f'<{tag} data-t="{token}" data-h="{column // _WIDTH}"{mark}>{inside}</{tag}>'
+    return f'<{tag} data-t="{token}" data-h="{column // _WIDTH}"{mark}>{content}</{tag}>'
 
 
 def _slice_tables(array, number):
@@ -134,37 +134,37 @@ def _slice_tables(array, number):
     return f'<div class="tl-blocks">{"".join(tables)}</div>'
 
 
-def _facts(array, came, same):
+def _facts(array, last_press, shares_memory):
     """List what NumPy says of the array; before the first press it is no view and no copy."""
     facts = {
         "shape": array.shape,
-        "strides": _strides(array),
-        "last press": came,
-        "in memory": "product’s line" if same else "a new line",
+        "strides": _strides_in_numbers(array),
+        "last press": last_press,
+        "in memory": "product’s line" if shares_memory else "a new line",
     }
     pairs = "".join(f"<div><dt>{name}</dt><dd>{fact}</dd></div>" for name, fact in facts.items())
     return f'<dl class="tl-facts">{pairs}</dl>'
 
 
-def _index(array, number=_NUMBER):
+def _index_of_number(array, number=_NUMBER):
     return [int(i) for (i,) in np.nonzero(array == number)]
 
 
-def _offset(array, index):
+def _offset_sum_text(array, index):
     """Write the sum that leads from an index to its offset in memory, and the offset."""
-    strides = _strides(array)
+    strides = _strides_in_numbers(array)
     terms = [f"{i} · {stride}" for i, stride in zip(index, strides, strict=True)]
     return f"{' + '.join(terms)} = ", int(np.dot(index, strides))
 
 
-def _sum(array, number):
-    index = _index(array, number)
-    terms, offset = _offset(array, index)
+def _offset_sentence(array, number):
+    index = _index_of_number(array, number)
+    terms, offset = _offset_sum_text(array, index)
     return f"<b>{number}</b> is at {index}: {terms}offset <b>{offset}</b> in memory."
 
 
-def _line(memory, array, chosen):
-    place = _offset(array, _index(array, chosen))[1]
+def _memory_line(memory, array, chosen):
+    place = _offset_sum_text(array, _index_of_number(array, chosen))[1]
     cells = "".join(
         _cell("div", number, offset == place, f"<b>{number}</b><small>{offset}</small>")
         for offset, number in enumerate(memory)
@@ -172,12 +172,12 @@ def _line(memory, array, chosen):
     return f'<div class="tl-memory">{cells}</div>'
 
 
-def _numbers(start, array):
+def _numbers_fold(start, array):
     rows = []
     for index in np.ndindex(array.shape):
-        terms, offset = _offset(array, index)
+        terms, offset = _offset_sum_text(array, index)
         rows.append((list(index), array[index], f"{terms}{offset}"))
-    name, first, _ = _first_array(start)
+    name, first, _ = _initial_array(start)
     ways = [(f"{name}.{route}", _array_facts_after(first, route)) for route in _ROUTES[start]]
     tables = [table(("index", "number", "offset"), rows), table(("pressed", "gives"), ways)]
     return fold_numbers(*tables, how=inline(_HOW))
@@ -186,8 +186,8 @@ def _numbers(start, array):
 def _array_facts_after(array, route):
     """Press along a route as NumPy does, and say what became of the array at the last press."""
     for press in route.split("."):
-        before, array = array, pressed(array, press)
+        before, array = array, apply_press(array, press)
     which = "a view" if np.shares_memory(array, before) else "a copy"
     first = " ".join(map(str, array[0].ravel()))
-    said = f"{which}, shape {array.shape}, strides {_strides(array)}"
-    return f"{said}; {_NUMBER} is at {_index(array)}; [0] holds {first}"
+    said = f"{which}, shape {array.shape}, strides {_strides_in_numbers(array)}"
+    return f"{said}; {_NUMBER} is at {_index_of_number(array)}; [0] holds {first}"

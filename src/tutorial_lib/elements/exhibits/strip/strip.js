@@ -10,12 +10,12 @@ const MOST_PRESSES = 12;
 const GOALS = { product: "2,3,4 block keeps to one head", cut: "3,8 row keeps to one token" };
 
 const lengthOf = (shape) => shape.reduce((a, b) => a * b, 1);
-const countsBehind = (shape) => shape.map((_, axis) => lengthOf(shape.slice(axis + 1)));
-const tupled = (numbers) => `(${numbers.join(", ")}${numbers.length == 1 ? "," : ""})`;
-const bracketed = (numbers) => `[${numbers.join(", ")}]`;
+const stridesOf = (shape) => shape.map((_, axis) => lengthOf(shape.slice(axis + 1)));
+const tuple = (numbers) => `(${numbers.join(", ")}${numbers.length == 1 ? "," : ""})`;
+const inList = (numbers) => `[${numbers.join(", ")}]`;
 const distinct = (values) => [...new Set(values)];
-const itsToken = (number) => Math.floor(number / 10);
-const itsHead = (number) => Math.floor((number % 10) / 4);
+const tokenOf = (number) => Math.floor(number / 10);
+const headOf = (number) => Math.floor((number % 10) / 4);
 
 // The offsets of an array's numbers, in the order of its indices: the last index runs fastest.
 const offsetsOf = ({ shape, strides }) =>
@@ -25,11 +25,11 @@ const offsetsOf = ({ shape, strides }) =>
 
 const reshapedArray = (array, shape) => {
   const order = offsetsOf(array);
-  const rule = { shape, strides: countsBehind(shape).map((count) => order[count]) };
+  const rule = { shape, strides: stridesOf(shape).map((count) => order[count]) };
   // A view, if these strides read the numbers in the same order as before.
   if (`${offsetsOf(rule)}` == `${order}`) return { ...array, ...rule, came: "view" };
   const memory = order.map((offset) => array.memory[offset]);
-  return { memory, shape, strides: countsBehind(shape), came: "copy", own: true };
+  return { memory, shape, strides: stridesOf(shape), came: "copy", own: true };
 };
 
 const swappedArray = (array, [a, b]) => {
@@ -100,7 +100,7 @@ class Strip extends Exhibit {
   refused(key, keys) {
     const { label, axes } = this.presses.get(key);
     const { shape } = this.after(keys);
-    if (axes > shape.length) return `${label} needs ${axes} axes; the shape is ${tupled(shape)}.`;
+    if (axes > shape.length) return `${label} needs ${axes} axes; the shape is ${tuple(shape)}.`;
     const words = `${MOST_PRESSES} presses are the most; expected Undo or Reset.`;
     return keys.length == MOST_PRESSES ? words : "";
   }
@@ -132,7 +132,7 @@ class Strip extends Exhibit {
     const tables = Array.from({ length: blocks }, (_, i) => {
       const table = document.createElement("table");
       table.role = "grid";
-      table.ariaLabel = shape.length == 3 ? bracketed([i]) : "the array";
+      table.ariaLabel = shape.length == 3 ? inList([i]) : "the array";
       if (shape.length == 3) table.createCaption().textContent = table.ariaLabel;
       table.toggleAttribute("data-line", shape.length == 1);
       const body = table.createTBody();
@@ -163,7 +163,7 @@ class Strip extends Exhibit {
     this.cells.forEach((cell, k) => this.write(cell, k, memory[this.order[k]]));
     const labels = keys.map((key) => this.presses.get(key).label);
     this.code.textContent = [this.given.name, ...labels].join(".");
-    const facts = [tupled(shape), bracketed(strides), came, own ? "a new line" : "product’s line"];
+    const facts = [tuple(shape), inList(strides), came, own ? "a new line" : "product’s line"];
     this.facts.forEach((dd, i) => (dd.textContent = this.covered && i ? "?" : facts[i]));
     const bar = ({ button }, key) => (button.ariaDisabled = this.refused(key, keys) ? true : null);
     this.presses.forEach(bar);
@@ -180,8 +180,8 @@ class Strip extends Exhibit {
 
   // Colour a cell by its number's token and head; the one in hand has a ring.
   mark(cell, number, on) {
-    cell.dataset.t = itsToken(number);
-    cell.dataset.h = itsHead(number);
+    cell.dataset.t = tokenOf(number);
+    cell.dataset.h = headOf(number);
     cell.toggleAttribute("data-on", on);
   }
 
@@ -204,9 +204,9 @@ class Strip extends Exhibit {
   // The index of the number that comes so late in the order of indices, and the sum of its strides.
   rule(k) {
     const { shape, strides } = this.made;
-    const index = countsBehind(shape).map((count, axis) => Math.floor(k / count) % shape[axis]);
+    const index = stridesOf(shape).map((count, axis) => Math.floor(k / count) % shape[axis]);
     const terms = index.map((i, axis) => `${i} · ${strides[axis]}`).join(" + ");
-    return [bracketed(index), terms, this.order[k]];
+    return [inList(index), terms, this.order[k]];
   }
 
   // The same of the number in hand.
@@ -225,11 +225,11 @@ class Strip extends Exhibit {
     const one = (of) => (part) => distinct(part.map(of)).length == 1;
     const rising = parts.every((part) => part.every((n, i) => !i || part[i - 1] < n));
     const order = rising ? "" : ", out of order";
-    if (parts.every(one(itsHead))) return `each ${what} keeps to one head${order}`;
-    if (parts.every(one(itsToken))) return `each ${what} keeps to one token${order}`;
-    const i = parts.findIndex((part) => !one(itsToken)(part));
-    const tokens = distinct(parts[i].map(itsToken)).sort().join(", ");
-    const heads = one(itsHead)(parts[i]) ? "" : " of both heads";
+    if (parts.every(one(headOf))) return `each ${what} keeps to one head${order}`;
+    if (parts.every(one(tokenOf))) return `each ${what} keeps to one token${order}`;
+    const i = parts.findIndex((part) => !one(tokenOf)(part));
+    const tokens = distinct(parts[i].map(tokenOf)).sort().join(", ");
+    const heads = one(headOf)(parts[i]) ? "" : " of both heads";
     return `${what} [${i}] mixes tokens ${tokens}${heads}`;
   }
 
@@ -243,7 +243,7 @@ class Strip extends Exhibit {
     const [{ label }, holds] = [this.presses.get(keys.at(-1)), this.holds()];
     const there = GOALS[this.given.name] == `${shape}${holds.slice(4)}` ? ": as asked" : "";
     const now = `${number} is at ${index}, and ${holds}${there}`;
-    return `${label} is a ${came} with strides ${bracketed(strides)}; ${now}.`;
+    return `${label} is a ${came} with strides ${inList(strides)}; ${now}.`;
   }
 
   // At the edge of a block the arrows lead on to the next.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tutorial_lib.elements.exhibits.arrays import entry, example_arrays
+from tutorial_lib.elements.exhibits.arrays import entry_text, example_arrays
 from tutorial_lib.elements.markup import HIDDEN, KEYS, button_row, exhibit, fold_numbers
 from tutorial_lib.elements.tables import TABLE, headings
 from tutorial_lib.heads import concat_heads
@@ -24,7 +24,7 @@ _LEGEND = (
 
 
 @dataclass(frozen=True)
-class _Sum:
+class _SumState:
     """A word, and what the reader has done to the heads.
 
     Parameters
@@ -44,7 +44,7 @@ class _Sum:
         """Return the head in each place of concat, and the head whose rows of W_O stand there."""
         return [0, 1] if self.swap == "no" else [1, 0], [1, 0] if self.swap == "with" else [0, 1]
 
-    def run(self, arrays):
+    def concat_and_contributions(self, arrays):
         """Return concat, W_O, and what each head writes, its rows times its rows of W_O.
 
         (T, d_model), (d_model, d_model) and (H, T, d_model)
@@ -68,20 +68,20 @@ def heads_sum():
 
 def draw_sum(**state):
     """Draw the sum in a state, whose parts are called as a link calls them."""
-    arrays, chosen = example_arrays(), _Sum(**state)
+    arrays, chosen = example_arrays(), _SumState(**state)
     t = arrays.tokens.index(chosen.word)
-    concat, W_O, parts = chosen.run(arrays)
+    concat, W_O, parts = chosen.concat_and_contributions(arrays)
     before = np.array(arrays.matrices["Y"][0][t])
     scaled = f"row {chosen.row}", W_O[chosen.row]
-    drawn = f"<figure>{_features(parts[:, t], before, scaled)}</figure>"
+    drawn = f"<figure>{_feature_bars(parts[:, t], before, scaled)}</figure>"
     pressed = [_SILENCE[h] for h in chosen.off] + [_SWAP.get(chosen.swap)]
     shown = [
         button_row(arrays.tokens, [chosen.word]),
-        f'<div class="tl-adds" {arrays.given()}>{_concat(concat[t], *chosen.order())}\n'
-        f"{_slider(chosen)}\n{drawn}</div>",
+        f'<div class="tl-adds" {arrays.given()}>{_concat_table(concat[t], *chosen.order())}\n'
+        f"{_scale_slider(chosen)}\n{drawn}</div>",
         button_row([*_SILENCE.values(), *_SWAP.values(), "Reset"], pressed),
         f'<p class="tl-legend">{_LEGEND}</p>',
-        _numbers(arrays, parts),
+        _numbers_fold(arrays, parts),
     ]
     text = "\n".join(f"   {name}: {', '.join(map(_text, row))}" for name, row in _rows(parts[:, t]))
     text = f"Y of {chosen.word} as a sum\n{text}"
@@ -94,7 +94,7 @@ def _rows(parts):
 
 
 def _text(number):
-    return entry("Y", number)
+    return entry_text("Y", number)
 
 
 def _cell(number):
@@ -102,7 +102,7 @@ def _cell(number):
     return f"<td>{_text(number).replace('/', '<wbr>/')}</td>"
 
 
-def _concat(numbers, order, owners):
+def _concat_table(numbers, order, owners):
     """Draw each number of concat over the row of W_O that it is multiplied by."""
     d_v = len(numbers) // len(order)
     cells = []
@@ -117,38 +117,36 @@ def _concat(numbers, order, owners):
     return f'<div class="tl-meets">{names}<div>{"".join(cells)}</div></div>'
 
 
-def _slider(chosen):
-    field = f'<input type="range" min="-1" max="2" step="0.5" value="{chosen.times:g}" {KEYS}>'
+def _scale_slider(state):
+    field = f'<input type="range" min="-1" max="2" step="0.5" value="{state.times:g}" {KEYS}>'
     return (
-        f'<div class="tl-lists" {HIDDEN}><label class="tl-times"><span>row {chosen.row} of '
-        f"W<sub>O</sub></span>{field}<b>× {_text(chosen.times)}</b></label></div>"
+        f'<div class="tl-lists" {HIDDEN}><label class="tl-times"><span>row {state.row} of '
+        f"W<sub>O</sub></span>{field}<b>× {_text(state.times)}</b></label></div>"
     )
 
 
-def _features(parts, before, scaled):
+def _feature_bars(contributions, Y_before, scaled_row):
     """Draw the bars of each feature, under them their numbers and those of the scaled row."""
-    bars = "".join(f"<td>{bars}</td>" for bars in map(_bars, parts.T, before))
-    marks = "".join(
-        f'<i style="top:{_place(n)}">{_text(n)}</i>' for n in range(_END - 1, -_END, -1)
-    )
+    bars = "".join(f"<td>{bars}</td>" for bars in map(_stacked_bars, contributions.T, Y_before))
+    marks = "".join(f'<i style="top:{_top(n)}">{_text(n)}</i>' for n in range(_END - 1, -_END, -1))
     lines = [f'<tr><td><div class="tl-marks" aria-hidden="true">{marks}</div></td>{bars}</tr>']
-    rows = [*_rows(parts), scaled]
+    rows = [*_rows(contributions), scaled_row]
     for h, (name, numbers) in enumerate(rows):
-        head = f' data-head="{h}"' * (h < len(parts))
+        head = f' data-head="{h}"' * (h < len(contributions))
         lines.append(f'<tr><th scope="row"{head}>{name}</th>{"".join(map(_cell, numbers))}</tr>')
-    names = f"<td>feature</td>{headings(*range(parts.shape[1]))}"
+    names = f"<td>feature</td>{headings(*range(contributions.shape[1]))}"
     return TABLE.format(names, "\n".join(lines))
 
 
-def _bars(column, was):
+def _stacked_bars(contributions, before):
     """Stack what the heads write into a feature, each from where the one before it ends."""
     ends, bars = {True: 0.0, False: 0.0}, []
-    for h, number in enumerate(column):
+    for h, number in enumerate(contributions):
         start = ends[number > 0]
         ends[number > 0] = start + number
-        size = f"{_place(max(start, start + number))};height:{_percent(abs(number))}"
+        size = f"{_top(max(start, start + number))};height:{_percent(abs(number))}"
         bars.append(f'<i data-head="{h}" style="top:{size}"></i>')
-    lines = [f'style="top:{_place(total)}"' for total in (was, column.sum())]
+    lines = [f'style="top:{_top(total)}"' for total in (before, contributions.sum())]
     drawn = "{}<s {}></s><b {}></b>".format("".join(bars), *lines)
     return f'<div class="tl-heap" aria-hidden="true">{drawn}</div>'
 
@@ -157,11 +155,11 @@ def _percent(number):
     return f"{round(100 * number / (2 * _END), 2) + 0:g}%"
 
 
-def _place(number):
+def _top(number):
     return _percent(_END - number)
 
 
-def _numbers(arrays, parts):
+def _numbers_fold(arrays, parts):
     lines = [
         f'<tr><th scope="row">{word}, {name}</th>{"".join(map(_cell, numbers))}</tr>'
         for t, word in enumerate(arrays.tokens)

@@ -6,7 +6,7 @@ import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
 import { oneOf } from "../forms.js";
 import { layer } from "../layer.js";
-import { written } from "../numbers.js";
+import { numText } from "../numbers.js";
 
 const AXIS_END = 3;
 const OWN_WIDTH = 4; // d_v
@@ -17,14 +17,14 @@ const SWAPS = {
   without: "Heads swapped, their rows of W_O left behind",
 };
 
-const inPercent = (n) => `${(100 * n) / (2 * AXIS_END)}%`;
-const fromTop = (n) => inPercent(AXIS_END - n);
-const listing = (names) => names.join(", ").replace(/, ([^,]*)$/, " and $1");
-const featuresOf = (found) => `${found.length == 1 ? "feature" : "features"} ${listing(found)}`;
-const differing = (a, b) => [...a.keys()].filter((i) => Math.abs(a[i] - b[i]) > 1e-12);
+const percent = (n) => `${(100 * n) / (2 * AXIS_END)}%`;
+const fromTop = (n) => percent(AXIS_END - n);
+const andList = (names) => names.join(", ").replace(/, ([^,]*)$/, " and $1");
+const featuresOf = (found) => `${found.length == 1 ? "feature" : "features"} ${andList(found)}`;
+const changedAt = (a, b) => [...a.keys()].filter((i) => Math.abs(a[i] - b[i]) > 1e-12);
 // A fraction may break before its stroke, where it is narrow.
-const writeIn = (node, value) => {
-  const text = written(value);
+const setText = (node, value) => {
+  const text = numText(value);
   if (node.textContent != text) node.innerHTML = text.replace("/", "<wbr>/");
 };
 
@@ -122,7 +122,7 @@ class HeadsSum extends Exhibit {
     this.switches.forEach((button, i) => (button.ariaPressed = pressed[i]));
     this.heaps.forEach((heap, i) => this.pile(heap, i));
     this.meet();
-    const put = (line, numbers) => numbers.forEach((n, i) => writeIn(line.cells[i + 1], n));
+    const put = (line, numbers) => numbers.forEach((n, i) => setText(line.cells[i + 1], n));
     own.forEach((numbers, h) => put(this.shown[h], numbers));
     rows.flat().forEach((numbers, i) => put(this.listed[i], numbers));
   }
@@ -135,11 +135,11 @@ class HeadsSum extends Exhibit {
       const start = ends[number > 0];
       ends[number > 0] = start + number;
       const [bar, top] = [heap.children[h], Math.max(start, start + number)];
-      Object.assign(bar.style, { top: fromTop(top), height: inPercent(Math.abs(number)) });
+      Object.assign(bar.style, { top: fromTop(top), height: percent(Math.abs(number)) });
     });
     heap.children[2].style.top = fromTop(this.made.before[i]);
     heap.children[3].style.top = fromTop(sum);
-    const [a, b, c] = [one, two, sum].map(written);
+    const [a, b, c] = [one, two, sum].map(numText);
     heap.ariaLabel = `feature ${i}: head 0 ${a}, head 1 ${b}, Y ${c}`;
   }
 
@@ -151,19 +151,19 @@ class HeadsSum extends Exhibit {
       const [slot, place] = [Math.floor(j / OWN_WIDTH), j % OWN_WIDTH];
       const r = OWN_WIDTH * owners[slot] + place;
       const [number, name] = cell.children;
-      writeIn(number, this.made.concat[j]);
+      setText(number, this.made.concat[j]);
       name.textContent = r;
       number.dataset.head = order[slot];
       name.dataset.head = owners[slot];
       const chosen = r == row;
-      const whose = `${written(this.made.concat[j])} of head ${order[slot]}`;
+      const whose = `${numText(this.made.concat[j])} of head ${order[slot]}`;
       Object.assign(cell, { ariaLabel: `${whose}, times row ${r}`, ariaChecked: chosen });
       cell.tabIndex = chosen ? 0 : -1;
     });
-    const [line, factor] = [this.shown.at(-1), written(times)];
+    const [line, factor] = [this.shown.at(-1), numText(times)];
     const [label, , shown] = this.slider.parentNode.children;
     line.cells[0].textContent = `row ${row}`;
-    this.given.W_O[0][row].forEach((n, i) => writeIn(line.cells[i + 1], times * n));
+    this.given.W_O[0][row].forEach((n, i) => setText(line.cells[i + 1], times * n));
     label.firstChild.data = `row ${row} of W`;
     shown.textContent = `× ${factor}`;
     Object.assign(this.slider, { value: times, ariaValueText: `row ${row} times ${factor}` });
@@ -171,7 +171,7 @@ class HeadsSum extends Exhibit {
 
   // What differs in Y from what it was.
   moves(was) {
-    const found = differing(this.made.own[2], was);
+    const found = changedAt(this.made.own[2], was);
     const count = found.length == 8 ? "all 8 features" : featuresOf(found);
     return `moves ${found.length ? count : "no feature"} of Y of “${this.state.word}”.`;
   }
@@ -207,14 +207,14 @@ class HeadsSum extends Exhibit {
     const { row, times } = this.state;
     const met = this.met.find((cell) => cell.ariaChecked == "true");
     const number = `${met.firstChild.textContent}, of head ${met.firstChild.dataset.head}`;
-    const words = `Row ${row} of W_O times ${written(times)} is multiplied by ${number}`;
+    const words = `Row ${row} of W_O times ${numText(times)} is multiplied by ${number}`;
     return this.effect(words, "times");
   }
 
   // The sum of a feature in words.
   feature(i) {
     const [one, two, sum] = this.made.own.map((numbers) => numbers[i]);
-    const [a, b, c] = [one, two, sum].map(written);
+    const [a, b, c] = [one, two, sum].map(numText);
     const against = one * two < 0 ? "pull against each other" : "pull the same way";
     const who = ["neither head writes", "only head 0 writes", "only head 1 writes"];
     const how = one * two ? `the heads ${against}` : `${who[one ? 1 : two ? 2 : 0]} here`;
@@ -242,7 +242,7 @@ class HeadsSum extends Exhibit {
       row: oneOf(0, 1, 2, 3, 4, 5, 6, 7),
       times: [
         (text) => readings(text).find((n) => FACTORS.includes(n)),
-        oneOf(...FACTORS.map(written))[1],
+        oneOf(...FACTORS.map(numText))[1],
       ],
     };
   }

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tutorial_lib.attention import causal_mask
-from tutorial_lib.elements.exhibits.arrays import entry
+from tutorial_lib.elements.exhibits.arrays import entry_text
 from tutorial_lib.elements.markup import (
     HIDDEN,
     button_row,
@@ -44,7 +44,7 @@ _HOW = (
 )
 
 
-class _State(NamedTuple):
+class _QueryState(NamedTuple):
     """What a query has: maximum, total and mixed, the keys it has seen, and the last factor."""
 
     maximum: float = np.finfo(float).min
@@ -53,7 +53,7 @@ class _State(NamedTuple):
     came: int = 0
     factor: float | None = None
 
-    def texts(self):
+    def number_texts(self):
         """Write maximum, total and mixed."""
         if not self.came:
             return ["–"] * 3
@@ -84,27 +84,27 @@ def draw_tiles(*, rows=2, keys=2, order="rows", factor="yes", tiles="0"):
     """
     cut = _tiles_of_size(rows, keys)
     folded = [cut[int(n)] for n in tiles.split(".") if n]
-    states = _fold(folded, shrinks=factor == "yes")
+    states = _fold_tiles(folded, rescale=factor == "yes")
     pressed = [_ORDERS[order], *["No factor"] * (factor == "no")]
     parts = [
-        _sizes(rows, keys) + button_row([*_ORDERS.values(), "No factor"], pressed),
+        _size_sliders(rows, keys) + button_row([*_ORDERS.values(), "No factor"], pressed),
         button_row(["Next tile", "All the rest", "Start over"]),
         f'<figure class="tl-fold" {_script_data()}>',
-        f"{_grid(cut, folded, states)}\n{_draw_states(states)}",
+        f"{_score_grid(cut, folded, states)}\n{_states_table(states)}",
         "</figure>",
         fold_numbers(
-            table(("tile", "query", "maximum", "total", "mixed", "output"), _steps()),
+            table(("tile", "query", "maximum", "total", "mixed", "output"), _fold_steps()),
             summary="All steps as a table, in tiles of 2 queries by 2 keys, row by row",
             how=inline(_HOW),
         ),
     ]
-    lines = [f"{tile}: query {query}: {'; '.join(more)}" for tile, query, *more in _steps()]
+    lines = [f"{tile}: query {query}: {'; '.join(more)}" for tile, query, *more in _fold_steps()]
     text = "\n".join((f"{_LABEL}: {', '.join(_WORDS)}", *lines))
     return exhibit("tiles", _LABEL, _QUESTION, _HOW_TO, *parts, text=text)
 
 
 @cache
-def _record():
+def _example_trace():
     """Run the layer on the six words."""
     example = running_example()
     X = example.E[example.vocabulary.ids(_WORDS)] + example.P[list(_POSITIONS)]
@@ -113,7 +113,7 @@ def _record():
 
 def _script_data():
     """Write what the script starts from."""
-    record = _record()
+    record = _example_trace()
     begins = {
         "words": _WORDS,
         "S": np.rint(record.scores[0] / np.log(2)).astype(int).tolist(),
@@ -123,43 +123,43 @@ def _script_data():
     return given(begins)
 
 
-def _tiles_of_size(rows, keys):
+def _tiles_of_size(n_queries, n_keys):
     """List (queries, keys) of all tiles of a size, row by row."""
     T = len(_WORDS)
-    blocks = ([range(i, min(i + n, T)) for i in range(0, T, n)] for n in (rows, keys))
+    blocks = ([range(i, min(i + n, T)) for i in range(0, T, n)] for n in (n_queries, n_keys))
     return list(product(*blocks))
 
 
-def _fold(tiles, *, shrinks=True):
+def _fold_tiles(tiles, *, rescale=True):
     """Return what each query has after tiles are folded in."""
-    states = [_State()] * len(_WORDS)
+    states = [_QueryState()] * len(_WORDS)
     for queries, keys in tiles:
         states = [state._replace(factor=None) for state in states]
         for t in queries:
             seen = [s for s in keys if s <= t]
             if seen:
-                states[t] = _fold_query(states[t], t, seen, shrinks)
+                states[t] = _fold_query(states[t], t, seen, rescale)
     return states
 
 
-def _fold_query(old, t, keys, shrinks):
+def _fold_query(state, t, keys, rescale):
     """Fold keys into the state of a query, by `fold_block`."""
-    record = _record()
-    before = tuple(np.reshape(part, (1, -1)) for part in old[:3])
+    record = _example_trace()
+    before = tuple(np.reshape(part, (1, -1)) for part in state[:3])
     scores = record.scores[0][t, keys][None]
     maximum, total, mixed = (part[0] for part in fold_block(before, scores, record.V[0][keys]))
-    factor = np.exp(old.maximum - maximum[0])
-    if not shrinks:  # what the factor took away comes back
-        total, mixed = total + (1 - factor) * old.total, mixed + (1 - factor) * old.mixed
+    factor = np.exp(state.maximum - maximum[0])
+    if not rescale:  # what the factor took away comes back
+        total, mixed = total + (1 - factor) * state.total, mixed + (1 - factor) * state.mixed
         factor = 1
-    shown = factor if old.came else None
-    return _State(maximum[0], total[0], mixed, old.came + len(keys), shown)
+    shown = factor if state.came else None
+    return _QueryState(maximum[0], total[0], mixed, state.came + len(keys), shown)
 
 
-def _sizes(rows, keys):
+def _size_sliders(n_queries, n_keys):
     """Draw the sliders of the size of a tile."""
-    names = ("query" if rows == 1 else "queries", "key" if keys == 1 else "keys")
-    labels = [("queries", rows, names[0]), ("keys", keys, names[1])]
+    names = ("query" if n_queries == 1 else "queries", "key" if n_keys == 1 else "keys")
+    labels = [("queries", n_queries, names[0]), ("keys", n_keys, names[1])]
     sliders = "".join(
         f"<label><span>{size} {name}</span>"
         f"{slider(f'{what} of a tile', size, len(_WORDS), least=1)}</label>"
@@ -168,14 +168,14 @@ def _sizes(rows, keys):
     return f'<div class="tl-lists tl-sizes" {HIDDEN}>{sliders}</div>\n'
 
 
-def _grid(cut, folded, states):
+def _score_grid(tiles, folded_tiles, states):
     """Draw the scores, query down and key across, hidden ones empty."""
-    scores = _record().scores[0] / np.log(2)
+    scores = _example_trace().scores[0] / np.log(2)
     heads = [f"{word}<small>{t}</small></th>" for t, word in enumerate(_WORDS)]
     lines = []
     for t, head in enumerate(heads):
         cells = [
-            f"<td{_marks(t, s, cut, folded, states)}>"
+            f"<td{_cell_attributes(t, s, tiles, folded_tiles, states)}>"
             + (f"<b>{_text(scores[t, s])}</b>" if s <= t else "")
             + "</td>"
             for s in range(len(_WORDS))
@@ -187,27 +187,27 @@ def _grid(cut, folded, states):
     return f'<table class="tl-scores">{caption}{head}\n<tbody>{body}</tbody></table>'
 
 
-def _marks(t, s, cut, folded, states):
+def _cell_attributes(t, s, tiles, folded_tiles, states):
     """Say of a pair whether its tile begins there, and what has become of the tile."""
-    [tile] = [tile for tile in cut if t in tile[0] and s in tile[1]]
+    [tile] = [tile for tile in tiles if t in tile[0] and s in tile[1]]
     queries, keys = tile
     edges = " data-top" * (t == queries[0] > 0) + " data-left" * (s == keys[0] > 0)
-    fate = "now" if tile in folded[-1:] else "in" if tile in folded else ""
+    fate = "now" if tile in folded_tiles[-1:] else "in" if tile in folded_tiles else ""
     if keys[0] > queries[-1]:
         gone = all(states[query].came == query + 1 for query in queries)
         fate = "skipped" if gone else ""
     return " data-out" * (s > t) + edges + f' data-fate="{fate}"' * bool(fate)
 
 
-def _draw_states(states):
+def _states_table(states):
     """Draw what is held of each query."""
     rows = ""
     for t, (word, state) in enumerate(zip(_WORDS, states, strict=True)):
-        maximum, total, mixed = state.texts()
+        maximum, total, mixed = state.number_texts()
         factor = "" if state.factor is None else _text(state.factor)
         rows += (
             f'<tr><th scope="row">{word}<small>{t}</small></th><td>{maximum}</td><td>{factor}</td>'
-            f"<td>{total}</td><td>{mixed}{_verdict(t, state.output(t))}</td></tr>"
+            f"<td>{total}</td><td>{mixed}{_output_verdict(t, state.output(t))}</td></tr>"
         )
     names = headings("max.", "× old", "total", "mixed<br>and output")
     caption = "<caption>what each query has</caption>"
@@ -215,32 +215,32 @@ def _draw_states(states):
     return f'<table class="tl-held">{caption}{head}<tbody>{rows}</tbody></table>'
 
 
-def _verdict(t, output):
+def _output_verdict(t, output):
     """Write an output, and whether it is that of plain attention."""
     if output is None:
         return '<b class="tl-wrong"></b>'
-    right = np.allclose(output, _record().heads[0][t], rtol=0, atol=1e-9)
+    right = np.allclose(output, _example_trace().heads[0][t], rtol=0, atol=1e-9)
     mark, kind = ("✓", "right") if right else ("✗", "wrong")
     return f'<b class="tl-{kind}">{mark} {_vector(output)}</b>'
 
 
 def _text(number):
-    return entry("", float(number))
+    return entry_text("", float(number))
 
 
 def _vector(numbers):
     return f"({', '.join(map(_text, numbers))})"
 
 
-def _steps():
+def _fold_steps():
     """List of each tile of the start, and each of its queries, the state afterwards."""
     tiles = [(queries, keys) for queries, keys in _tiles_of_size(2, 2) if keys[0] <= queries[-1]]
     rows = []
     for n, (queries, keys) in enumerate(tiles, start=1):
-        states = _fold(tiles[:n])
+        states = _fold_tiles(tiles[:n])
         name = f"queries {queries[0]}–{queries[-1]}, keys {keys[0]}–{keys[-1]}"
         for t in queries:
             output = states[t].output(t)
-            texts = [*states[t].texts(), "–" if output is None else _vector(output)]
+            texts = [*states[t].number_texts(), "–" if output is None else _vector(output)]
             rows.append((name, f"{t} {_WORDS[t]}", *texts))
     return rows

@@ -4,9 +4,9 @@
 import { all, define } from "../../shared.js";
 import { Exhibit } from "../exhibit.js";
 import { oneOf } from "../forms.js";
-import { written } from "../numbers.js";
-import { NOTHING, foldInto, tilesOf, upTo } from "./folding.js";
-import { chosenText, endText, howMany, stepText, tileText, vectorText } from "./telling.js";
+import { numText } from "../numbers.js";
+import { EMPTY, foldKeys, tilesOf, range } from "./folding.js";
+import { chosenText, endText, counted, stepText, tileText, vectorText } from "./telling.js";
 
 const TILE_ORDERS = {
   rows: (a, b) => a.i - b.i || a.j - b.j,
@@ -98,16 +98,16 @@ class Tiles extends Exhibit {
     const line = [...this.tiles].sort(TILE_ORDERS[this.state.order]);
     this.left = line.filter((tile) => tile.pairs && !this.come.has(tile));
     this.now = [...this.come].at(-1);
-    this.made = upTo(this.T).map(() => NOTHING);
+    this.made = range(this.T).map(() => EMPTY);
     this.held = this.most = 0;
     this.come.forEach((tile) => {
-      const finished = upTo(this.T).filter((t) => this.complete(t));
+      const finished = range(this.T).filter((t) => this.complete(t));
       this.made = this.made.map((row) => ({ ...row, factor: undefined }));
       this.fold(tile);
-      const open = upTo(this.T).filter((t) => this.made[t].came && !finished.includes(t));
+      const open = range(this.T).filter((t) => this.made[t].came && !finished.includes(t));
       // The scores of the tile, and of each query at work a maximum, a total and a mix.
       this.held = tile.queries.length * tile.keys.length;
-      this.held += (2 + NOTHING.mixed.length) * open.length;
+      this.held += (2 + EMPTY.mixed.length) * open.length;
       this.most = Math.max(this.most, this.held);
     });
   }
@@ -117,7 +117,7 @@ class Tiles extends Exhibit {
     queries.forEach((t) => {
       const seen = keys.filter((s) => s <= t);
       const [scores, values] = [seen.map((s) => S[t][s]), seen.map((s) => V[s])];
-      this.made[t] = foldInto(this.made[t], scores, values, this.state.factor != "no");
+      this.made[t] = foldKeys(this.made[t], scores, values, this.state.factor != "no");
     });
   }
 
@@ -141,7 +141,7 @@ class Tiles extends Exhibit {
     this.rows.forEach((cells, t) => this.list(cells, t));
     const on = [...Object.keys(TILE_ORDERS).map((name) => name == order), factor == "no"];
     this.choices.forEach((button, i) => (button.ariaPressed = on[i]));
-    const sizes = [[rows, howMany(rows, "query", "queries")], [keys, howMany(keys, "key")]];
+    const sizes = [[rows, counted(rows, "query", "queries")], [keys, counted(keys, "key")]];
     sizes.forEach(([size, text], i) => {
       const slider = this.sliders[i];
       slider.value = size;
@@ -152,9 +152,9 @@ class Tiles extends Exhibit {
   // Write what a query has.
   list([maximum, shrink, total, mixed], t) {
     const row = this.made[t];
-    maximum.textContent = row.came ? written(row.maximum) : "–";
-    shrink.textContent = row.factor ? written(row.factor) : "";
-    total.textContent = row.came ? written(row.total) : "–";
+    maximum.textContent = row.came ? numText(row.maximum) : "–";
+    shrink.textContent = row.factor ? numText(row.factor) : "";
+    total.textContent = row.came ? numText(row.total) : "–";
     mixed.firstChild.data = row.came ? vectorText(row.mixed) : "–";
     const right = this.complete(t) && this.right(t);
     const verdict = `${right ? "✓" : "✗"} ${vectorText(this.output(t))}`;
@@ -171,13 +171,13 @@ class Tiles extends Exhibit {
     cell.toggleAttribute("data-top", t > 0 && this.tile(t - 1, s) != tile);
     cell.toggleAttribute("data-left", s > 0 && this.tile(t, s - 1) != tile);
     const { words, S } = this.given;
-    const score = s > t ? "beyond the mask" : `score ${written(S[t][s])}`;
+    const score = s > t ? "beyond the mask" : `score ${numText(S[t][s])}`;
     const fateText = FATES[cell.dataset.fate] || "not in yet";
     cell.ariaLabel = `query ${t} ${words[t]}, key ${s} ${words[s]}: ${score}, ${fateText}`;
   }
 
   forms() {
-    const size = oneOf(...upTo(this.T).map((n) => n + 1));
+    const size = oneOf(...range(this.T).map((n) => n + 1));
     const order = oneOf(...Object.keys(TILE_ORDERS));
     return { rows: size, keys: size, order, factor: oneOf("yes", "no"), tiles: [(text) => text] };
   }

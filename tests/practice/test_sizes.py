@@ -97,6 +97,8 @@ def hidden_cases(name):
     ):  # which takes seconds
         tests = assignment.set_exam(name, 1).tests
     for test in tests:
+        if test.task.is_test:
+            continue  # it chooses its inputs itself
         names = inspect.signature(test.right).parameters
         arguments = dict(zip(names, test.case.arguments, strict=True))
         found.setdefault(test.task.function, []).append(Case(test.case.label, arguments))

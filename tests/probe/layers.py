@@ -141,11 +141,8 @@ class Chunks:
         if self.mistake == "mask_dropped_in_chunks":
             mask[:] = True
         seen, values = K, V
-        if start and self.mistake in ("itself_not_seen_in_chunks", "later_tokens_seen_in_chunks"):
-            mask = np.tri(t, S, S - t + (1 if self.mistake[0] == "l" else -1), dtype=bool)
-        if start and self.mistake == "cached_key_twice":
-            seen, values = (np.concatenate([x[:, :, :1], x], axis=2) for x in (K, V))
-            mask = np.pad(mask, ((0, 0), (1, 0)), constant_values=True)
+        if start and self.mistake == "later_tokens_seen_in_chunks":
+            mask = np.tri(t, S, S - t + 1, dtype=bool)
         if start and self.mistake == "weights_differ_in_chunks":
             Q = 2 * Q
         if self.mistake == "unwritten_rows_seen":

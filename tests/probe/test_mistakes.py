@@ -120,10 +120,9 @@ MISTAKES |= {
     "scale_of_d_model": (attention(scale=lambda d: (4 * d) ** -0.5), HEADS),
     "scale_not_used": (attention(), HEADS | {"scale": "1"}),
 }
-WITH_TORCH = {"mask_dropped_in_training", "gradient_cut", "gradient_without_mask"}
-WITH_TORCH |= {"gradient_of_shared_heads", "gradient_without_scale", "gradient_without_row_sum"}
+WITH_TORCH = {"mask_dropped_in_training", "gradient_cut"}
 WITH_TORCH |= {"scores_overflow_in_half", "mask_value_overflows_in_half", "scores_lost_in_single"}
-WITH_TORCH |= {"parameter_unused", "gradient_scaled_twice", "gradient_transposed"}
+WITH_TORCH |= {"parameter_unused"}
 WITH_TORCH |= {"strides_ignored", "mask_lost_in_single", "mask_lost_in_half"}
 WITH_TORCH |= {"parameter_unused_in_part"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
@@ -189,15 +188,6 @@ def with_slopes(slopes):
     return attend
 
 
-def joined_across_the_batch(X):
-    """Read heads that come as (H, B, T, d) as (B, H, T, d)."""
-    B, T, _ = X.shape
-    Q, K, V = layers.projected(X)
-    heads = layers.softmax(Q @ np.swapaxes(K, -1, -2) / 2) @ V
-    heads = np.swapaxes(heads, 0, 1).reshape(heads.shape)
-    return np.swapaxes(heads, 1, 2).reshape(B, T, -1) @ layers.PARAMS.W_O
-
-
 def with_a_low_start(Q, K, V):
     """Begin the running maximum at a finite number."""
     scores = Q @ np.swapaxes(np.repeat(K, 2, axis=1), -1, -2) * Q.shape[-1] ** -0.5
@@ -229,12 +219,6 @@ def rotary(X):
     return layer(band(4), rotary=True)(X)
 
 
-def rounded(X, keep=None, positions=None):
-    """Rotate by angles of few digits."""
-    places = np.arange(X.shape[1])[None] if positions is None else positions
-    return layer(rotary=True)(X, keep, places * (1 + 1e-3 * np.sin(7.0 * places)))
-
-
 def shared_out(keys, values):
     """Return attention whose KV heads serve the query heads in these two orders."""
     return lambda Q, K, V: attention()(Q, K[:, keys], V[:, values])
@@ -264,10 +248,8 @@ ARGUMENT = {"heads": (4, 2), "mask": "given"}
 MISTAKES |= {
     **{name: (layers.of_formula(formula), HEADS) for name, formula in HALVES.items()},
     "attention_over_heads": (attending_over_heads, CAUSAL),
-    "heads_joined_across_batch": (joined_across_the_batch, CAUSAL | {"causal": False}),
     "maximum_starts_too_high": (with_a_low_start, {"heads": (4, 2)}),
     "softmax_over_one": (layers.of_formula(lambda s, d, sees: 1.0 * sees + 0 * s), HEADS),
-    "positions_rounded": (rounded, PADDED | {"position": "relative"}),
     "only_itself_seen": (layer(lambda T: np.eye(T, dtype=bool)), CAUSAL),
     "mask_both_ways": (layer(both_ways), CAUSAL),
     "sinks_missing": (layer(band(4)), WINDOW | {"sinks": 2}),
@@ -344,16 +326,6 @@ def joined_along_tokens(Q, K, V):
     return attention()(Q, K, V)
 
 
-def of_queries_alone(X, positions=None):
-    """Rotate the queries, and not the keys."""
-    places = np.arange(X.shape[1])[None] if positions is None else positions
-    Q, K, V = layers.projected(X)
-    scores = layers.rotated(Q, 0 * places) @ np.swapaxes(K, -1, -2)
-    scores = scores * (1 + 0.1 * places[:, None, :, None]) + np.arange(X.shape[1]) * 0.1
-    weights = layers.hiding(scores / 2, band()(X.shape[1]))
-    return np.swapaxes(weights @ V, 1, 2).reshape(*X.shape[:2], -1) @ layers.PARAMS.W_O
-
-
 def shifted_blocks(T):
     block = (np.arange(T) + 1) // 4
     return band()(T) & (block[:, None] == block)
@@ -400,14 +372,7 @@ MISTAKES |= {
     "window_by_mistake": (layer(Pattern(window=4).mask), CAUSAL | {"causal": False}),
     "window_another": (layer(band(7)), WINDOW),
     "blocks_shifted": (layer(shifted_blocks), CAUSAL | {"block": 4}),
-    "positions_of_keys_unused": (
-        of_queries_alone,
-        CAUSAL | {"positions": "positions", "position": "relative"},
-    ),
-    **{
-        name: in_chunks(name)
-        for name in ("rounded_in_chunks", "itself_not_seen_in_chunks", "cached_key_twice")
-    },
+    "rounded_in_chunks": in_chunks("rounded_in_chunks"),
 }
 RING = CAUSAL | {"window": 4, "cache": windowed_chunks()}
 HINTS["positions_offset_in_chunks"] = (rotary, RING)
@@ -563,31 +528,6 @@ def test_heads_joined_by_a_reshape_show_though_every_token_is_seen():
     options = CAUSAL | {"causal": False}
     report = probe(layer(full, join=True), **options)
     assert report.names == ("heads_joined_without_transpose",), report
-
-
-def packed(keep_needed):
-    """Return a layer that separates sequences where positions begin again, or not always."""
-
-    def call(X, keep=None, positions=None):
-        starts = np.zeros(X.shape[:2]) if positions is None else np.diff(positions, prepend=-1) < 0
-        number = np.cumsum(starts, axis=1)
-        same = number[:, None, :, None] == number[:, None, None]
-        Q, K, V = layers.projected(X)
-        sees = band()(X.shape[1]) & (True if keep is None else keep[:, None, None])
-        sees = sees & (same if keep is None or not keep_needed else True)
-        scores = np.where(sees, Q @ np.swapaxes(K, -1, -2) / 2, -np.inf)
-        heads = layers.softmax(scores) @ V
-        return np.swapaxes(heads, 1, 2).reshape(*X.shape[:2], -1) @ layers.PARAMS.W_O
-
-    return call
-
-
-def test_what_a_padding_mask_does_to_packed_sequences_is_described():
-    signs = [
-        {row["question"]: row["sign"] for row in probe(packed(needed), **PADDED).table()}
-        for needed in (False, True)
-    ]
-    assert [sign["packed"] for sign in signs] == ["✓", "·"]
 
 
 @pytest.mark.parametrize("name", PLACED)

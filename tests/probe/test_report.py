@@ -92,60 +92,28 @@ def test_a_parameter_without_a_part():
 def test_a_wrong_backward_pass():
     import torch
 
+    attend = torch.nn.functional.scaled_dot_product_attention
+
     class Wrong(torch.autograd.Function):
-        """Attention whose backward pass is given what it needs, or not."""
+        """Attention whose backward pass has another mask."""
 
         @staticmethod
-        def forward(ctx, Q, K, V, mask, flaw):
+        def forward(ctx, Q, K, V, mask):
             ctx.save_for_backward(Q, K, V)
-            ctx.mask, ctx.flaw = mask, flaw
             return attend(Q, K, V, mask)
 
         @staticmethod
         def backward(ctx, dY):
-            mask = None if ctx.flaw == "gradient_without_mask" else ctx.mask
             with torch.enable_grad():
                 arrays = [array.detach().requires_grad_() for array in ctx.saved_tensors]
-                dQ, dK, dV = torch.autograd.grad(attend(*arrays, mask), arrays, dY)
-            Q, K, V = arrays
-            groups = Q.shape[1] // K.shape[1]
-            if ctx.flaw == "gradient_of_shared_heads":
-                dK, dV = dK / groups, dV / groups
-            K, V = (x.repeat_interleave(groups, dim=1) for x in (K, V))
-            scale = Q.shape[-1] ** 0.5
-            if ctx.flaw == "gradient_without_scale":
-                dQ = dQ * scale
-            if ctx.flaw == "gradient_scaled_twice":
-                dQ = dQ / scale
-            if ctx.flaw == "gradient_without_row_sum":
-                scores = Q @ K.mT / scale
-                if mask is not None:
-                    scores = scores.masked_fill(~mask, -torch.inf)
-                dQ = torch.softmax(scores, -1) * (dY @ V.mT) @ K / scale
-            if ctx.flaw == "gradient_transposed":
-                scores = (Q @ K.mT / scale).masked_fill(~mask, -torch.inf)
-                dV = torch.softmax(scores, -1) @ dY
-                dV = dV.unflatten(1, (-1, groups)).sum(dim=2)
-            return dQ, dK, dV, None, None
+                return *torch.autograd.grad(attend(*arrays), arrays, dY), None
 
-    def attend(Q, K, V, mask):
-        K, V = (x.repeat_interleave(Q.shape[1] // K.shape[1], dim=1) for x in (K, V))
-        return torch.nn.functional.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
-
-    for flaw in (
-        "gradient_without_mask",
-        "gradient_of_shared_heads",
-        "gradient_without_scale",
-        "gradient_without_row_sum",
-        "gradient_scaled_twice",
-        "gradient_transposed",
-    ):
-        report = probe.torch(
-            lambda Q, K, V, mask=None, flaw=flaw: Wrong.apply(Q, K, V, mask, flaw),
-            heads=(4, 2),
-            mask="mask",
-        )
-        assert report.names == (flaw,), report
+    report = probe.torch(lambda Q, K, V, mask=None: Wrong.apply(Q, K, V, mask), heads=(2, 2))
+    assert report.ok, report
+    report = probe.torch(
+        lambda Q, K, V, mask=None: Wrong.apply(Q, K, V, mask), heads=(2, 2), mask="mask"
+    )
+    assert report.names == ("gradient_of_another_function",), report
 
 
 def test_the_order_in_memory():

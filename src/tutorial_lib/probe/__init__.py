@@ -20,6 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from tutorial_lib.probe import adapters, cached, hidden, modules
+from tutorial_lib.probe.alike import ask_calls
 from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
 from tutorial_lib.probe.dependence import simplest_pattern, table_of
 from tutorial_lib.probe.functions import Function, probe_function
@@ -114,7 +115,7 @@ class Probe:
         if "sides" in claims and "keep" not in subject.takes:
             raise ProbeError("sides= is claimed without keep=, the argument that takes padding.")
         facts, length = {}, length_for(claims)
-        findings = hidden.ask_calls(subject)
+        findings = ask_calls(subject)
         if findings[-1].sign != RIGHT:  # nothing else can be compared
             if findings[-1].name == "not_finite":
                 findings[-1:] = self._not_finite(subject, claims, findings[-1])
@@ -154,14 +155,13 @@ def _questions(subject, depends, claims, facts, apart):
         "positions": lambda: hidden.ask_positions(subject, depends, claims, facts),
         "padding": lambda: hidden.ask_padding(subject, claims, depends, facts),
         "positions in a batch": lambda: hidden.ask_positions_in_batch(subject),
-        "packed": lambda: hidden.ask_packed(subject),
         "cache": lambda: cached.ask_cache(subject, depends, facts),
         "lengths": lambda: hidden.ask_lengths(subject, depends, claims),
         "large scores": lambda: ask_large_scores(subject, depends, claims, **apart),
         "precision": lambda: hidden.ask_precision(subject, depends),
         "training": lambda: hidden.ask_training(subject, depends),
         "parameters": lambda: hidden.ask_parameters(subject),
-        "gradient": lambda: hidden.ask_gradient(subject),
+        "gradient": lambda: hidden.ask_gradient_of(subject),
     }
 
 

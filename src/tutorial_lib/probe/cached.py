@@ -201,12 +201,8 @@ class Chunks:
             name = self._by_positions(outputs, lengths) if by_hand else None
             if name or (not by_hand and self._restarted_by_order(outputs, lengths)):
                 return name or "positions_restart"
-        if self._twice(outputs, first):
-            return "cached_key_twice"
         if self._fewer_unwritten(lengths, first):
             return "unwritten_rows_seen"
-        if self._itself_hidden(lengths, first):
-            return "itself_not_seen_in_chunks"
         return (
             "cached_rows_altered"
             if self._equal_tokens_differ(lengths)
@@ -220,27 +216,6 @@ class Chunks:
             near = self.X * (1 + step)
             other = self.run(lengths, near) - self.subject.outputs(near)
             if largest(other, difference) > part * np.abs(difference).max():
-                return True
-        return False
-
-    def _itself_hidden(self, lengths, first):
-        """Say whether a token among others that are all alike has the output that they have."""
-        X = np.repeat(self.X[:, :1], self.T, axis=1)
-        there = X.copy()
-        there[:, first] = self.X[:, first]
-        moved = largest(self.run(lengths, X)[:, first], self.run(lengths, there)[:, first])
-        return moved <= self.subject.noise
-
-    def _twice(self, outputs, first):
-        """Say whether the first wrong output is that of a text in which a token is there twice."""
-        subject, by_hand = self.subject, "positions" in self.subject.takes
-        if not by_hand and self.position != "none":
-            return False
-        for j in range(first + 1):
-            order = np.array([j, *range(first + 1)])
-            given = {"positions": order[None].repeat(2, axis=0)} if by_hand else {}
-            twice = subject.outputs(self.X[:, order], **given)[:, -1]
-            if not self.differ(twice, outputs[:, first]):
                 return True
         return False
 

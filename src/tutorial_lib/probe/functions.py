@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from tutorial_lib.probe import weights
+from tutorial_lib.probe.alike import ask_calls, ask_gradient, ask_half, disagreement
 from tutorial_lib.probe.dependence import simplest_pattern
 from tutorial_lib.probe.masks import LEAST, length_for
-from tutorial_lib.probe.numerics import agree, disagreement, gradient_findings
-from tutorial_lib.probe.reference import LONG, Explanation, gradient_mistakes
+from tutorial_lib.probe.reference import LONG, Explanation
 from tutorial_lib.probe.report import (
     DESCRIBED,
     RIGHT,
@@ -18,7 +18,6 @@ from tutorial_lib.probe.report import (
     Finding,
     Report,
     answered,
-    one_output,
     without_names,
 )
 from tutorial_lib.probe.subject import ProbeError, largest, tokens
@@ -84,6 +83,15 @@ class Function:
         if np.array_equal(Y.astype(np.float16), Y):
             return 1e-2
         return 1e-4 if np.array_equal(single, Y) else 1e-6
+
+    @property
+    def tolerance(self):
+        """What two ways to one output may differ by."""
+        return self.precision
+
+    def example(self, seed=0):
+        """Return the arrays of a call: Q, K and V."""
+        return [*self.inputs(seed=seed), self.inputs(seed=seed + 2)[1]]
 
     def outputs(self, Q, K, V, **context):
         """Run on copies, and require an output (B, H, T, d_v)."""
@@ -187,7 +195,9 @@ def _questions(function, claims, facts):
         "masks of a batch": lambda: _ask_masks_of_a_batch(function),
         "memory layout": lambda: _ask_strides(function),
         "precision": lambda: _ask_precision(function),
-        "gradient": lambda: _ask_gradient(function),
+        "gradient": lambda: ask_gradient(
+            function, "QKV", {"": _with_mask(function, empty=False)}
+        ),
     }
 
 
@@ -217,34 +227,21 @@ def with_cause(findings, names, hints):
 
 
 def _ask_calls(function):
-    """Ask whether one input has one output, and stays as it is."""
-    given = (*function.inputs(), function.inputs(seed=2)[1])
-    before = [array.copy() for array in given]
-    first = np.asarray(function.run(*given), dtype=float)
-    findings = []
-    if not all(map(np.array_equal, given, before)):
-        sentence = "the call writes into its input"
-        findings.append(Finding(WRONG, "input", sentence, "input_overwritten"))
-    if not np.isfinite(first).all():
-        sentence = f"{np.isnan(first).any(axis=-1).mean():.0%} of the outputs are not finite"
-        return [*findings, Finding(WRONG, "calls", sentence, "not_finite")]
-    Q, K, V = before
-    calls = one_output(
-        lambda: function.outputs(Q, K, V),
-        first,
-        lambda: function.outputs(*(array[::-1] for array in before)),
-        function.precision,
-    )
-    moved = [largest(first, function.outputs(Q, *KV)) for KV in ((K, V[::-1]), (K[::-1], V))]
-    if calls.sign == RIGHT and moved[0] <= function.precision < moved[1]:
-        sentence = "other values have the same output"
-        return [*findings, Finding(WRONG, "values", sentence, "values_not_used")]
+    """Ask whether one input has one output, stays as it is, and whether values are used."""
+    *findings, calls = ask_calls(function)
+    if calls.sign == RIGHT:
+        Q, K, V = function.example()
+        first, *others = (function.outputs(Q, *x) for x in ((K, V), (K, V[::-1]), (K[::-1], V)))
+        moved = [largest(first, other) for other in others]
+        if moved[0] <= function.precision < moved[1]:
+            sentence = "other values have the same output"
+            calls = Finding(WRONG, "values", sentence, "values_not_used")
     return [*findings, calls]
 
 
 def _ask_batch(function):
     """Ask whether the sequences of a batch are apart."""
-    given = (*function.inputs(), function.inputs(seed=2)[1])
+    given = function.example()
     alone = [function.outputs(*(array[[b]] for array in given)) for b in range(B)]
     if largest(function.outputs(*given), np.concatenate(alone)) <= function.precision:
         return [Finding(RIGHT, "batch", "each sequence for itself")]
@@ -384,7 +381,7 @@ def _ask_strides(function):
     """Ask with the same values in another order in memory."""
     if function.strided is None:
         return []
-    given = (*function.inputs(), function.inputs(seed=2)[1])
+    given = function.example()
     if largest(function.strided(*given), function.outputs(*given)) <= function.precision:
         return [Finding(RIGHT, "memory layout", "strides change nothing")]
     sentence = "the same values in another order in memory have other outputs"
@@ -395,67 +392,19 @@ def _ask_precision(function):
     """Ask whether single and double precision agree, and whether half precision stays finite."""
     if function.single is None:
         return []
-    given = (*function.inputs(), function.inputs(seed=2)[1])
+    given = function.example()
     with np.errstate(all="ignore"):
         single = np.asarray(function.single(*given), dtype=float)
         others = np.asarray(function.single(given[0][::-1], *given[1:]), dtype=float)
     findings = disagreement(single, function.outputs(*given))
     if findings[0].sign == WRONG and largest(single, others) <= 1e-9:
         findings = [replace(findings[0], name="scores_lost_in_single")]
-    return findings + answered("half precision", lambda: _ask_half(function, given))
+    context = _with_mask(function, empty=True)
+    return findings + answered("half precision", lambda: ask_half(function, context))
 
 
-def _ask_half(function, given):
-    """Ask for what is finite in double and not in half, with a row that sees nothing if it can."""
+def _with_mask(function, *, empty):
+    """Return a causal mask to hand over, where one is taken, whose row 3 is empty or not."""
     mask = np.tri(function.length, dtype=bool)
-    mask[3] = False
-    context = {"mask": mask} if "mask" in function.takes else {}
-    if not _lost_in_half(function, given, context):
-        return [Finding(RIGHT, "half precision", "finite where double precision is")]
-    Q, *KV = given
-    name = None
-    if not _lost_in_half(function, (Q / 1000, *KV), context):
-        name = "scores_overflow_in_half"
-    elif context and not _lost_in_half(function, given, {}):
-        name = "mask_value_overflows_in_half"
-    return [Finding(WRONG, "half precision", "not finite where double precision is", name)]
-
-
-def _lost_in_half(function, given, context):
-    """Say whether anything is finite in double precision, and not in half."""
-    with np.errstate(all="ignore"):
-        half = np.asarray(function.half(*given, **context), dtype=float)
-        return bool((np.isfinite(function.outputs(*given, **context)) & ~np.isfinite(half)).any())
-
-
-def _ask_gradient(function):
-    """Ask whether each gradient agrees with differences, under a mask where one is taken."""
-    if function.gradient is None:
-        return []
-    masked = "mask" in function.takes
-    wrong = _wrong_gradients(function, masked)
-    (found,) = gradient_findings([(f"that of {'QKV'[k]}", array) for k, array in wrong])
-    if found.sign == RIGHT or found.name == "gradient_cut":
-        return [found]
-    names = gradient_mistakes(function, dict(wrong), masked)
-    if len(names) != 1:
-        return [replace(found, hints=names)]
-    return [replace(found, name=names[0])]
-
-
-def _wrong_gradients(function, masked):
-    """Return the gradients that do not agree with differences: 0, 1 or 2, and the array."""
-    given = [*function.inputs(), function.inputs(seed=2)[1]]
-    mask = {"mask": np.tri(function.length, dtype=bool)} if masked else {}
-    dY = tokens(1, function.outputs(*given).shape, seed=4)[0]
-    wrong = []
-    for k, gradient in enumerate(function.gradient(*given, dY, **mask)):
-        direction = tokens(1, given[k].shape, seed=(6, k))[0]
-
-        def outputs(step, k=k, direction=direction):
-            moved = [array + step * direction if i == k else array for i, array in enumerate(given)]
-            return function.outputs(*moved, **mask)
-
-        if not agree(float((gradient * direction).sum()), outputs, dY):
-            wrong.append((k, gradient))
-    return wrong
+    mask[3] &= not empty
+    return {"mask": mask} if "mask" in function.takes else {}

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tutorial_lib.probe.dependence import HEADS, off_diagonal, table_of
+from tutorial_lib.probe.alike import ask_gradient, ask_half, disagreement
+from tutorial_lib.probe.dependence import off_diagonal, table_of
 from tutorial_lib.probe.masks import unmasked
 from tutorial_lib.probe.names import PLACES
-from tutorial_lib.probe.numerics import agree, disagreement, gradient_findings
 from tutorial_lib.probe.report import (
     DESCRIBED,
     RIGHT,
@@ -15,7 +15,6 @@ from tutorial_lib.probe.report import (
     Finding,
     answered,
     one_name,
-    one_output,
     without_names,
 )
 from tutorial_lib.probe.subject import changed, largest, tokens
@@ -42,51 +41,7 @@ def ask_batch(subject):
         return [Finding(WRONG, "batch", sentence, name)]
     if not np.delete(moved, 4, axis=1).any():
         name = "batch_as_tokens"
-    elif name == "sequences_mixed" and _heads_of_others(subject):
-        name = "heads_joined_across_batch"
     return [Finding(WRONG, "batch", "a token of sequence 1 moves other sequences", name)]
-
-
-def _heads_of_others(subject):
-    """Say whether sequence b moves those that get its heads if (H, B) is read as (B, H)."""
-    tables = []
-    for B in (3, 5):
-        X, others = tokens(2, (B, T, subject.d_model), seed=17)
-        moved = np.zeros((B, B), bool)
-        for b in range(B):
-            there = X.copy()
-            there[b, 4] = others[b, 4]
-            moved[:, b] = changed(subject.outputs(X), subject.outputs(there), subject.noise).any(1)
-        tables.append(moved)
-    for heads in HEADS:
-        fits = []
-        for moved in tables:
-            B = len(moved)
-            row = np.arange(B * heads)
-            joined = np.zeros((B, B), bool)
-            joined[row // heads, row % B] = True
-            fits += [np.array_equal(moved, joined), not moved.all()]
-        if all(fits[::2]) and any(fits[1::2]):
-            return True
-    return False
-
-
-def ask_calls(subject):
-    """Ask whether calls are apart, and whether the input stays as it is."""
-    X, others = tokens(2, (1, T, subject.d_model))
-    given = X.copy()
-    first = np.array(subject.run(given), dtype=float)
-    findings = []
-    if not np.array_equal(given, X):
-        sentence = "the call writes into its input"
-        findings.append(Finding(WRONG, "input", sentence, "input_overwritten"))
-    if not np.isfinite(first).all():
-        sentence = f"{(~np.isfinite(first)).any(axis=-1).sum()} of {T} outputs are not finite"
-        return [*findings, Finding(WRONG, "calls", sentence, "not_finite")]
-    calls = one_output(
-        lambda: subject.outputs(X), first, lambda: subject.outputs(others), subject.tolerance
-    )
-    return [*findings, calls]
 
 
 def ask_positions(subject, table, claims, facts):
@@ -128,33 +83,7 @@ def _position_name(subject, table, claimed, found):
         return "positions_used"
     if found == "relative":
         return "positions_only_relative"
-    if _of_keys_unused(subject, table):
-        return "positions_of_keys_unused"
-    return "positions_rounded" if _nearly_relative(subject) else "positions_not_relative"
-
-
-def _of_keys_unused(subject, table):
-    """Say whether another position of one token changes no other output."""
-    if "positions" not in subject.takes:
-        return False
-    X, places = tokens(1, (1, T, subject.d_model))[0], np.arange(T)[None]
-    Y, moved = subject.outputs(X), np.zeros((T, T), bool)
-    for j in range(T):
-        there = places + (np.arange(T) == j) * 5 * SHIFT
-        moved[:, j] = changed(subject.outputs(X, positions=there), Y, subject.noise)[0]
-    return bool(not off_diagonal(moved).any() and moved.any() and off_diagonal(table).any())
-
-
-def _nearly_relative(subject):
-    """Say whether a shift of positions changes little, and no shift of a few tokens much."""
-    if "positions" not in subject.takes:
-        return False
-    X, places = tokens(1, (1, T, subject.d_model))[0], np.arange(T)[None]
-    Y = subject.outputs(X)
-    return all(
-        largest(subject.outputs(X, positions=places + shift), Y) <= 0.05 * subject.effect
-        for shift in (1, SHIFT, 5 * SHIFT)
-    )
+    return "positions_not_relative"
 
 
 def _exchangeable(subject, table):
@@ -423,55 +352,36 @@ def ask_positions_in_batch(subject):
     return [Finding(WRONG, question, sentence, name)]
 
 
-def ask_packed(subject):
-    """Ask for positions that begin again, with and without a padding mask that hides nothing."""
-    if not {"keep", "positions"} <= subject.takes:
-        return []
-    X, places = tokens(1, (1, T, subject.d_model), seed=9)[0], np.arange(T)[None] % (T // 2)
-    without, given = subject.outputs(X, positions=places), {"positions": places, "keep": _all(X)}
-    if largest(subject.outputs(X, **given), without) <= subject.tolerance:
-        return [Finding(RIGHT, "packed", "positions that begin again, with a padding mask or not")]
-    sentence = "a padding mask that hides nothing changes what positions that begin again do"
-    return [Finding(DESCRIBED, "packed", sentence)]  # as transformers does on purpose
+def _more_seen(subject, table, outputs):
+    """Say which hidden token outputs of another kind depend on, or return None."""
+    there = table_of(subject, len(table), one_by_one=True, outputs=outputs)
+    more = np.argwhere(off_diagonal(there) & ~table)
+    return f"output {more[0][0]} depends on token {more[0][1]}" if len(more) else None
 
 
 def ask_precision(subject, table):
     """Ask whether single and double precision agree, and what half precision loses."""
     if subject.single is None:
         return []
-    X = tokens(1, (1, T, subject.d_model))[0]
+    (X,), table = subject.example(), table[:T, :T]
     with np.errstate(all="ignore"):
         found = disagreement(np.asarray(subject.single(X), dtype=float), subject.outputs(X))
     if found[0].sign != WRONG:
         return [*found, *answered("half precision", lambda: _ask_half(subject, table))]
-    in_single = table_of(subject, T, one_by_one=True, outputs=subject.single)
-    if (off_diagonal(in_single) & ~table[:T, :T]).any():
-        found = [replace(found[0], name="mask_lost_in_single")]
-    return found
+    lost = _more_seen(subject, table, subject.single)
+    return [replace(found[0], name="mask_lost_in_single")] if lost else found
 
 
 def _ask_half(subject, table):
     """Ask for what is finite in double precision and not in half, and for the mask there."""
-    if subject.half is None:
-        return []
-    X, question = tokens(1, (1, T, subject.d_model))[0], "half precision"
-    lost = [_lost_in_half(subject, x) for x in (X, X / 1000)]
-    if lost[0]:
-        name = "mask_value_overflows_in_half" if lost[1] else "scores_overflow_in_half"
-        return [Finding(WRONG, question, "not finite where double precision is", name)]
-    in_half = table_of(subject, T, one_by_one=True, outputs=subject.half)
-    more = off_diagonal(in_half) & ~table[:T, :T]
-    if more.any():
-        i, j = np.argwhere(more)[0]
-        sentence = f"output {i} depends on token {j}, in double precision it does not"
-        return [Finding(WRONG, question, sentence, "mask_lost_in_half")]
-    return [Finding(RIGHT, question, "finite, and the same tokens are seen")]
-
-
-def _lost_in_half(subject, X):
-    with np.errstate(all="ignore"):
-        lost = ~np.isfinite(np.asarray(subject.half(X), dtype=float))
-        return bool((lost & np.isfinite(subject.outputs(X))).any())
+    found = ask_half(subject)
+    if not found or found[0].sign == WRONG:
+        return found
+    more = _more_seen(subject, table, subject.half)
+    if more:
+        sentence = f"{more}, in double precision it does not"
+        return [Finding(WRONG, "half precision", sentence, "mask_lost_in_half")]
+    return [Finding(RIGHT, "half precision", "finite, and the same tokens are seen")]
 
 
 def ask_lengths(subject, table, claims):
@@ -491,11 +401,9 @@ def ask_training(subject, table):
     """Ask whether the mask holds in training mode, too."""
     if subject.training is None:
         return []
-    in_training = table_of(subject, len(table), one_by_one=True, outputs=subject.training)
-    more = off_diagonal(in_training) & ~table
-    if more.any():
-        i, j = np.argwhere(more)[0]
-        sentence = f"in training mode output {i} depends on token {j}, in evaluation it does not"
+    more = _more_seen(subject, table, subject.training)
+    if more:
+        sentence = f"in training mode {more}, in evaluation it does not"
         return [Finding(WRONG, "training", sentence, "mask_dropped_in_training")]
     X = tokens(1, (1, T, subject.d_model))[0]
     if largest(subject.training(X), subject.outputs(X)) <= subject.tolerance:
@@ -520,28 +428,10 @@ def ask_parameters(subject):
     return findings or [Finding(RIGHT, "parameters", "each takes part in the output")]
 
 
-def ask_gradient(subject):
-    """Ask whether the gradient agrees with differences."""
-    if subject.gradient is None:
-        return []
-    X, dY, direction = tokens(3, (1, 6, subject.d_model))
-    dY = dY[..., :1] * np.ones(subject.outputs(X).shape[-1])
-    found = []
-    for words, context in (("X", {}), *_with_padding(subject, X)):
-        gradient = subject.gradient(X, dY, **context)
-        slope = float((gradient * direction).sum())
-
-        def outputs(step, context=context):
-            return subject.outputs(X + step * direction, **context)
-
-        if not agree(slope, outputs, dY):
-            found.append((f"that of {words}", gradient))
-    return gradient_findings(found, by_rule=subject.by_rule is not None and subject.by_rule())
-
-
-def _with_padding(subject, X):
-    """Yield a padding mask under which the last token is padding, if one is taken."""
-    keep = np.ones(X.shape[:2], bool)
-    keep[:, -1] = False
-    if "keep" in subject.takes:
-        yield "X, with padding", {"keep": keep}
+def ask_gradient_of(subject):
+    """Ask whether the gradient agrees with differences, with padding where it is taken."""
+    contexts = {"": {}}
+    if "keep" in subject.takes:  # the last token is padding
+        contexts[", with padding"] = {"keep": np.arange(T)[None] < T - 1}
+    by_rule = subject.by_rule or (lambda: False)
+    return ask_gradient(subject, ("X",), contexts, by_rule=by_rule)

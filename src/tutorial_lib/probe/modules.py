@@ -5,8 +5,8 @@ import inspect
 
 import numpy as np
 
-from tutorial_lib.probe.adapters import context_of, gradients, width_of, words_taken
-from tutorial_lib.probe.subject import Cache, ProbeError, Subject, Undecidable, tokens
+from tutorial_lib.probe.adapters import Arguments, arguments_of, gradients, width_of
+from tutorial_lib.probe.subject import Cache, ProbeError, Subject, Undecidable, set_seeds, tokens
 
 
 def with_random_weights(module, seed=0):
@@ -44,26 +44,37 @@ class Module:
     Parameters
     ----------
     module : the module, in evaluation mode
-    call : a function of it, X and what is handed over by name
-    context : a function of keep and positions, which returns what is handed over
+    call : a function of it, X, a memory where there is one, and what is handed over by name
+    arguments : the Arguments that it takes besides X
     width : that of X
     """
 
-    def __init__(self, module, call, context, width):
+    def __init__(self, module, call, arguments, width):
         import torch
 
-        self.module, self.call, self.context, self.width = module, call, context, width
+        self.module, self.call, self.arguments, self.width = module, call, arguments, width
         self.dtype = torch.float64
 
-    def run(self, X, keep=None, positions=None):
+    def run(self, X, **given):
         """Return the outputs for X (B, T, d_model)."""
         import torch
 
-        given = self.context(keep, positions)
-        given = {name: torch.from_numpy(np.ascontiguousarray(x)) for name, x in given.items()}
         with torch.no_grad():
-            Y = self.call(self.module, torch.from_numpy(X).to(self.dtype), **given)
-        return first_array(Y)
+            return first_array(self._called(torch.from_numpy(X).to(self.dtype), **given))
+
+    def _called(self, X, **given):
+        """Call the module with a tensor X and arrays."""
+        memory, named = self.arguments(len(X), **given)
+        return self.call(self.module, X, *self._tensors(memory), **self._tensors(named))
+
+    def _tensors(self, arrays):
+        """Return tensors of arrays, those of floats in the precision of the module."""
+        import torch
+
+        if isinstance(arrays, dict):
+            return dict(zip(arrays, self._tensors(arrays.values()), strict=True))
+        tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
+        return [x.to(self.dtype) if x.is_floating_point() else x for x in tensors]
 
     def of(self, module):
         """Return the same way to call another module, in its precision."""
@@ -81,24 +92,20 @@ class Module:
 
     def training(self):
         """Return the outputs in training mode without dropout as a function of X."""
-        import torch
-
         trained = self.of(without_dropout(self.module))
 
         def run(X):
-            torch.manual_seed(0)
+            set_seeds()
             return trained.run(X)
 
         return run
 
     def gradient(self, X, dY, keep=None):
-        """Return dX, of the shape of X."""
+        """Return dX, of the shape of X, in a list."""
         import torch
 
-        given = {name: torch.from_numpy(x) for name, x in self.context(keep, None).items()}
         X = torch.from_numpy(X).requires_grad_()
-        Y = self.call(self.module, X, **given)
-        return gradients(Y, [X], torch.from_numpy(dY))[0]
+        return gradients(self._called(X, keep=keep), [X], torch.from_numpy(dY))
 
     def unused(self):
         """Return names of parameters without a gradient, in whole or in rows of a linear layer.
@@ -163,7 +170,7 @@ class Module:
         import torch
 
         X = torch.from_numpy(tokens(1, (16, 16, self.width))[0]).to(self.dtype)
-        Y = self.call(self.module, X.requires_grad_())
+        Y = self._called(X.requires_grad_())
         return Y[0] if isinstance(Y, tuple | list) else Y
 
     def cached(self, cache):
@@ -171,11 +178,10 @@ class Module:
         import torch
 
         def of(step):
-            def call(X, state, *keep):
-                keep = map(torch.from_numpy, keep)
+            def call(X, state, *more):
+                X, *more = self._tensors((X, *more))
                 with torch.no_grad():
-                    X = torch.from_numpy(X).to(self.dtype)
-                    Y, state = step(self.module, X, state, *keep)
+                    Y, state = step(self.module, X, state, *more)
                 return first_array(Y), state
 
             return step and call
@@ -191,30 +197,30 @@ def first_array(out):
     return out.detach().double().numpy()
 
 
-def _call(module, X, **given):
+def _call(module, X, *memory, **given):
     """Call a module on hidden states."""
     import torch
 
     if isinstance(module, torch.nn.MultiheadAttention):
-        return module(X, X, X, need_weights=False, **given)
-    return module(X, **given)
+        keys = memory[0] if memory else X
+        return module(X, keys, keys, need_weights=False, **given)
+    return module(X, *memory, **given)
 
 
 def torch_module(module, *, call=_call, own_weights=False, **options):
     """Return a module as a subject, in double precision, and what is left as claims."""
     import torch
 
-    names = {word: options.pop(word, None) for word in ("keep", "positions", "cache", "d_model")}
-    keep, positions, cache, d_model = names.values()
+    cache, arguments = options.pop("cache", None), arguments_of(options)
+    width = width_of(module, options.pop("d_model", None))
     module = copy.deepcopy(module) if own_weights else with_random_weights(module)
-    width = width_of(module, d_model)
-    called = Module(module.eval(), call, context_of(keep, positions), width)
+    called = Module(module.eval(), call, arguments, width)
     called = _in_best_precision(called, np.ones((1, 2, width)))
     double = called.dtype == torch.float64
     subject = Subject(
         called.run,
         width,
-        words_taken(keep, positions),
+        arguments.words,
         cache=None if cache is None else called.cached(cache),
         single=called.single() if double else None,
         half=called.half(),
@@ -223,6 +229,7 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
         unused=called.unused,
         by_rule=called.by_rule,
         precision=1e-6 if double else 1e-3,
+        memory=arguments.memory,
     )
     return subject, options
 
@@ -236,26 +243,26 @@ def transformers_model(model, layer, *, seed=0, double=True):
     accepts = inspect.signature(model.forward).parameters
     fixed = {"use_cache": False} if "use_cache" in accepts else {}
 
-    def call(model, X, **given):
-        return _attended(model, layer, X, **fixed, **given)[0]
+    def call(model, X, attention_mask=None, **given):
+        keep = {} if attention_mask is None else {"attention_mask": attention_mask.long()}
+        return _attended(model, layer, X, **fixed, **keep, **given)[0]
 
-    called = Module(model, call, _context, width)
+    names = {"keep": "attention_mask"}
+    if "position_ids" in accepts:
+        names["positions"] = "position_ids"
+    arguments = Arguments(**names)
+    called = Module(model, call, arguments, width)
     called = _in_best_precision(called, np.ones((1, 2, width))) if double else _in_single(called)
     double = called.dtype == torch.float64  # norms and rotations stay single inside such a model
     return Subject(
         called.run,
         width,
-        frozenset({"keep"} | ({"positions"} if "position_ids" in accepts else set())),
+        arguments.words,
         _cache_of(called, layer, accepts, width),
         single=called.single() if double else None,
         training=called.training(),
         precision=1e-4 if double else 1e-3,
     )
-
-
-def _context(keep, positions):
-    given = {} if keep is None else {"attention_mask": keep.astype(np.int64)}
-    return given if positions is None else given | {"position_ids": positions}
 
 
 def _in_best_precision(called, X):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from tutorial_lib.probe.dependence import draw
 from tutorial_lib.probe.names import NAMES, PLACES
-from tutorial_lib.probe.subject import Undecidable, largest, set_seeds
+from tutorial_lib.probe.subject import Undecidable
 
 RIGHT, WRONG, DESCRIBED = "✓", "✗", "·"
 
@@ -52,34 +52,6 @@ def one_name(findings):
     """Return findings of which the first that is broken keeps its name, and others of that name."""
     first = next((found.name for found in findings if found.sign == WRONG and found.name), None)
     return [found if found.name == first else without_names([found])[0] for found in findings]
-
-
-def one_output(call, first, other, tolerance):
-    """Ask whether calls are apart.
-
-    Parameters
-    ----------
-    call : a function without arguments, which returns an array
-    first : what it returned at the first call
-    other : a call with other arguments
-    """
-    other()
-    later = [call() for _ in range(3)]
-    same = [largest(Y, later[-1]) <= tolerance for Y in (first, *later[:-1])]
-    if all(same):
-        return Finding(RIGHT, "calls", "one input, one output")
-    if same[-1]:
-        sentence = "one input has another output after a call with other arrays"
-        return Finding(WRONG, "calls", sentence, "state_between_calls")
-    sentence = "one input has another output at each call"
-    drawn = []
-    for _ in range(2):
-        set_seeds()
-        drawn.append(call())
-    random = largest(*drawn) <= tolerance
-    return Finding(
-        WRONG, "calls", sentence, "random_in_evaluation" if random else "calls_depend_on_calls"
-    )
 
 
 def answered(question, ask, *, refused=None):

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,7 +25,8 @@ class Cache:
 
     Parameters
     ----------
-    step : a function of X (B, t, d_model) and a state, which returns Y (B, t, d) and the new state
+    step : a function of X (B, t, d_model) and a state, which returns Y (B, t, d) and the new state;
+        of a layer with a memory, its third argument is the memory (B, S, d_memory)
     empty : a function without arguments, which returns the state before the first token
     rewind : a function of a state and a number n, which returns the state after n tokens, or None
     padded : as step, with a third argument (B, n), True for each real one of all tokens so far;
@@ -36,11 +38,11 @@ class Cache:
     rewind: Callable | None = None
     padded: Callable | None = None
 
-    def run(self, X, lengths):
+    def run(self, X, lengths, *memory):
         """Feed X (B, T, d_model) in chunks of these lengths; the outputs, joined."""
         state, outputs, start = self.empty(), [], 0
         for length in lengths:
-            Y, state = self.step(X[:, start : start + length].copy(), state)
+            Y, state = self.step(X[:, start : start + length].copy(), state, *memory)
             outputs.append(np.asarray(Y, dtype=float))
             start += length
         return np.concatenate(outputs, axis=1)
@@ -53,16 +55,18 @@ class Subject:
     Parameters
     ----------
     run : a function of X (B, T, d_model), keep=None and positions=None, both (B, T), which returns
-        an array (B, T, d); in `keep`, True is a real token and False is padding
+        an array (B, T, d); in `keep`, True is a real token and False is padding. With a memory,
+        also of memory=None (B, S, d_memory) and memory_keep=None (B, S)
     d_model : the width of X
-    takes : which of "keep" and "positions" `run` uses
+    takes : which of "keep", "positions" and "memory_keep" `run` uses
     cache : how it is fed in chunks, or None
     single, half, training : the same in lower precision, and in training mode, or None
-    gradient : a function of X, dY and keep=None, which returns dX, or None
+    gradient : a function of X, dY and keep=None, which returns a list of dX, or None
     unused : a function that returns three lists of names of parameters, of which the whole, or
         some rows, have no effect, or an effect without a gradient; or None
     by_rule : a function that says whether no step of the backward pass was written by hand, or None
     precision : equality is this part of the effect that one token has on its own output
+    memory : (S, d_memory), or None
     """
 
     run: Callable
@@ -76,6 +80,11 @@ class Subject:
     unused: Callable | None = None
     by_rule: Callable | None = None
     precision: float = 1e-6
+    memory: tuple | None = None
+
+    def example(self, seed=SEED):
+        """Return the arrays of a call: X (1, 10, d_model)."""
+        return tokens(1, (1, 10, self.d_model), seed=seed)
 
     def outputs(self, X, **context):
         """Run on a copy of X (B, T, d_model), and require an output for each token."""
@@ -134,8 +143,27 @@ def largest(Y, others):
     return float(np.where(np.isfinite(difference), difference, np.inf).max(initial=0.0))
 
 
+def memory_of(shape, B):
+    """Return the memory (B, S, d_memory) that a layer has where no other one is handed over."""
+    return np.repeat(tokens(1, (1, *shape), seed=41)[0], B, axis=0)
+
+
 def set_seeds():
     """Set the generators from which a random layer draws, PyTorch's where it is in use."""
     np.random.seed(0)  # noqa: NPY002
     if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(0)
+        sys.modules["torch"].default_generator.manual_seed(0)
+
+
+@contextmanager
+def seeded():
+    """Begin with set generators, and put them back as they were."""
+    torch, state = sys.modules.get("torch"), np.random.get_state()  # noqa: NPY002
+    of_torch = torch and torch.get_rng_state()
+    set_seeds()
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+        if torch:
+            torch.set_rng_state(of_torch)

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tutorial_lib.probe import adapters, cached, hidden, modules
+from tutorial_lib.probe import adapters, cached, hidden, memory, modules
 from tutorial_lib.probe.alike import ask_calls
 from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
 from tutorial_lib.probe.dependence import simplest_pattern, table_of
@@ -35,7 +35,7 @@ from tutorial_lib.probe.masks import (
 )
 from tutorial_lib.probe.names import PLACES
 from tutorial_lib.probe.report import RIGHT, WRONG, Report, answered, without_names
-from tutorial_lib.probe.subject import Cache, ProbeError
+from tutorial_lib.probe.subject import Cache, ProbeError, seeded
 
 __all__ = ["Cache", "ProbeError", "Report", "probe"]
 
@@ -44,6 +44,7 @@ HANDED_OVER = {  # asked with arguments of the caller's, so that a refusal is br
     "padding": "padding_refused",
     "positions in a batch": "positions_refused",
     "cache": "cache_refused",
+    "memory": "memory_refused",
 }
 
 
@@ -55,6 +56,7 @@ class Probe:
     known. A window counts the token itself.
     """
 
+    @seeded()
     def __call__(self, layer, *, heads=None, axes="BHTd", mask=None, **options):
         """Ask a layer of NumPy arrays.
 
@@ -65,7 +67,9 @@ class Probe:
         axes : "BHTd", or "BTHd" where the token axis comes before the head axis
         mask : the name of the argument that takes a mask (T, S), True where a query may look; with
             "~" before it, True where it may not
-        options : d_model, keep and positions (names of arguments; `keep` as `mask`), cache, claims
+        options : d_model, cache, claims, and the names of arguments: keep (named as `mask` is) and
+            positions; memory=(S, d_memory) of a layer that is called as layer(X, memory), and
+            memory_keep, the name of its padding mask
 
         Returns
         -------
@@ -82,12 +86,13 @@ class Probe:
         takes = frozenset(("mask",) if mask else ())
         return probe_function(Function(run, heads, takes), Claims.checked(options, OF_FUNCTIONS))
 
+    @seeded()
     def torch(self, module, *, heads=None, axes="BHTd", mask=None, **options):
         """Ask a module of PyTorch, or, with `heads`, a function of its tensors; see `__call__`.
 
         More options: call, a function of the module and X where it is not module(X);
         own_weights=True to keep its weights, which are drawn anew in a copy otherwise. Of a cache,
-        `step` takes the copy, X and the state, and `empty` takes the copy.
+        `step` takes the copy, X, the state and the memory, if any, and `empty` takes the copy.
         """
         if heads is None:
             subject, claims = modules.torch_module(module, **options)
@@ -97,6 +102,7 @@ class Probe:
         function = Function(run, heads, takes, **more)
         return probe_function(function, Claims.checked(options, OF_FUNCTIONS))
 
+    @seeded()
     def transformers(self, model, *, layer=0, seed=0, double=True, **claims):
         """Ask the attention of one layer inside a model of transformers, its masks included.
 
@@ -124,7 +130,8 @@ class Probe:
         apart = {"one_by_one": batch[0].sign != RIGHT}
         depends = table_of(subject, length, **apart)
         second = second_table(subject, length, **apart)
-        names = unmasked(subject, **apart), alone(subject)
+        itself = alone(subject) if subject.memory is None else None
+        names = unmasked(subject, **apart), itself
         mask, expected = ask_mask(depends, second, claims, *names)
         findings += batch
         asked = [*mask, *(ask_alike(subject, claims) if mask[0].sign != WRONG else ())]
@@ -155,6 +162,7 @@ def _questions(subject, depends, claims, facts, apart):
         "positions": lambda: hidden.ask_positions(subject, depends, claims, facts),
         "padding": lambda: hidden.ask_padding(subject, claims, depends, facts),
         "positions in a batch": lambda: hidden.ask_positions_in_batch(subject),
+        "memory": lambda: memory.ask_memory(subject, depends),
         "cache": lambda: cached.ask_cache(subject, depends, facts),
         "lengths": lambda: hidden.ask_lengths(subject, depends, claims),
         "large scores": lambda: ask_large_scores(subject, depends, claims, **apart),

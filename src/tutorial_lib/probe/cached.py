@@ -15,7 +15,7 @@ from tutorial_lib.probe.report import (
     answered,
     without_names,
 )
-from tutorial_lib.probe.subject import largest, tokens
+from tutorial_lib.probe.subject import largest, memory_of, tokens
 
 LEAST = 12  # tokens
 FIRST_POSITIONS = (0, 1, 2)  # RoBERTa begins at 2
@@ -68,6 +68,8 @@ class Chunks:
         reach = pattern.window + pattern.sinks if pattern and pattern.window else 0
         self.T = T = max(LEAST, reach + 4)
         self.X, self.others = tokens(2, (2, T, subject.d_model))
+        shape = subject.memory
+        self.memory = () if shape is None else (memory_of(shape, 2),)
         self.Y = subject.outputs(self.X)
         uneven = (3, 1, 5, 2, 1)
         self.ways = {
@@ -79,7 +81,8 @@ class Chunks:
 
     def run(self, lengths, X=None):
         """Feed the text, or another one, in chunks."""
-        return self.subject.cache.run(self.X if X is None else X, lengths)
+        X = self.X if X is None else X
+        return self.subject.cache.run(X, lengths, *(array[: len(X)] for array in self.memory))
 
     def differ(self, Y, others):
         """Say whether outputs differ."""
@@ -273,20 +276,28 @@ class Chunks:
     def second_text(self):
         """Feed another text, and then the text again from an empty cache."""
         self.run((self.T,), self.others)
-        if not self.differ(self.run((self.T,)), self.Y):
+        if not self.differ(self.run((self.T,)), self.Y) and not self._memory_left():
             return Finding(RIGHT, "second text", "an empty cache knows nothing of the one before")
         sentence = "after another text an empty cache gives other outputs"
         return Finding(WRONG, "second text", sentence, "state_between_calls")
 
+    def _memory_left(self):
+        """Say whether after a text with one memory another memory gives other outputs."""
+        if not self.memory:
+            return False
+        other = tokens(1, self.memory[0].shape, seed=43)[0]
+        outputs = self.subject.cache.run(self.X, (3, 1, self.T - 4), other)
+        return self.differ(outputs, self.subject.outputs(self.X, memory=other))
+
     def rewound(self):
         """Feed tokens, take some back, and feed the right ones."""
-        cache, X = self.subject.cache, self.X
+        cache, X, memory = self.subject.cache, self.X, self.memory
 
         def outputs(wrong):
-            _, state = cache.step(X[:, :5].copy(), cache.empty())
-            _, state = cache.step(wrong[:, 5:9].copy(), state)
+            _, state = cache.step(X[:, :5].copy(), cache.empty(), *memory)
+            _, state = cache.step(wrong[:, 5:9].copy(), state, *memory)
             state = cache.rewind(state, 5)
-            return np.asarray(cache.step(X[:, 5:].copy(), state)[0], dtype=float)
+            return np.asarray(cache.step(X[:, 5:].copy(), state, *memory)[0], dtype=float)
 
         first, second = outputs(self.others), outputs(self.others[::-1])
         if not self.differ(first, self.Y[:, 5:]):

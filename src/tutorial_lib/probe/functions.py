@@ -195,9 +195,7 @@ def _questions(function, claims, facts):
         "masks of a batch": lambda: _ask_masks_of_a_batch(function),
         "memory layout": lambda: _ask_strides(function),
         "precision": lambda: _ask_precision(function),
-        "gradient": lambda: ask_gradient(
-            function, "QKV", {"": _with_mask(function, empty=False)}
-        ),
+        "gradient": lambda: ask_gradient(function, "QKV", {"": _with_mask(function, empty=False)}),
     }
 
 

@@ -32,13 +32,15 @@ def ask_mask(table, second_table, claims, unmasked, alone):
     table : (T, T)
     second_table : a function that returns the table of T + 3 tokens
     unmasked : a function that returns the name of a mistake with which all tokens are seen, or None
-    alone : the same, where a token sees itself alone
+    alone : the same, where a token sees itself alone; None where that may be
     """
     pattern = claims.pattern()
     expected = _expected(table, claims, pattern)
     wrong = off_diagonal(table) != off_diagonal(expected)
     if not off_diagonal(table).any() and (pattern is None or wrong.any()):
         sentence = "no output depends on any token but its own"
+        if alone is None:  # as of one that attends to a memory
+            return [Finding(DESCRIBED, "mask", sentence)], expected
         return [Finding(WRONG, "mask", sentence, alone())], expected
     if not claims.masks:
         found = simplest_pattern(table) or "of no regular form"

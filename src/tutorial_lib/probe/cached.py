@@ -19,6 +19,10 @@ from tutorial_lib.probe.subject import largest, memory_of, tokens
 
 LEAST = 12  # tokens
 FIRST_POSITIONS = (0, 1, 2)  # RoBERTa begins at 2
+HINTS = {  # what would show a place, too
+    "weights_differ_in_chunks": ("positions_offset_in_chunks",),
+    "cached_rows_altered": ("unwritten_rows_seen",),
+}
 
 
 def ask_cache(subject, table, facts):
@@ -95,11 +99,10 @@ class Chunks:
             return Finding(RIGHT, question, "the outputs of the whole text")
         first = next(i for i in range(self.T) if self.differ(outputs[:, i], self.Y[:, i]))
         sentence = f"output {first} is the first that differs from that of the whole text"
-        name = self.name(outputs, lengths, first)
-        hints = ("positions_offset_in_chunks",) if name == "weights_differ_in_chunks" else ()
-        return Finding(WRONG, question, sentence, name, hints)
+        name = self.name(outputs, lengths)
+        return Finding(WRONG, question, sentence, name, HINTS.get(name, ()))
 
-    def name(self, outputs, lengths, first):
+    def name(self, outputs, lengths):
         """Return the mistake on which two witnesses agree, or its place."""
         if not np.isfinite(outputs).all():
             return "not_finite_in_chunks"
@@ -107,7 +110,7 @@ class Chunks:
             return "cache_of_other_sequence"
         seen, whole = self._table(lengths), off_diagonal(self._whole_table())
         if np.array_equal(seen, whole):
-            return self._of_values(outputs, lengths, first)
+            return self._of_values(outputs, lengths)
         if np.triu(seen & ~whole, 1).any():
             return self._later_seen(seen, whole, lengths)
         found = self._of_window(seen, whole)
@@ -195,7 +198,7 @@ class Chunks:
             moved.append(self.differ(self.run(lengths, there)[1 - b], outputs[1 - b]))
         return any(moved)
 
-    def _of_values(self, outputs, lengths, first):
+    def _of_values(self, outputs, lengths):
         """Name what leaves the table as it is: positions, rounding, or rows that are no keys."""
         if self._rounded(outputs, lengths):
             return "rounded_in_chunks"
@@ -204,13 +207,9 @@ class Chunks:
             name = self._by_positions(outputs, lengths) if by_hand else None
             if name or (not by_hand and self._restarted_by_order(outputs, lengths)):
                 return name or "positions_restart"
-        if self._fewer_unwritten(lengths, first):
-            return "unwritten_rows_seen"
-        return (
-            "cached_rows_altered"
-            if self._equal_tokens_differ(lengths)
-            else ("weights_differ_in_chunks")
-        )
+        if not self._equal_tokens_differ(lengths):
+            return "weights_differ_in_chunks"
+        return "unwritten_rows_seen" if self._unwritten() else "cached_rows_altered"
 
     def _rounded(self, outputs, lengths):
         """Say whether what differs is another thing in a text that is nearly the same."""
@@ -259,19 +258,23 @@ class Chunks:
         alike = not self._equal_tokens_differ(lengths)  # which have no order
         return alike and whole and not moved
 
-    def _equal_tokens(self, lengths):
+    def _equal_tokens(self, lengths, size=1.0):
         """Return what a text of one token, repeated, gives in chunks less what it gives whole."""
-        X = np.repeat(tokens(1, (1, 1, self.subject.d_model))[0], self.T, axis=1)
+        X = np.repeat(tokens(1, (1, 1, self.subject.d_model), size=size)[0], self.T, axis=1)
         return self.run(lengths, X) - self.subject.outputs(X)
 
     def _equal_tokens_differ(self, lengths):
         return np.abs(self._equal_tokens(lengths)).max() > self.subject.tolerance
 
-    def _fewer_unwritten(self, lengths, first):
-        """Say whether equal tokens differ less and less, as more rows are written."""
-        sizes = np.abs(self._equal_tokens(lengths)).max(axis=(0, 2))[first:]
-        fewer = (np.diff(sizes) <= self.subject.tolerance).all() and sizes[-1] < 0.99 * sizes[0]
-        return fewer and sizes[0] > self.subject.tolerance
+    def _unwritten(self):
+        """Say whether equal small tokens differ by a line that falls with each row written.
+
+        Their scores are about 0, as those of rows that nobody has written: these get equal parts.
+        """
+        apart = self._equal_tokens((1,) * self.T, size=1e-3)[0]
+        sizes = np.abs(apart).max(axis=-1)
+        bent = np.abs(np.diff(apart, n=2, axis=0)).max()
+        return bool(bent <= 1e-3 * sizes[0] and sizes[-1] < 0.99 * sizes[0])
 
     def second_text(self):
         """Feed another text, and then the text again from an empty cache."""

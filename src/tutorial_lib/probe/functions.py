@@ -156,8 +156,7 @@ def probe_function(function, claims):
     findings += with_cause(core, names, hints)
     if all(found.sign != WRONG for found in findings):
         findings += answered("lengths", lambda: _ask_lengths(function, claims, explanation))
-        findings += answered("memory", lambda: _ask_memory(function, depends))
-    asked = _answers(_questions(function, claims, facts))
+    asked = _answers(_questions(function, claims, facts, depends))
     basic = all(found.sign != WRONG or found.question in QUESTIONS.values() for found in core)
     sound = basic and all(name.split("_")[0] in QUESTIONS for name in names)
     findings += asked if sound else without_names(asked)
@@ -185,10 +184,11 @@ def _core(function, claims, facts, read_weights):
     }
 
 
-def _questions(function, claims, facts):
+def _questions(function, claims, facts, depends):
     """Return what a function is asked besides, by question."""
     return {
         "fewer queries": lambda: weights.ask_fewer_queries(function, claims, facts),
+        "few queries": lambda: _ask_few_queries(function, claims, facts, depends),
         "width of values": lambda: _ask_width_of_values(function),
         "large scores": lambda: weights.ask_large_scores(function),
         "mask argument": lambda: weights.ask_mask_argument(function, claims, facts),
@@ -323,18 +323,41 @@ def _ask_lengths(function, claims, explanation):
     return [Finding(RIGHT, question, f"as right for {LONGEST} tokens")] if right else []
 
 
-def _ask_memory(function, depends):
-    """Ask, where every query sees every key, for other numbers of queries than of keys."""
-    if not depends.all():
+def _ask_few_queries(function, claims, facts, depends):
+    """Ask whether few queries have the outputs that they have among as many as there are keys."""
+    if not (depends.all() or facts.get("corner")):
         return []
-    (Q, K), few = function.inputs(), 5
+    (Q, K), few, question = function.inputs(), 5, "positions of fewer queries"
     V = tokens(1, K.shape, seed=3)[0]
-    for k, v in ((K, V), (K[:, :, : few + 2], V[:, :, : few + 2])):
-        part, more = function.outputs(Q[:, :, :few], k, v), function.outputs(Q, k, v)
-        if largest(part, more[:, :, :few]) > function.precision:
-            sentence = f"{few} queries have other outputs than among {Q.shape[2]}"
-            return [Finding(WRONG, "memory", sentence, "queries_change_with_their_number")]
-    return [Finding(RIGHT, "memory", "keys may be more or fewer than queries")]
+    whole, rows = function.outputs(Q, K, V), {"last": slice(-few, None), "first": slice(few)}
+    found = [
+        word
+        for word, part in rows.items()
+        if largest(function.outputs(Q[:, :, part], K, V), whole[:, :, part]) <= function.precision
+    ]
+    corner = facts.get("corner") or claims.get("corner")
+    if corner in found or (corner is None and found):
+        either = len(found) == 2 or facts.get("corner")
+        sentence = "as among all" if either else f"counted from the {found[0]} corner"
+        return [Finding(RIGHT if either else DESCRIBED, question, sentence)]
+    sentence = f"{few} queries have other outputs than among {Q.shape[2]}"
+    name = "queries_change_with_their_number"
+    if corner != "first" and ("first" in found or _counted_from_0(function, Q[:, :, -few:], K)):
+        name = "positions_first_corner"
+    return [Finding(WRONG, question, sentence, name)]
+
+
+def _counted_from_0(function, few, K):
+    """Say whether few queries give the keys before them the weights that the first queries give."""
+    Q = function.inputs()[0]
+    Q[:, :, : few.shape[2]] = few
+    rows = np.tri(few.shape[2], K.shape[2], dtype=bool)
+    with np.errstate(all="ignore"):
+        alone, first = (
+            np.log(weights / weights[..., :1])[..., : few.shape[2], :][..., rows]
+            for weights in (function.weights(few, K), function.weights(Q, K))
+        )
+    return largest(alone, first) <= 1e3 * function.precision
 
 
 def _ask_masks_of_a_batch(function):

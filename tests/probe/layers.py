@@ -246,3 +246,14 @@ def first_of(word):
         return layer(rotary=True)(X, **given)
 
     return call
+
+
+def crossing(X, memory, keep=None, mask=None):
+    """Attend from X to a memory of another width."""
+    rng = np.random.default_rng(4)
+    Q = project_heads(X, PARAMS.W_Q)
+    K, V = (project_heads(memory, rng.normal(size=(H, memory.shape[-1], 4))) for _ in "KV")
+    sees = np.ones((X.shape[1], memory.shape[1]), bool) if mask is None else mask
+    sees = sees if keep is None else sees & keep[:, None, None]
+    weights = softmax(np.where(sees, Q @ np.swapaxes(K, -1, -2) / 2, -np.inf))
+    return np.swapaxes(weights @ V, 1, 2).reshape(*X.shape[:2], -1) @ PARAMS.W_O

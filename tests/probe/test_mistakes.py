@@ -175,6 +175,13 @@ def with_slopes_of_the_other_sign(Q, K, V):
     return layers.softmax(scores) @ np.repeat(V, 2, axis=1)
 
 
+def with_bias_from_0(Q, K, V):
+    """Count queries from 0, whatever the number of keys."""
+    T, S = Q.shape[2], K.shape[2]
+    bias = -0.1 * np.abs(np.arange(T)[:, None] - np.arange(S))
+    return layers.weights_of(Q, K, bias) @ np.repeat(V, 2, axis=1)
+
+
 def with_slopes(slopes):
     """Return attention with a bias by distance of these slopes, a function of H."""
 
@@ -374,6 +381,14 @@ MISTAKES |= {
     "blocks_shifted": (layer(shifted_blocks), CAUSAL | {"block": 4}),
     "rounded_in_chunks": in_chunks("rounded_in_chunks"),
 }
+MEMORY = {"d_model": D_MODEL, "memory": (7, 9)}
+MISTAKES |= {
+    "memory_masked_as_causal": (
+        lambda X, M: layers.crossing(X, M, mask=np.tri(X.shape[1], M.shape[1], dtype=bool)),
+        MEMORY,
+    ),
+    "positions_first_corner": (with_bias_from_0, {"heads": (4, 2), "causal": True}),
+}
 RING = CAUSAL | {"window": 4, "cache": windowed_chunks()}
 HINTS["positions_offset_in_chunks"] = (rotary, RING)
 
@@ -418,7 +433,35 @@ def counted(calls=itertools.count()):  # noqa: B008
     return lambda X: layer()(X) + next(calls)
 
 
+def with_memory(change):
+    """Return a layer whose memory is changed before it is read."""
+    return lambda X, M, keep=None: layers.crossing(X, change(M), keep)
+
+
+class Cached:
+    """A cache of a layer that attends to a memory, its own or that of the first call."""
+
+    def __init__(self, stale):
+        self.stale, self.first = stale, None
+
+    def step(self, X, state, memory):
+        """Attend to one of the two."""
+        self.first = memory if self.first is None else self.first
+        return layers.crossing(X, self.first[: len(X)] if self.stale else memory), state
+
+
+def test_a_memory_of_the_text_before_is_found():
+    for stale in (False, True):
+        options = MEMORY | {"cache": Cache(Cached(stale).step, tuple)}
+        report = probe(layers.crossing, **options)
+        assert report.names == ("state_between_calls",) * stale, report
+
+
 PLACED = {
+    "memory_not_read": (lambda X, M: layer(full)(X), MEMORY),
+    "memory_not_seen": (with_memory(lambda M: M[:, :5]), MEMORY),
+    "memory_refused": (with_memory(lambda M: M + np.zeros((7, 9))), MEMORY),
+    "memory_length_changes_outputs": (with_memory(lambda M: M * M.shape[1] / 7), MEMORY),
     "not_finite": (lambda X: layer()(X) + np.where(X[..., :1] > 0, np.inf, 0), CAUSAL),
     "bias_of_other_slopes": (
         with_slopes(lambda H: 2.0 ** -np.arange(1, H + 1)),

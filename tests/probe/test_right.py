@@ -60,6 +60,7 @@ def with_soft_cap(scores, sees):
 
 
 FUNCTIONS = {
+    "a memory": (layers.crossing, {"d_model": D_MODEL, "memory": (7, 9), "memory_keep": "keep"}),
     "a soft cap": (
         layers.of_scores(with_soft_cap),
         {"heads": (4, 2), "causal": True, "scale": "1/sqrt(d_k)"},
@@ -171,7 +172,7 @@ def test_the_decoder_to_take_away_is_right():
     cache = Cache(step, lambda module: None, rewind)
     report = probe.torch(decoder, causal=True, cache=cache)
     assert report.ok, report
-    assert sum(row["question"].startswith("cache") for row in report.table()) == 5
+    assert sum(row["question"].startswith("cache") for row in report.table()) == 6
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,8 @@ def ask_gradient(subject, words, contexts, *, by_rule=lambda: False):
         for k, gradient in enumerate(subject.gradient(*given, dY, **context)):
             direction = tokens(1, given[k].shape, seed=(6, k))[0]
             outputs = partial(_moved, subject, given, k, direction, context)
+            if not np.isfinite(outputs(0.0)).all():
+                raise Undecidable(f"outputs{ending} are not finite")
             if not agree(float((gradient * direction).sum()), outputs, dY):
                 wrong.append((f"that of {words[k]}{ending}", gradient))
     if not wrong:
@@ -124,7 +126,8 @@ def ask_gradient(subject, words, contexts, *, by_rule=lambda: False):
     if all(not np.any(gradient) for _, gradient in wrong):
         sentence = f"{found} is 0 throughout, and differences are not"
         return [Finding(WRONG, "gradient", sentence, "gradient_cut")]
-    name = "gradient_cut" if by_rule() else "gradient_of_another_function"
+    finite = all(np.isfinite(gradient).all() for _, gradient in wrong)
+    name = "gradient_cut" if finite and by_rule() else "gradient_of_another_function"
     return [Finding(WRONG, "gradient", f"{found} does not agree with differences", name)]
 
 

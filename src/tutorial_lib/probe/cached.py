@@ -17,7 +17,7 @@ from tutorial_lib.probe.report import (
 )
 from tutorial_lib.probe.subject import largest, memory_of, tokens
 
-LEAST = 12  # tokens
+LEAST, LONGER = 12, 40  # tokens
 FIRST_POSITIONS = (0, 1, 2)  # RoBERTa begins at 2
 HINTS = {  # what would show a place, too
     "weights_differ_in_chunks": ("positions_offset_in_chunks",),
@@ -41,6 +41,10 @@ def ask_cache(subject, table, facts):
         findings = [replace(f, name=None) if f.name in PLACES else f for f in findings]
     sound = all(found.sign == RIGHT for found in findings)
     asked = {"second text": chunks.second_text} if findings[0].sign == RIGHT else {}
+    if sound:
+        longer = Chunks(subject, table, facts, least=LONGER)
+        way = partial(longer.ask, f"cache, {longer.T} tokens", longer.ways["a long chunk first"])
+        findings += answered("cache, longer", lambda: [way()])
     if subject.cache.rewind is not None:
         asked["cache, rewound"] = chunks.rewound
     if subject.cache.padded is not None:
@@ -66,11 +70,11 @@ class Chunks:
     facts : what is known of its positions
     """
 
-    def __init__(self, subject, table, facts):
+    def __init__(self, subject, table, facts, *, least=LEAST):
         self.subject, self.position = subject, facts.get("position")
         pattern = simplest_pattern(table)
         reach = pattern.window + pattern.sinks if pattern and pattern.window else 0
-        self.T = T = max(LEAST, reach + 4)
+        self.T = T = max(least, reach + 4)
         self.X, self.others = tokens(2, (2, T, subject.d_model))
         shape = subject.memory
         self.memory = () if shape is None else (memory_of(shape, 2),)
@@ -118,7 +122,7 @@ class Chunks:
             return found
         more, fewer = (seen & ~whole).any(), (whole & ~seen).any()
         if fewer and not more:
-            return self._fewer_seen(outputs, seen, whole, lengths)
+            return self._fewer_seen(seen, whole, lengths)
         return "others_seen_in_chunks" if fewer else "more_seen_in_chunks"
 
     def _table(self, lengths):
@@ -174,20 +178,23 @@ class Chunks:
             return "window_another_in_chunks"
         return None
 
-    def _fewer_seen(self, outputs, seen, whole, lengths):
+    def _fewer_seen(self, seen, whole, lengths):
         """Name what hides earlier tokens."""
         chunk, start = self._chunk(lengths)
         if len(lengths) > 1 and np.array_equal(seen, whole & (chunk[:, None] == chunk)):
-            alone = [
-                self.subject.outputs(x) for x in np.split(self.X, np.unique(start)[1:], axis=1)
-            ]
-            apart = self.differ(outputs, np.concatenate(alone, axis=1))
-            return "fewer_seen_in_chunks" if apart else "cache_not_read"
+            each = all(map(self._alone, (lengths, (1,) * self.T)))
+            return "cache_not_read" if each else "fewer_seen_in_chunks"
         local = np.arange(self.T) - start  # the row of a token in its chunk
         corner = whole & (np.arange(self.T) <= local[:, None])
         if len(lengths) > 1 and np.array_equal(seen, off_diagonal(corner)):
             return "mask_first_corner"
         return "fewer_seen_in_chunks"
+
+    def _alone(self, lengths):
+        """Say whether each chunk has the outputs of a text of its own."""
+        texts = np.split(self.X, np.cumsum(lengths)[:-1], axis=1)
+        alone = np.concatenate([self.subject.outputs(x) for x in texts], axis=1)
+        return not self.differ(self.run(lengths), alone)
 
     def _of_other_sequence(self, outputs, lengths):
         """Say whether, in chunks, the first token of a sequence moves the other one."""
@@ -205,7 +212,7 @@ class Chunks:
         if len(lengths) > 1:
             by_hand = "positions" in self.subject.takes
             name = self._by_positions(outputs, lengths) if by_hand else None
-            if name or (not by_hand and self._restarted_by_order(outputs, lengths)):
+            if name or (not by_hand and self._restarted_by_order()):
                 return name or "positions_restart"
         if not self._equal_tokens_differ(lengths):
             return "weights_differ_in_chunks"
@@ -248,15 +255,20 @@ class Chunks:
                         return name
         return None
 
-    def _restarted_by_order(self, outputs, lengths):
-        """Say whether the first tokens of two chunks can be exchanged, as if at one position."""
+    def _restarted_by_order(self):
+        """Say whether tokens that stand alike in two chunks can be exchanged, and others cannot."""
+        lengths = self.ways["uneven chunks"]  # the third begins at token 4
+        alike, other = self._exchanged(lengths, 0, 4), self._exchanged(lengths, 0, 5)
+        return all(whole for whole, _ in (alike, other)) and other[1] and not alike[1]
+
+    def _exchanged(self, lengths, i, j):
+        """Say whether the last output changes if two tokens are exchanged, as a whole and fed."""
         there = self.X.copy()
-        start = self.T - lengths[-1] - lengths[-2]  # of the last chunk but one
-        there[:, [0, start]] = self.X[:, [start, 0]]
-        whole = self.differ(self.subject.outputs(there)[:, -1], self.Y[:, -1])
-        moved = self.differ(self.run(lengths, there)[:, -1], outputs[:, -1])
-        alike = not self._equal_tokens_differ(lengths)  # which have no order
-        return alike and whole and not moved
+        there[:, [i, j]] = self.X[:, [j, i]]
+        whole = self.subject.outputs(there)[:, -1], self.Y[:, -1]
+        return self.differ(*whole), self.differ(
+            *(self.run(lengths, X)[:, -1] for X in (there, self.X))
+        )
 
     def _equal_tokens(self, lengths, size=1.0):
         """Return what a text of one token, repeated, gives in chunks less what it gives whole."""

@@ -156,7 +156,8 @@ def probe_function(function, claims):
     findings += with_cause(core, names, hints)
     if all(found.sign != WRONG for found in findings):
         findings += answered("lengths", lambda: _ask_lengths(function, claims, explanation))
-    asked = _answers(_questions(function, claims, facts, depends))
+    right = all(found.sign != WRONG for found in findings)
+    asked = _answers(_questions(function, claims, facts, depends if right else None))
     basic = all(found.sign != WRONG or found.question in QUESTIONS.values() for found in core)
     sound = basic and all(name.split("_")[0] in QUESTIONS for name in names)
     findings += asked if sound else without_names(asked)
@@ -325,7 +326,7 @@ def _ask_lengths(function, claims, explanation):
 
 def _ask_few_queries(function, claims, facts, depends):
     """Ask whether few queries have the outputs that they have among as many as there are keys."""
-    if not (depends.all() or facts.get("corner")):
+    if depends is None or not (depends.all() or facts.get("corner")):
         return []
     (Q, K), few, question = function.inputs(), 5, "positions of fewer queries"
     V = tokens(1, K.shape, seed=3)[0]

@@ -21,7 +21,7 @@ from tutorial_lib.probe.subject import changed, largest, tokens
 
 T = 10
 SHIFT = 3  # tokens of padding, and the step of other positions
-LONGER = 40  # tokens
+LONGER = 64  # tokens
 
 
 def ask_batch(subject):
@@ -158,6 +158,9 @@ def ask_padding(subject, claims, table, facts):
         padded[-1] = replace(padded[-1], name="padding_counted")
     if len({found.name for found in padded} - {None}) > 1:
         padded = sorted(padded, key=lambda found: found.name in PLACES)
+    if claims.get("position") == "relative":  # then a shift should have no effect
+        shifted = {"padding_shifts_positions": "positions_not_relative"}
+        padded = [replace(found, name=shifted.get(found.name, found.name)) for found in padded]
     masked = answered("mask with padding", lambda: _mask_with_padding(subject, table))
     if any(found.name == "padding_polarity" for found in padded):
         masked = without_names(masked)
@@ -386,12 +389,32 @@ def _ask_half(subject, table):
 
 
 def ask_lengths(subject, table, claims):
+    """Ask whether the mask of a longer text is as claimed, and its first tokens as alone."""
+    return [*_ask_longer_mask(subject, table, claims), *_ask_heads_of_texts(subject, table, claims)]
+
+
+def _ask_longer_mask(subject, table, claims):
+    """Ask a text of which no usual length of blocks or tiles is a divisor."""
+    pattern, length = claims.pattern(), LONGER + 3
+    if pattern is None or (off_diagonal(table ^ pattern.mask(len(table)))).any():
+        return []
+    expected, seen = pattern.mask(length), table_of(subject, length)
+    if np.array_equal(off_diagonal(seen), off_diagonal(expected)):
+        return [Finding(RIGHT, "longer mask", f"as claimed for {length} tokens")]
+    i, j = np.argwhere(off_diagonal(seen ^ expected))[0]
+    verb = "depends" if seen[i, j] else "does not depend"
+    sentence = f"of {length} tokens output {i} {verb} on token {j}"
+    name = "keys_not_seen" if not (seen & ~expected).any() else "hidden_keys_seen"
+    return [Finding(WRONG, "longer mask", sentence, name)]
+
+
+def _ask_heads_of_texts(subject, table, claims):
     """Ask whether the first tokens of a longer text are as they are alone."""
     if not claims.get("causal") or np.triu(table, 1).any():
         return []
     X = tokens(1, (1, LONGER, subject.d_model), seed=18)[0]
     whole = subject.outputs(X)
-    for length in (1, 5, 16, 33):
+    for length in (1, 7, 16, 33, 43):
         if largest(subject.outputs(X[:, :length]), whole[:, :length]) > subject.tolerance:
             sentence = f"{length} tokens alone have other outputs than at the head of {LONGER}"
             return [Finding(WRONG, "lengths", sentence, "length_changes_outputs")]

@@ -13,7 +13,7 @@ from tutorial_lib.probe.dependence import (
     table_of,
 )
 from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
-from tutorial_lib.probe.subject import largest, tokens
+from tutorial_lib.probe.subject import changed, largest, tokens
 
 LEAST = 14  # tokens
 
@@ -305,6 +305,9 @@ def ask_large_scores(subject, table, claims, *, one_by_one):
         hints = ("maximum_not_subtracted",) if smaller else ()
         return [Finding(WRONG, "large scores", sentence, "not_finite_at_large_scores", hints)]
     pattern = claims.pattern() or Pattern(causal=not np.triu(table, 1).any())
+    if pattern.causal and not np.triu(table, 1).any() and _first_moves(subject, one_by_one):
+        sentence = "output 0 depends on later tokens where scores are large, else it does not"
+        return [Finding(WRONG, "large scores", sentence, "mask_not_low_enough")]
     hidden = ~pattern.mask(len(table))
     for size in (1, 10):
         large = _table_at(subject, size * X, size * others, one_by_one)
@@ -314,6 +317,20 @@ def ask_large_scores(subject, table, claims, *, one_by_one):
             sentence = f"output {i} depends on token {j} where scores are large, else it does not"
             return [Finding(WRONG, "large scores", sentence, "mask_not_low_enough")]
     return [Finding(RIGHT, "large scores", "finite, and nothing more is seen")]
+
+
+def _first_moves(subject, one_by_one):
+    """Say whether later tokens move the first output of any of 32 texts of large tokens.
+
+    One is enough whose first token has a score with itself that is below what hides the others.
+    """
+    X, others = tokens(2, (32, 3, subject.d_model), size=1000.0, seed=19)
+    others[:, 0] = X[:, 0]
+    Y, moved = (
+        np.concatenate([subject.outputs(part) for part in np.split(x, 32 if one_by_one else 1)])
+        for x in (X, others)
+    )
+    return changed(Y[:, 0], moved[:, 0], max(subject.noise, 1e-9 * np.abs(Y).max())).any()
 
 
 def _table_at(subject, X, others, one_by_one):

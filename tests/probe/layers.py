@@ -79,29 +79,20 @@ def of_scores(weights, arrays=lambda Q, K, V: (Q, K, V)):
     return attend
 
 
-def in_tiles(size, *, rescaled=True, filled=False):
-    """Return attention that goes over the keys in tiles, with or without a mistake."""
+def in_tiles(size):
+    """Return attention over tiles of keys that does not rescale what earlier tiles added up."""
 
-    def attend(scores, V):
-        sums = np.zeros((*scores.shape[:3], V.shape[-1] + 1))  # the last column: of the powers
-        top = np.full((*scores.shape[:3], 1), -1e30)
-        V = np.concatenate([V, np.ones((*V.shape[:3], 1))], axis=-1)
-        for start in range(0, V.shape[2], size):
-            tile, values = scores[..., start : start + size], V[:, :, start : start + size]
-            new = np.maximum(top, tile.max(-1, keepdims=True))
-            shrunk = sums * np.exp(top - new)
-            sums = shrunk if rescaled else np.concatenate([sums[..., :-1], shrunk[..., -1:]], -1)
-            sums, top = sums + np.exp(tile - new) @ values, new
-        zeros = np.exp(-top) * (-V.shape[2] % size) if filled else 0.0
-        return sums[..., :-1] / (sums[..., -1:] + zeros)
-
-    def of(Q, K, V):
+    def attend(Q, K, V):
         K, V = (np.repeat(x, Q.shape[1] // x.shape[1], axis=1) for x in (K, V))
         T, S = Q.shape[2], K.shape[2]
         scores = Q @ np.swapaxes(K, -1, -2) * Q.shape[-1] ** -0.5
-        return attend(np.where(np.tri(T, S, S - T, dtype=bool), scores, -np.inf), V)
+        scores = np.where(np.tri(T, S, S - T, dtype=bool), scores, -np.inf)
+        top = np.maximum.accumulate(scores, axis=-1)
+        last = np.minimum(np.arange(S) // size * size + size, S) - 1
+        weights = np.exp(scores - top[..., last])
+        return weights / np.exp(scores - top[..., -1:]).sum(axis=-1, keepdims=True) @ V
 
-    return of
+    return attend
 
 
 class Chunks:

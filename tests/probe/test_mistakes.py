@@ -10,7 +10,7 @@ from tests.probe import layers
 from tests.probe.layers import D_MODEL, attention, band, chunks, full, layer
 from tutorial_lib.probe import Cache, probe
 from tutorial_lib.probe.dependence import Pattern
-from tutorial_lib.probe.names import PLACES
+from tutorial_lib.probe.report import PLACES
 
 CAUSAL = {"d_model": D_MODEL, "causal": True}
 PADDED = CAUSAL | {"keep": "keep", "positions": "positions"}
@@ -123,7 +123,7 @@ MISTAKES |= {
 WITH_TORCH = {"mask_dropped_in_training", "gradient_cut"}
 WITH_TORCH |= {"scores_overflow_in_half", "mask_value_overflows_in_half", "scores_lost_in_single"}
 WITH_TORCH |= {"parameter_unused"}
-WITH_TORCH |= {"strides_ignored", "mask_lost_in_single", "mask_lost_in_half"}
+WITH_TORCH |= {"mask_lost_in_single", "mask_lost_in_half"}
 WITH_TORCH |= {"parameter_unused_in_part"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
 MISTAKES["positions_ignored"] = (HINTS["positions_ignored"][0], PADDED | {"position": "relative"})
@@ -255,7 +255,6 @@ ARGUMENT = {"heads": (4, 2), "mask": "given"}
 MISTAKES |= {
     **{name: (layers.of_formula(formula), HEADS) for name, formula in HALVES.items()},
     "attention_over_heads": (attending_over_heads, CAUSAL),
-    "maximum_starts_too_high": (with_a_low_start, {"heads": (4, 2)}),
     "softmax_over_one": (layers.of_formula(lambda s, d, sees: 1.0 * sees + 0 * s), HEADS),
     "only_itself_seen": (layer(lambda T: np.eye(T, dtype=bool)), CAUSAL),
     "mask_both_ways": (layer(both_ways), CAUSAL),
@@ -347,17 +346,12 @@ EXPLAINED = {
     "scores_transposed": layers.of_scores(
         lambda s, sees: layers.hiding(np.swapaxes(s, -1, -2), sees)
     ),
-    "tiles_not_rescaled": layers.in_tiles(4, rescaled=False),
-    "zero_keys_in_last_tile": layers.in_tiles(8, filled=True),
     "key_heads_along_tokens": joined_along_tokens,
     "queries_added": lambda Q, K, V: attention()(Q, K, V) + Q,
     "keys_of_first_sequence": lambda Q, K, V: attention()(Q, K[:1] + 0 * K, V),
     "values_of_first_sequence": lambda Q, K, V: attention()(Q, K, V[:1] + 0 * V),
     "scale_of_length": lambda Q, K, V: attention(scale=lambda d: Q.shape[2] ** -0.5)(Q, K, V),
     "scale_of_fixed_width": attention(scale=lambda d: 1 / 7),
-    "width_of_values_in_scores": lambda Q, K, V: attention(scale=lambda d: V.shape[-1] ** -0.5)(
-        Q, K, V
-    ),
     "mask_ahead": attention(mask=band(ahead=3)),
     "mask_by_blocks": attention(mask=lambda T: full(T) & (band()(T) | Pattern(block=4).mask(T))),
     "first_tokens_unmasked": attention(mask=lambda T: band()(T) | (np.arange(T) < 3)),
@@ -485,12 +479,13 @@ PLACED = {
     "mask_another_corner": (attention(), HEADS | {"corner": "first"}),
     "hidden_keys_seen": (lambda X: layer()(X - X.mean(axis=1, keepdims=True)), CAUSAL),
     "keys_not_seen": (layer(lambda T: band()(T) & (np.arange(T) != 2)), WINDOW | {"window": None}),
+    "row_sum_lost_at_large_scores": (with_a_low_start, {"heads": (4, 2)}),
     "row_sum_not_one": (layers.of_scores(lambda s, sees: 2 * layers.hiding(s, sees)), HEADS),
     "softmax_of_other_scores": (layers.of_scores(lambda s, m: layers.hiding(np.sin(s), m)), HEADS),
     "scale_another": (attention(scale=lambda d: 0.1 + d**-0.5), HEADS),
     "heads_mixed": (lambda Q, K, V: attention()(Q + Q[:, ::-1] / 2, K, V), HEADS),
     "key_heads_mixed": (lambda Q, K, V: attention()(Q, K + K[:, ::-1] / 2, V), HEADS),
-    "wrong_for_longer_texts": (layers.in_tiles(64, rescaled=False), HEADS),
+    "wrong_for_longer_texts": (layers.in_tiles(64), HEADS),
     "queries_change_with_their_number": (
         lambda Q, K, V: attention(mask=full, scale=lambda d: d**-0.5 * 14 / Q.shape[2])(Q, K, V),
         {"heads": (4, 2)},

@@ -12,8 +12,7 @@ from tests.probe.layers import D_MODEL, band, layer
 from tests.probe.test_mistakes import HINTS, MISTAKES, PLACED, WITH_TORCH
 from tutorial_lib.probe import probe
 from tutorial_lib.probe.__main__ import main
-from tutorial_lib.probe.names import NAMES, PLACES
-from tutorial_lib.probe.report import WRONG
+from tutorial_lib.probe.report import NAMES, PLACES, WRONG
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 
@@ -114,16 +113,6 @@ def test_a_wrong_backward_pass():
         lambda Q, K, V, mask=None: Wrong.apply(Q, K, V, mask), heads=(2, 2), mask="mask"
     )
     assert report.names == ("gradient_of_another_function",), report
-
-
-def test_the_order_in_memory():
-    import torch
-
-    def attend(Q, K, V):
-        Q = torch.as_strided(Q, Q.shape, torch.empty(Q.shape).stride())
-        return torch.nn.functional.scaled_dot_product_attention(Q, K, V)
-
-    assert probe.torch(attend, heads=(2, 2)).names == ("strides_ignored",)
 
 
 @pytest.mark.parametrize("precision", ["single", "half"])

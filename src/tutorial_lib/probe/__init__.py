@@ -25,17 +25,13 @@ from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
 from tutorial_lib.probe.dependence import simplest_pattern, table_of
 from tutorial_lib.probe.functions import Function, probe_function
 from tutorial_lib.probe.masks import (
-    alone,
     ask_alike,
     ask_large_scores,
     ask_mask,
     length_for,
-    second_table,
-    unmasked,
 )
-from tutorial_lib.probe.names import PLACES
-from tutorial_lib.probe.report import RIGHT, WRONG, Report, answered, without_names
-from tutorial_lib.probe.subject import Cache, ProbeError, seeded
+from tutorial_lib.probe.report import PLACES, RIGHT, WRONG, Report, answered, without_names
+from tutorial_lib.probe.subject import Cache, ProbeError, seeded, singly
 
 __all__ = ["Cache", "ProbeError", "Report", "probe"]
 
@@ -127,17 +123,16 @@ class Probe:
                 findings[-1:] = self._not_finite(subject, claims, findings[-1])
             return Report(tuple(findings))
         batch = hidden.ask_batch(subject)
-        apart = {"one_by_one": batch[0].sign != RIGHT}
-        depends = table_of(subject, length, **apart)
-        second = second_table(subject, length, **apart)
-        itself = alone(subject) if subject.memory is None else None
-        names = unmasked(subject, **apart), itself
-        mask, expected = ask_mask(depends, second, claims, *names)
+        together = batch[0].sign == RIGHT
+        if not together:
+            subject = replace(subject, run=singly(subject.run))
+        depends = table_of(subject, length)
+        mask, expected = ask_mask(subject, depends, claims)
         findings += batch
         asked = [*mask, *(ask_alike(subject, claims) if mask[0].sign != WRONG else ())]
-        for question, ask in _questions(subject, depends, claims, facts, apart).items():
+        for question, ask in _questions(subject, depends, claims, facts).items():
             asked += answered(question, ask, refused=HANDED_OVER.get(question))
-        if apart["one_by_one"]:
+        if not together:
             asked = without_names(asked)
         elif mask[0].sign == WRONG:
             asked = [*mask, *without_names(asked[len(mask) :])]
@@ -149,14 +144,13 @@ class Probe:
         """Name the mask that leaves rows without a key, if the rest shows one."""
         with np.errstate(all="ignore"):
             table = table_of(subject, length_for(claims))
-            second = second_table(subject, len(table), one_by_one=False)
-            mask, _ = ask_mask(table, second, claims, lambda: None, lambda: None)
+            mask, _ = ask_mask(subject, table, claims, named=False)
             asked = [*mask, *ask_alike(subject, claims)]
         named = [one for one in asked if one.name and one.name not in PLACES]
         return [replace(found, name=None), *named[:1]] if named else [found]
 
 
-def _questions(subject, depends, claims, facts, apart):
+def _questions(subject, depends, claims, facts):
     """Return what a layer is asked besides its batch and its mask, by question."""
     return {
         "positions": lambda: hidden.ask_positions(subject, depends, claims, facts),
@@ -165,7 +159,7 @@ def _questions(subject, depends, claims, facts, apart):
         "memory": lambda: memory.ask_memory(subject, depends),
         "cache": lambda: cached.ask_cache(subject, depends, facts),
         "lengths": lambda: hidden.ask_lengths(subject, depends, claims),
-        "large scores": lambda: ask_large_scores(subject, depends, claims, **apart),
+        "large scores": lambda: ask_large_scores(subject, depends, claims),
         "precision": lambda: hidden.ask_precision(subject, depends),
         "training": lambda: hidden.ask_training(subject, depends),
         "parameters": lambda: hidden.ask_parameters(subject),

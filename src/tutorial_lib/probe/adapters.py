@@ -90,7 +90,7 @@ def function(run, *, axes, mask):
 def torch_function(run, *, axes, mask):
     """Return a function of tensors as one of arrays, in double, and what else it can be asked.
 
-    The second is a dictionary: single, half, strided and gradient.
+    The second is a dictionary: single, half and gradient.
     """
     import torch
 
@@ -111,7 +111,7 @@ def torch_function(run, *, axes, mask):
         return [gradient.transpose(order) for gradient in found]
 
     more = {"single": called(torch.Tensor.float), "half": called(torch.Tensor.half)}
-    more |= {"strided": called(lambda x: x.mT.contiguous().mT), "gradient": gradient}
+    more["gradient"] = gradient
     return _first_that_runs(called(torch.Tensor.double), more["single"]), more
 
 

@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 
 from tutorial_lib.probe.dependence import dependence, off_diagonal, simplest_pattern
-from tutorial_lib.probe.names import PLACES
 from tutorial_lib.probe.report import (
     DESCRIBED,
+    PLACES,
     RIGHT,
     WRONG,
     Finding,
@@ -61,14 +61,7 @@ def _asked(asked):
 
 
 class Chunks:
-    """A layer that is fed in chunks, and what its outputs are compared with.
-
-    Parameters
-    ----------
-    subject : a Subject with a cache
-    table : who depends on whom, (T, T)
-    facts : what is known of its positions
-    """
+    """A layer that is fed in chunks, and what its outputs are compared with."""
 
     def __init__(self, subject, table, facts, *, least=LEAST):
         self.subject, self.position = subject, facts.get("position")
@@ -152,31 +145,22 @@ class Chunks:
     def _later_seen(self, seen, whole, lengths):
         """Name what lets tokens see later ones of their chunk."""
         chunk, _ = self._chunk(lengths)
-        same = chunk[:, None] == chunk
-        both_ways = off_diagonal(whole | (same & (whole.T | whole)))
-        rows = [chunk == number for number, length in enumerate(lengths) if length > 2]
-        right, open_ = (
-            [np.array_equal(seen[row], table[row]) for row in rows] for table in (whole, both_ways)
-        )
-        each = all(one or other for one, other in zip(right, open_, strict=True))
+        both_ways = whole | off_diagonal((chunk[:, None] == chunk) & (whole.T | whole))
+        each = ((seen == whole).all(axis=1) | (seen == both_ways).all(axis=1)).all()
         if each and not self.differ(self.run((1,) * self.T), self.Y):
             return "mask_dropped_in_chunks"
         return "later_tokens_seen_in_chunks"
 
     def _of_window(self, seen, whole):
         """Name another window than that of the whole text, or return None."""
-        before = np.tri(self.T, k=-1, dtype=bool)
-        if np.array_equal(seen, before):
-            every = (off_diagonal(self._table(way)) for way in self.ways.values())
-            return (
-                "window_dropped_in_chunks"
-                if all(map(np.array_equal, every, [before] * 4))
-                else None
-            )
         found, window = simplest_pattern(seen), simplest_pattern(whole)
-        if found and window and window.window and found == replace(window, window=found.window):
-            return "window_another_in_chunks"
-        return None
+        if not (found and window and window.window):
+            return None
+        if found != replace(
+            window, window=found.window, sinks=(found.window and window.sinks) or 0
+        ):
+            return None
+        return "window_another_in_chunks" if found.window else "window_dropped_in_chunks"
 
     def _fewer_seen(self, seen, whole, lengths):
         """Name what hides earlier tokens."""
@@ -209,11 +193,12 @@ class Chunks:
         """Name what leaves the table as it is: positions, rounding, or rows that are no keys."""
         if self._rounded(outputs, lengths):
             return "rounded_in_chunks"
-        if len(lengths) > 1:
-            by_hand = "positions" in self.subject.takes
-            name = self._by_positions(outputs, lengths) if by_hand else None
-            if name or (not by_hand and self._restarted_by_order()):
-                return name or "positions_restart"
+        if "positions" in self.subject.takes:
+            name = self._by_positions(outputs, lengths)
+        else:
+            name = "positions_restart" if self._restarted_by_order() else None
+        if name and len(lengths) > 1:
+            return name
         if not self._equal_tokens_differ(lengths):
             return "weights_differ_in_chunks"
         return "unwritten_rows_seen" if self._unwritten() else "cached_rows_altered"

@@ -6,10 +6,10 @@ import numpy as np
 
 from tutorial_lib.probe.alike import ask_gradient, ask_half, disagreement
 from tutorial_lib.probe.dependence import off_diagonal, table_of
-from tutorial_lib.probe.masks import unmasked
-from tutorial_lib.probe.names import PLACES
+from tutorial_lib.probe.masks import name_unmasked
 from tutorial_lib.probe.report import (
     DESCRIBED,
+    PLACES,
     RIGHT,
     WRONG,
     Finding,
@@ -17,7 +17,7 @@ from tutorial_lib.probe.report import (
     one_name,
     without_names,
 )
-from tutorial_lib.probe.subject import changed, largest, tokens
+from tutorial_lib.probe.subject import changed, largest, singly, tokens
 
 T = 10
 SHIFT = 3  # tokens of padding, and the step of other positions
@@ -193,7 +193,7 @@ def _mask_with_padding(subject, table):
     name = "mask_another_with_padding"
     if (there | one).all():
         beside = replace(subject, run=lambda X, **given: subject.run(X, keep=_all(X), **given))
-        dropped = unmasked(beside, one_by_one=False)() == "no_mask"
+        dropped = name_unmasked(beside) == "no_mask"
         name = "mask_dropped_with_padding" if dropped else name
     elif np.array_equal(there | one, np.tri(len(table), dtype=bool)):
         name = "window_dropped_with_padding"
@@ -358,7 +358,7 @@ def ask_positions_in_batch(subject):
 
 def _more_seen(subject, table, outputs):
     """Say which hidden token outputs of another kind depend on, or return None."""
-    there = table_of(subject, len(table), one_by_one=True, outputs=outputs)
+    there = table_of(subject, len(table), outputs=singly(outputs))
     more = np.argwhere(off_diagonal(there) & ~table)
     return f"output {more[0][0]} depends on token {more[0][1]}" if len(more) else None
 
@@ -457,5 +457,6 @@ def ask_gradient_of(subject):
     contexts = {"": {}}
     if "keep" in subject.takes:  # the last token is padding
         contexts[", with padding"] = {"keep": np.arange(T)[None] < T - 1}
-    by_rule = subject.by_rule or (lambda: False)
-    return ask_gradient(subject, ("X",), contexts, by_rule=by_rule)
+    return ask_gradient(
+        subject, ("X",), contexts, cut=lambda: subject.unused and subject.unused()[2]
+    )

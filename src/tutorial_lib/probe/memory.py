@@ -13,7 +13,7 @@ from tutorial_lib.probe import hidden
 from tutorial_lib.probe.alike import ask_calls
 from tutorial_lib.probe.dependence import dependence
 from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding, answered, one_name
-from tutorial_lib.probe.subject import Subject, largest, tokens
+from tutorial_lib.probe.subject import Subject, largest, singly, tokens
 
 QUERIES = 6
 
@@ -68,8 +68,8 @@ def _seen(subject):
     for T in (QUERIES, QUERIES + 2):
         X = tokens(1, (1, T, subject.d_model), seed=32)[0]
         M, others = tokens(2, (S, width), seed=33)
-        outputs = lambda M, X=X: subject.outputs(np.repeat(X, len(M), axis=0), memory=M)  # noqa: E731
-        tables.append(dependence(outputs, M, others, tolerance=subject.noise, one_by_one=True))
+        outputs = singly(lambda M, X=X: subject.outputs(X, memory=M))
+        tables.append(dependence(outputs, M, others, tolerance=subject.noise))
     if all(table.all() for table in tables):
         return [Finding(RIGHT, "memory", "every output depends on every token of it")]
     sentence = f"{tables[0].mean():.0%} of its tokens are seen by an output"

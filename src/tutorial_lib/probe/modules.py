@@ -39,14 +39,9 @@ def without_dropout(module):
 
 
 class Module:
-    """A module of PyTorch, called with arrays of NumPy.
+    """A module of PyTorch in evaluation mode, called with arrays of NumPy.
 
-    Parameters
-    ----------
-    module : the module, in evaluation mode
-    call : a function of it, X, a memory where there is one, and what is handed over by name
-    arguments : the Arguments that it takes besides X
-    width : that of X
+    `call` is a function of it, X, a memory where there is one, and what is handed over by name.
     """
 
     def __init__(self, module, call, arguments, width):
@@ -82,13 +77,9 @@ class Module:
         other.module, other.dtype = module, next(module.parameters()).dtype
         return other
 
-    def single(self):
-        """Return the outputs in single precision as a function of X."""
-        return self.of(copy.deepcopy(self.module).float()).run
-
-    def half(self):
-        """Return the outputs in half precision as a function of X."""
-        return self.of(copy.deepcopy(self.module).half()).run
+    def lower(self, precision):
+        """Return the outputs in a precision, "float" or "half", as a function of X."""
+        return self.of(getattr(copy.deepcopy(self.module), precision)()).run
 
     def training(self):
         """Return the outputs in training mode without dropout as a function of X."""
@@ -151,20 +142,6 @@ class Module:
             parameter.copy_(saved)
         return bool(np.abs(after - before).max() > 0)
 
-    def by_rule(self):
-        """Say whether no step of the backward pass was written by hand, as an autograd Function."""
-        import torch
-
-        nodes, seen = [self._graph().grad_fn], set()
-        while nodes:
-            node = nodes.pop()
-            if isinstance(node, torch.autograd.function.BackwardCFunction):
-                return False
-            if node is not None and node not in seen:
-                seen.add(node)
-                nodes += [before for before, _ in node.next_functions]
-        return True
-
     def _graph(self):
         """Return an output with its graph."""
         import torch
@@ -222,12 +199,11 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
         width,
         arguments.words,
         cache=None if cache is None else called.cached(cache),
-        single=called.single() if double else None,
-        half=called.half(),
+        single=called.lower("float") if double else None,
+        half=called.lower("half"),
         training=called.training(),
         gradient=called.gradient if double else None,
         unused=called.unused,
-        by_rule=called.by_rule,
         precision=1e-6 if double else 1e-3,
         memory=arguments.memory,
     )
@@ -259,7 +235,7 @@ def transformers_model(model, layer, *, seed=0, double=True):
         width,
         arguments.words,
         _cache_of(called, layer, accepts, width),
-        single=called.single() if double else None,
+        single=called.lower("float") if double else None,
         training=called.training(),
         precision=1e-4 if double else 1e-3,
     )

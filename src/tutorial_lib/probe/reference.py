@@ -5,7 +5,6 @@ which, and its bias. Then one part at a time is exchanged for a mistake. The mis
 no other explains the outputs as well, for two widths and two lengths.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, product
 
@@ -73,40 +72,11 @@ WEIGHTS = {
 }
 
 
-def _zero_keys(scores, seen, tile):
-    """Return weights if the last tile of keys is filled up with zeros."""
-    powers = np.exp(hidden(scores, seen))
-    return powers / (powers.sum(axis=-1, keepdims=True) + -scores.shape[-1] % tile)
-
-
-def _tiles_not_rescaled(scores, seen, tile):
-    """Return weights if what earlier tiles added up is not rescaled to the new maximum."""
-    scores = hidden(scores, seen)
-    top = np.maximum.accumulate(scores, axis=-1)
-    last = np.minimum(np.arange(scores.shape[-1]) // tile * tile + tile, scores.shape[-1]) - 1
-    powers = np.exp(scores - top[..., last])
-    return powers / np.exp(scores - top[..., -1:]).sum(axis=-1, keepdims=True)
-
-
-VARIANTS = [
-    (name, lambda s, seen, scale, of=of, tile=tile: of(s, seen, tile))
-    for name, of in (
-        ("zero_keys_in_last_tile", _zero_keys),
-        ("tiles_not_rescaled", _tiles_not_rescaled),
-    )
-    for tile in (2, 4, 8, 16)
-]
+VARIANTS = []
 for _cap in CAPS:
-    VARIANTS += [
-        (
-            "soft_cap",
-            lambda s, seen, scale, c=_cap: stable_softmax(hidden(c * np.tanh(s / c), seen)),
-        ),
-        (
-            "mask_before_soft_cap",
-            lambda s, seen, scale, c=_cap: stable_softmax(c * np.tanh(hidden(s, seen) / c)),
-        ),
-    ]
+    _capped = lambda s, seen, scale, c=_cap: stable_softmax(hidden(c * np.tanh(s / c), seen))  # noqa: E731
+    _after = lambda s, seen, scale, c=_cap: stable_softmax(c * np.tanh(hidden(s, seen) / c))  # noqa: E731
+    VARIANTS += [("soft_cap", _capped), ("mask_before_soft_cap", _after)]
 # What is handed over as Q, K and V (each of all heads) in place of them.
 ARRAYS = {
     None: lambda Q, K, V: (Q, K, V),
@@ -146,48 +116,25 @@ SCALES = {  # (claimed, found)
 }
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The parts of attention, each a pair: the name of a mistake, or None, and how it is computed.
+def outputs_of(parts, Q, K, V):
+    """Return what a function of these parts returns, (B, H, T, d).
 
-    Parameters
-    ----------
-    mask : a function of T, which returns (T, T)
-    scale : a function of d_k, H and T
-    heads : two functions, which make K and V (B, H, S, d) of those of the KV heads
-    weights, arrays, joins : as in the tables above
-    exchanged : whether heads and tokens have changed places
-    bias : what is added to the scores, a function of T
+    Each part is how it is computed: mask, of T; scale, of d_k, H and T; heads, two functions that
+    make K and V (B, H, S, d) of those of the KV heads; bias, of T; exchanged, whether heads and
+    tokens have changed places; weights, arrays and joins, as in the tables above.
     """
-
-    mask: tuple
-    scale: tuple
-    heads: tuple
-    weights: tuple
-    arrays: tuple
-    joins: tuple
-    exchanged: tuple
-    bias: tuple
-
-    @property
-    def names(self):
-        """The names of all mistakes in it."""
-        return frozenset(name for name, _ in vars(self).values() if name)
-
-    def outputs(self, Q, K, V):
-        """Return what a function of these parts returns, (B, H, T, d)."""
-        of_keys, of_values = self.heads[1]
-        Q, K, V = self.arrays[1](Q, of_keys(K), of_values(V))
-        if self.exchanged[1]:
-            Q, K, V = (np.swapaxes(x, 1, 2) for x in (Q, K, V))
-        scale = self.scale[1](Q.shape[-1], *Q.shape[1:3])
-        scores = Q @ np.swapaxes(K, -1, -2) * scale
-        if self.exchanged[1]:
-            return np.swapaxes(stable_softmax(scores) @ V, 1, 2)
-        T = Q.shape[2]
-        with np.errstate(all="ignore"):
-            weights = self.weights[1](scores + self.bias[1](T), self.mask[1](T), scale)
-            return self.joins[1](weights @ V, Q)
+    of_keys, of_values = parts["heads"]
+    Q, K, V = parts["arrays"](Q, of_keys(K), of_values(V))
+    if parts["exchanged"]:
+        Q, K, V = (np.swapaxes(x, 1, 2) for x in (Q, K, V))
+    scale = parts["scale"](Q.shape[-1], *Q.shape[1:3])
+    scores = Q @ np.swapaxes(K, -1, -2) * scale
+    if parts["exchanged"]:
+        return np.swapaxes(stable_softmax(scores) @ V, 1, 2)
+    T = Q.shape[2]
+    with np.errstate(all="ignore"):
+        weights = parts["weights"](scores + parts["bias"](T), parts["mask"](T), scale)
+        return parts["joins"](weights @ V, Q)
 
 
 def masks(function, claims, *, values):
@@ -259,14 +206,7 @@ def _measured_order(function):
 
 
 class Explanation:
-    """Which mistakes give what a function returns.
-
-    Parameters
-    ----------
-    function : a Function
-    claims : what was claimed
-    values : whether the outputs depend on V, so that weights can be read
-    """
+    """Which mistakes give what a function returns; `values`: its outputs depend on V."""
 
     def __init__(self, function, claims, *, values=True):
         self.options = self._options(function, claims, values=values)
@@ -300,7 +240,7 @@ class Explanation:
         right function fits, or none.
         """
         for number in range(most + 1):
-            fits = {parts.names for parts in self._changed(number) if self._fits(parts)}
+            fits = {names for names, parts in self._changed(number) if self._fits(parts)}
             if fits:
                 names = tuple(sorted(frozenset().union(*fits)))
                 return (names, ()) if len(fits) == 1 else ((), names)
@@ -308,22 +248,23 @@ class Explanation:
 
     def right(self, Q, K, V):
         """Return what each right function that fits would return."""
-        return [parts.outputs(Q, K, V) for parts in self._changed(0) if self._fits(parts)]
+        return [outputs_of(parts, Q, K, V) for _, parts in self._changed(0) if self._fits(parts)]
 
     def _changed(self, number):
-        """Yield the parts with so many mistakes."""
+        """Yield the names of so many mistakes, and the parts with them."""
         for kinds in combinations(self.options, number):
             named = [
                 [option for option in options if (option[0] is not None) == (kind in kinds)]
                 for kind, options in self.options.items()
             ]
             for chosen in product(*named):
-                yield Parts(*chosen)
+                parts = {kind: how for kind, (_, how) in zip(self.options, chosen, strict=True)}
+                yield frozenset(name for name, _ in chosen if name), parts
 
     def _fits(self, parts):
         """Say whether a function of these parts returns what was returned, where that is finite."""
         for Q, K, V, found in self.cases:
-            out, finite = parts.outputs(Q, K, V), np.isfinite(found)
+            out, finite = outputs_of(parts, Q, K, V), np.isfinite(found)
             if not finite.any() or largest(out[finite], found[finite]) > self.allowed:
                 return False
         return True

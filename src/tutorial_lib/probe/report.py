@@ -1,11 +1,42 @@
-"""What a probe found, for people and for programs."""
+"""What a probe found, for people and for programs, and the names of mistakes.
 
+names.csv holds mistakes. Such a name is given only where two witnesses agree: what was seen first,
+and one prediction that this mistake makes and its like do not. With the first alone, a report lists
+it as what would show this, too. places.csv holds names that say where something is wrong, and no
+more. The page on the probe prints both tables.
+"""
+
+import csv
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import NamedTuple
 
 from tutorial_lib.probe.dependence import draw
-from tutorial_lib.probe.names import NAMES, PLACES
 from tutorial_lib.probe.subject import Undecidable
 
+
+class Name(NamedTuple):
+    """A mistake, or the place of one.
+
+    Parameters
+    ----------
+    meaning : what is wrong, as the end of "the mistake is that …"
+    section : where the book explains it
+    witness : the second witness: what only this predicts
+    """
+
+    meaning: str
+    section: str
+    witness: str
+
+
+def _names(table):
+    text = files("tutorial_lib.probe").joinpath(table).read_text(encoding="utf-8")
+    return {name: Name(*row) for name, *row in list(csv.reader(text.splitlines()))[1:]}
+
+
+PLACES = _names("places.csv")
+NAMES = _names("names.csv") | PLACES
 RIGHT, WRONG, DESCRIBED = "✓", "✗", "·"
 
 

@@ -64,7 +64,6 @@ class Subject:
     gradient : a function of X, dY and keep=None, which returns a list of dX, or None
     unused : a function that returns three lists of names of parameters, of which the whole, or
         some rows, have no effect, or an effect without a gradient; or None
-    by_rule : a function that says whether no step of the backward pass was written by hand, or None
     precision : equality is this part of the effect that one token has on its own output
     memory : (S, d_memory), or None
     """
@@ -78,7 +77,6 @@ class Subject:
     training: Callable | None = None
     gradient: Callable | None = None
     unused: Callable | None = None
-    by_rule: Callable | None = None
     precision: float = 1e-6
     memory: tuple | None = None
 
@@ -126,6 +124,16 @@ def tokens(draws, shape, *, size=1.0, seed=SEED):
     """Draw that many arrays of a shape, normal, of a standard deviation."""
     rng = np.random.default_rng(seed)
     return [size * rng.normal(size=shape) for _ in range(draws)]
+
+
+def singly(run):
+    """Return a function to which the sequences of a batch are handed over one by one."""
+
+    def outputs(X, **given):
+        rows = ({word: x[[b % len(x)]] for word, x in given.items()} for b in range(len(X)))
+        return np.concatenate([run(X[[b]], **row) for b, row in enumerate(rows)])
+
+    return outputs
 
 
 def changed(Y, others, tolerance):

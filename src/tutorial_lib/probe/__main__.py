@@ -8,32 +8,26 @@ from pathlib import Path
 from tutorial_lib.probe import ProbeError, probe
 from tutorial_lib.probe.claims import CHOICES, WORDS
 
-NUMBERS = ("window", "sinks", "block", "d_model")
-NAMES = ("keep", "positions", "mask")  # of arguments
-
 
 def arguments(words):
     """Return what the command line says: the target, and the options of `probe`."""
     parser = argparse.ArgumentParser(prog="python -m tutorial_lib.probe", description=__doc__)
+    heads = "of a function of Q, K, V: query heads and KV heads, as 8,2"
+    name = "the name of that argument; ~ before it: True hides"
     parser.add_argument("target", help="FILE.py:NAME, a function, or a module of PyTorch")
-    parser.add_argument(
-        "--heads", help="of a function of Q, K, V: query heads and KV heads, as 8,2"
-    )
+    parser.add_argument("--heads", type=lambda text: tuple(map(int, text.split(","))), help=heads)
     parser.add_argument("--torch", action="store_true", default=None, help="of tensors of PyTorch")
     parser.add_argument("--axes", choices=("BHTd", "BTHd"), help="of Q, K and V")
     parser.add_argument("--causal", action=argparse.BooleanOptionalAction, help=WORDS["causal"])
-    for word in NUMBERS:
-        options = sorted({f"--{word}", f"--{word.replace('_', '-')}"})
-        parser.add_argument(*options, type=int, help=WORDS.get(word, "the width of X"))
-    for word in NAMES:
-        parser.add_argument(f"--{word}", help="the name of that argument; ~ before it: True hides")
+    parser.add_argument("--d_model", "--d-model", type=int, help="the width of X")
+    for word in ("window", "sinks", "block"):
+        parser.add_argument(f"--{word}", type=int, help=WORDS[word])
+    for word in ("keep", "positions", "mask"):
+        parser.add_argument(f"--{word}", help=name)
     for word, choices in CHOICES.items():
         parser.add_argument(f"--{word}", choices=choices, help=WORDS[word])
-    given = {
-        word: value for word, value in vars(parser.parse_args(words)).items() if value is not None
-    }
-    if "heads" in given:
-        given["heads"] = tuple(int(number) for number in given["heads"].split(","))
+    given = vars(parser.parse_args(words)).items()
+    given = {word: value for word, value in given if value is not None}
     return given.pop("target"), given
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from tutorial_lib.probe.report import RIGHT, WRONG, Finding
+from tutorial_lib.probe.report import RIGHT, WRONG, Finding, broken, passed
 from tutorial_lib.probe.subject import Undecidable, largest, set_seeds, tokens
 
 
@@ -19,7 +19,7 @@ def ask_calls(subject):
     first = np.array(subject.run(*given), dtype=float)
     findings = []
     if not all(map(np.array_equal, given, before)):
-        findings = [Finding(WRONG, "input", "the call writes into its input", "input_overwritten")]
+        findings = broken("input", "the call writes into its input", "input_overwritten")
     if not np.isfinite(first).all():
         sentence = f"{(~np.isfinite(first)).any(axis=-1).mean():.0%} of the outputs are not finite"
         return [*findings, Finding(WRONG, "calls", sentence, "not_finite")]
@@ -47,10 +47,9 @@ def disagreement(single, double):
     effect = np.std(double[np.isfinite(double)]) or 1.0
     difference = largest(single, double) / effect
     if difference <= 1e-2:
-        return [Finding(RIGHT, "precision", "single and double agree")]
+        return passed("precision", "single and double agree")
     size = f"{difference:.0%}" if np.isfinite(difference) else "infinitely, in part"
-    sentence = f"single and double differ by {size} of an output"
-    return [Finding(WRONG, "precision", sentence, "lost_in_single")]
+    return broken("precision", f"single and double differ by {size} of an output", "lost_in_single")
 
 
 def ask_half(subject, context=None):
@@ -70,13 +69,13 @@ def ask_half(subject, context=None):
     if subject.half is None:
         return []
     if not lost():
-        return [Finding(RIGHT, question, "finite where double precision is")]
+        return passed(question, "finite where double precision is")
     name = None
     if not lost(1e-3):
         name = "scores_overflow_in_half"
     elif context is None or (context and not lost(context={})):
         name = "mask_value_overflows_in_half"
-    return [Finding(WRONG, question, "not finite where double precision is", name)]
+    return broken(question, "not finite where double precision is", name)
 
 
 def agree(slope, outputs, dY):
@@ -121,14 +120,14 @@ def ask_gradient(subject, words, contexts, *, cut=tuple):
             if not agree(float((gradient * direction).sum()), outputs, dY):
                 wrong.append((f"that of {words[k]}{ending}", gradient))
     if not wrong:
-        return [Finding(RIGHT, "gradient", "agrees with differences")]
+        return passed("gradient", "agrees with differences")
     found = " and ".join(word for word, _ in wrong)
     if all(not np.any(gradient) for _, gradient in wrong):
         sentence = f"{found} is 0 throughout, and differences are not"
-        return [Finding(WRONG, "gradient", sentence, "gradient_cut")]
+        return broken("gradient", sentence, "gradient_cut")
     finite = all(np.isfinite(gradient).all() for _, gradient in wrong)
     name = "gradient_cut" if finite and cut() else "gradient_of_another_function"
-    return [Finding(WRONG, "gradient", f"{found} does not agree with differences", name)]
+    return broken("gradient", f"{found} does not agree with differences", name)
 
 
 def _moved(subject, given, k, direction, context, step):

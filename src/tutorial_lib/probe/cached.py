@@ -7,12 +7,12 @@ import numpy as np
 
 from tutorial_lib.probe.dependence import dependence, off_diagonal, simplest_pattern
 from tutorial_lib.probe.report import (
-    DESCRIBED,
     PLACES,
     RIGHT,
     WRONG,
     Finding,
     answered,
+    described,
     without_names,
 )
 from tutorial_lib.probe.subject import largest, memory_of, tokens
@@ -30,21 +30,16 @@ def ask_cache(subject, table, facts):
     if subject.cache is None:
         return []
     if np.triu(table, 1).any():
-        return [Finding(DESCRIBED, "cache", "cannot be asked: later tokens are seen")]
+        return described("cache", "cannot be asked: later tokens are seen")
     chunks = Chunks(subject, table, facts)
-    asked = {
-        f"cache, {way}": partial(chunks.ask, f"cache, {way}", lengths)
-        for way, lengths in chunks.ways.items()
-    }
-    findings = _asked(asked)
+    findings = _asked({f"cache, {way}": partial(chunks.ask, way) for way in chunks.ways})
     if any(found.name and found.name not in PLACES for found in findings):
         findings = [replace(f, name=None) if f.name in PLACES else f for f in findings]
     sound = all(found.sign == RIGHT for found in findings)
     asked = {"second text": chunks.second_text} if findings[0].sign == RIGHT else {}
     if sound:
         longer = Chunks(subject, table, facts, least=LONGER)
-        way = partial(longer.ask, f"cache, {longer.T} tokens", longer.ways["a long chunk first"])
-        findings += answered("cache, longer", lambda: [way()])
+        findings += answered("cache, longer", lambda: [longer.ask("a long chunk first")])
     if subject.cache.rewind is not None:
         asked["cache, rewound"] = chunks.rewound
     if subject.cache.padded is not None:
@@ -89,9 +84,10 @@ class Chunks:
         """Say whether outputs differ."""
         return largest(Y, others) > self.subject.tolerance
 
-    def ask(self, question, lengths):
+    def ask(self, way):
         """Ask one way of feeding the cache."""
-        outputs = self.run(lengths)
+        lengths, longer = self.ways[way], self.T >= LONGER
+        question, outputs = f"cache, {f'{self.T} tokens' if longer else way}", self.run(lengths)
         if not self.differ(outputs, self.Y):
             return Finding(RIGHT, question, "the outputs of the whole text")
         first = next(i for i in range(self.T) if self.differ(outputs[:, i], self.Y[:, i]))
@@ -154,13 +150,11 @@ class Chunks:
     def _of_window(self, seen, whole):
         """Name another window than that of the whole text, or return None."""
         found, window = simplest_pattern(seen), simplest_pattern(whole)
-        if not (found and window and window.window):
+        if not (found and window and window.window) or found.block or not found.causal:
             return None
-        if found != replace(
-            window, window=found.window, sinks=(found.window and window.sinks) or 0
-        ):
-            return None
-        return "window_another_in_chunks" if found.window else "window_dropped_in_chunks"
+        if found.window is None:
+            return "window_dropped_in_chunks"
+        return "window_another_in_chunks" if found.sinks == window.sinks else None
 
     def _fewer_seen(self, seen, whole, lengths):
         """Name what hides earlier tokens."""

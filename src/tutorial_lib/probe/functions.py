@@ -17,6 +17,9 @@ from tutorial_lib.probe.report import (
     Finding,
     Report,
     answered,
+    broken,
+    described,
+    passed,
     without_names,
 )
 from tutorial_lib.probe.subject import ProbeError, largest, tokens
@@ -35,16 +38,10 @@ QUESTIONS = {  # that mistakes of names with these first words belong to
 
 @dataclass(frozen=True)
 class Function:
-    """A function of Q (B, H, T, d_k), K (B, G, S, d_k) and V (B, G, S, d_v).
+    """A function of Q (B, H, T, d_k), K (B, G, S, d_k) and V (B, G, S, d_v); `heads` are H and G.
 
-    Parameters
-    ----------
-    run : the function, with mask=None, (T, S), True where a query may look
-    heads : H and G
-    takes : holds "mask" if `run` uses one
-    length : T, the number of tokens that show the claimed mask
-    single, half : the same function in lower precision, or None
-    gradient : a function of Q, K, V and the gradient of the output, which returns three, or None
+    `takes` holds "mask" if it uses mask=, (T, S), True where a query may look; `length` is the
+    number of tokens that show the claimed mask; `gradient` takes Q, K, V and dY, and returns three.
     """
 
     run: Callable
@@ -238,9 +235,8 @@ def _ask_batch(function):
     given = function.example()
     alone = [function.outputs(*(array[[b]] for array in given)) for b in range(B)]
     if largest(function.outputs(*given), np.concatenate(alone)) <= function.precision:
-        return [Finding(RIGHT, "batch", "each sequence for itself")]
-    sentence = "a sequence in a batch has other outputs than alone"
-    return [Finding(WRONG, "batch", sentence, "sequences_mixed")]
+        return passed("batch", "each sequence for itself")
+    return broken("batch", "a sequence in a batch has other outputs than alone", "sequences_mixed")
 
 
 def _ask_kv_heads(function, claims, facts):
@@ -256,26 +252,24 @@ def _ask_kv_heads(function, claims, facts):
         sentence = "a head of K or V serves other query heads than its own group"
         one_each = np.array_equal(*served) and (served[0].sum(axis=1) == 1).all()
         name = "key_heads_of_another_group" if one_each else "key_heads_mixed"
-        return [Finding(WRONG, "KV heads", sentence, name)]
+        return broken("KV heads", sentence, name)
     if G in (1, H):
-        return [Finding(RIGHT, "KV heads", "one for all" if G == 1 else "one per query head")]
+        return passed("KV heads", "one for all" if G == 1 else "one per query head")
     facts["key_heads"] = found
     claimed = claims.get("key_heads", "repeated")
     if found == claimed:
-        return [Finding(RIGHT, "KV heads", f"{found}, head 0 of K serves {H // G} query heads")]
-    return [Finding(WRONG, "KV heads", f"{found}, not {claimed}", f"key_heads_{found}")]
+        return passed("KV heads", f"{found}, head 0 of K serves {H // G} query heads")
+    return broken("KV heads", f"{found}, not {claimed}", f"key_heads_{found}")
 
 
 def _ask_own_heads(function):
     """Ask whether the query of a head moves its own output alone."""
     served = function.served(0)
     if np.array_equal(served, np.eye(len(served))):
-        return [Finding(RIGHT, "heads", "each query moves its own head")]
-    sentence = "the query of a head moves outputs of other heads, or not its own"
+        return passed("heads", "each query moves its own head")
     permuted = (served.sum(axis=0) == 1).all() and (served.sum(axis=1) == 1).all()
-    return [
-        Finding(WRONG, "heads", sentence, "heads_in_another_order" if permuted else "heads_mixed")
-    ]
+    name = "heads_in_another_order" if permuted else "heads_mixed"
+    return broken("heads", "the query of a head moves outputs of other heads, or not its own", name)
 
 
 def _ask_values(function):
@@ -286,9 +280,9 @@ def _ask_values(function):
     weights, out = function.weights(Q, K), function.outputs(Q, K, V)
     mixes = [weights @ V[:, heads] for heads in (np.arange(H) // (H // G), np.arange(H) % G)]
     if min(largest(mix, out) for mix in mixes) <= 10 * function.precision:
-        return [Finding(RIGHT, "values", "each output is its weights times the values")]
+        return passed("values", "each output is its weights times the values")
     sentence = "outputs are not the weights times the values"
-    return [Finding(WRONG, "values", sentence, "values_not_mixed_by_weights")]
+    return broken("values", sentence, "values_not_mixed_by_weights")
 
 
 def _ask_lengths(function, claims, explanation):
@@ -300,12 +294,12 @@ def _ask_lengths(function, claims, explanation):
         part = function.outputs(*(array[:, :, :T] for array in (Q, K, V)))
         if largest(part, whole[:, :, :T]) > 10 * function.precision:
             sentence = f"{T} tokens alone have other outputs than at the head of {LONGEST}"
-            return [Finding(WRONG, question, sentence, "length_changes_outputs")]
+            return broken(question, sentence, "length_changes_outputs")
     right = explanation.right(Q, K, V)
     if right and min(largest(found, whole) for found in right) > 10 * function.precision:
         sentence = f"right for {function.length} tokens, and not for {LONGEST}"
-        return [Finding(WRONG, question, sentence, "wrong_for_longer_texts")]
-    return [Finding(RIGHT, question, f"as right for {LONGEST} tokens")] if right else []
+        return broken(question, sentence, "wrong_for_longer_texts")
+    return passed(question, f"as right for {LONGEST} tokens") if right else []
 
 
 def _ask_few_queries(function, claims, facts, depends):
@@ -329,7 +323,7 @@ def _ask_few_queries(function, claims, facts, depends):
     name = "queries_change_with_their_number"
     if corner != "first" and ("first" in found or _counted_from_0(function, Q[:, :, -few:], K)):
         name = "positions_first_corner"
-    return [Finding(WRONG, question, sentence, name)]
+    return broken(question, sentence, name)
 
 
 def _counted_from_0(function, few, K):
@@ -354,7 +348,7 @@ def _ask_masks_of_a_batch(function):
     masks = (rng.random((B, 1, T, T)) < 0.5) | np.eye(T, dtype=bool)
     used = _masks_used(function, masks, T)
     if used is None or not used.any():
-        return [Finding(DESCRIBED, question, "a mask (B, 1, T, S) is not taken as such")]
+        return described(question, "a mask (B, 1, T, S) is not taken as such")
     if not used[np.arange(B), np.arange(B)].all():
         name = "mask_of_first_sequence" if used[0].all() else None
         on_heads = (used == used[:, :1]).all() and used.any(axis=0).all()
@@ -362,9 +356,9 @@ def _ask_masks_of_a_batch(function):
         return [Finding(WRONG if name else DESCRIBED, question, wrong, name)]
     keys = (rng.random((B, 1, 1, T)) < 0.6) | (np.arange(T) < 5)
     if _masks_used(function, keys, 5)[np.arange(B), np.arange(B)].all():
-        return [Finding(RIGHT, question, "each sequence has its own mask")]
+        return passed(question, "each sequence has its own mask")
     sentence = "a mask of the keys, (B, 1, 1, S), gives other outputs than one of queries and keys"
-    return [Finding(WRONG, question, sentence, "mask_argument_misread")]
+    return broken(question, sentence, "mask_argument_misread")
 
 
 def _masks_used(function, masks, T):
@@ -414,19 +408,19 @@ def ask_row_sums(function, weights, claims, facts):
     rows = weights.sum(axis=-1)
     if abs(rows - 1).max() <= function.precision:
         facts["row_sum"] = 1.0
-        return [Finding(RIGHT, "row sums", "1 in every row")]
+        return passed("row sums", "1 in every row")
     facts["row_sum"] = (float(rows.min()), float(rows.max()))
     sentence = f"between {rows.min():.3g} and {rows.max():.3g}"
     if "row_sum" in claims and claims["row_sum"] is None:
         if rows.max() <= 1 + function.precision and not _one_sink(function):
             sentence = "what a row leaves to a sink is not the same in every row"
-            return [Finding(WRONG, "row sums", sentence, "sink_not_in_every_row")]
-        return [Finding(DESCRIBED, "row sums", sentence)]
+            return broken("row sums", sentence, "sink_not_in_every_row")
+        return described("row sums", sentence)
     cut = rows.max() <= 1 + function.precision and "row_sum" not in claims
     if cut and not _cut_after_softmax(weights, function.precision):
         sentence += ": a sink, or weights that were cut; claim row_sum=1 or None"
-        return [Finding(DESCRIBED, "row sums", sentence)]
-    return [Finding(WRONG, "row sums", sentence, "row_sum_not_one")]
+        return described("row sums", sentence)
+    return broken("row sums", sentence, "row_sum_not_one")
 
 
 def _one_sink(function):
@@ -449,7 +443,7 @@ def _cut_after_softmax(weights, precision):
 def ask_mask_of(function, depends, claims, weights):
     """Ask the mask as applied against the claimed one; here the diagonal counts, too."""
     if not claims.masks:
-        return [Finding(DESCRIBED, "mask", str(simplest_pattern(depends) or "of no regular form"))]
+        return described("mask", str(simplest_pattern(depends) or "of no regular form"))
     pattern, T = claims.pattern(), len(depends)
     expected = depends & np.tri(T, dtype=bool) if pattern is None else pattern.mask(T)
     if claims.get("causal") is not False:
@@ -458,9 +452,9 @@ def ask_mask_of(function, depends, claims, weights):
     if gap.any() and np.array_equal(depends, expected):
         i, j = np.argwhere(gap)[-1]
         sentence = f"in some head query {i} does not see key {j}, in others it does"
-        return [Finding(WRONG, "mask", sentence, "mask_of_one_head")]
+        return broken("mask", sentence, "mask_of_one_head")
     if np.array_equal(depends, expected):
-        return [Finding(RIGHT, "mask", f"as claimed: {simplest_pattern(depends) or 'drawn above'}")]
+        return passed("mask", f"as claimed: {simplest_pattern(depends) or 'drawn above'}")
     wrong = depends != expected
     i, j = np.argwhere(wrong)[-1]
     verb = "sees" if depends[i, j] else "does not see"
@@ -468,7 +462,7 @@ def ask_mask_of(function, depends, claims, weights):
     second = depends_of(function.weights(*function.inputs(T + 3, T + 3, seed=4)))
     name, hints = mask_names([depends, second], claims)
     name = "hidden_keys_seen" if name == "no_mask" else name  # the softmax may be cut instead
-    return [Finding(WRONG, "mask", sentence, name, hints)]
+    return broken("mask", sentence, name, hints)
 
 
 def ask_scale(function, claims, facts):
@@ -477,20 +471,20 @@ def ask_scale(function, claims, facts):
     if any(factor is None for factor in factors):
         sentence = "log-ratios of weights are no multiple of q · k"
         if "scale" not in claims:
-            return [Finding(DESCRIBED, question, sentence)]
-        return [Finding(WRONG, question, sentence, "softmax_of_other_scores")]
+            return described(question, sentence)
+        return broken(question, sentence, "softmax_of_other_scores")
     found = _law(function, factors)
     facts["scale"] = found or tuple(factors)
     at = (f"{factor:.4g} at d_k = {d}" for factor, d in zip(factors, function.widths, strict=True))
     sentence = found or ", ".join(at)
     if "scale" not in claims:
-        return [Finding(DESCRIBED, question, sentence)]
+        return described(question, sentence)
     if found == claims["scale"]:
-        return [Finding(RIGHT, question, f"{sentence}, as claimed")]
+        return passed(question, f"{sentence}, as claimed")
     name = SCALES.get((claims["scale"], found), "scale_another")
     if found is None and np.ptp(factors) <= 1e-3 * factors[0]:
         name = "scale_of_fixed_width"
-    return [Finding(WRONG, question, f"{sentence}, and claimed is {claims['scale']}", name)]
+    return broken(question, f"{sentence}, and claimed is {claims['scale']}", name)
 
 
 def _law(function, factors):
@@ -544,7 +538,7 @@ def ask_bias(function, claims, facts):
     last = function.weights(Q, equal)[0, :, -1]  # (H, S)
     seen = last > 0
     if (seen.sum(axis=-1) < 2).any():
-        return [Finding(DESCRIBED, "bias", "cannot be asked: the last query sees one key or none")]
+        return described("bias", "cannot be asked: the last query sees one key or none")
     steps = np.diff(np.log(np.where(seen, last, 1.0)), axis=-1)[seen[:, 1:] & seen[:, :-1]]
     sentence, facts["bias"] = "keys of unlike distance, in no order", "other"
     if np.abs(steps).max() <= 100 * function.precision:
@@ -560,15 +554,15 @@ def ask_bias(function, claims, facts):
         return [Finding(DESCRIBED if claimed is None else RIGHT, "bias", sentence)]
     farther = claimed == "nearer" and (steps < 0).all()
     name = "bias_to_farther_keys" if farther else "bias_another"
-    return [Finding(WRONG, "bias", f"{sentence}; claimed is {claimed!r}", name)]
+    return broken("bias", f"{sentence}; claimed is {claimed!r}", name)
 
 
 def _slopes_as_claimed(function, steps):
     """Compare what a key gains by one token, (H, …), with the slopes of ALiBi."""
     if abs(steps - paper_slopes(len(steps))[:, None]).max() <= 100 * function.precision:
-        return [Finding(RIGHT, "bias", "the slopes of ALiBi, in every head")]
+        return passed("bias", "the slopes of ALiBi, in every head")
     slopes = ", ".join(f"{slope:.3g}" for slope in steps[:, 0])
-    return [Finding(WRONG, "bias", f"the slopes of the heads are {slopes}", "bias_of_other_slopes")]
+    return broken("bias", f"the slopes of the heads are {slopes}", "bias_of_other_slopes")
 
 
 def paper_slopes(H):
@@ -597,12 +591,12 @@ def ask_fewer_queries(function, claims, facts):
     claimed = claims.get("corner")
     if depends.all() and fewer.all():
         name = "mask_dropped_for_fewer_queries"
-        return [Finding(WRONG, "fewer queries", "every query sees every key", name)]
+        return broken("fewer queries", "every query sees every key", name)
     if claimed is None or found == claimed:
         sign = DESCRIBED if claimed is None else RIGHT
         return [Finding(sign, "fewer queries", sentence)]
     name = "mask_first_corner" if found == "first" else "mask_another_corner"
-    return [Finding(WRONG, "fewer queries", f"{sentence}, and claimed is {claimed!r}", name)]
+    return broken("fewer queries", f"{sentence}, and claimed is {claimed!r}", name)
 
 
 def ask_large_scores(function):
@@ -619,17 +613,17 @@ def ask_large_scores(function):
     if not all(finite[: 3 if half else 2]):
         name = "maximum_not_subtracted" if high and finite[0] else "not_finite_at_large_scores"
         name = "scores_overflow_in_half" if all(finite[:2]) else name
-        return [Finding(WRONG, question, "weights are not finite at large scores", name)]
+        return broken(question, "weights are not finite at large scores", name)
     more = np.argwhere(depends_of(function.weights(Q * 30, K * 30)) & ~depends_of(weights))
     if len(more):
         sentence = "query {} sees key {} where scores are large, else it does not".format(*more[0])
-        return [Finding(WRONG, question, sentence, "mask_not_low_enough")]
+        return broken(question, sentence, "mask_not_low_enough")
     low = low and not high and _factor(function, function.widths[0]) is not None
     lost = max(abs(found.sum(axis=-1) - 1).max() for found in large) > max(1e-3, function.precision)
     if low or (sums_to_1 and lost):
         sentence = "rows do not sum to 1 where scores are large"
-        return [Finding(WRONG, question, sentence, "row_sum_lost_at_large_scores")]
-    return [Finding(RIGHT, question, "finite, and rows sum to what they did")]
+        return broken(question, sentence, "row_sum_lost_at_large_scores")
+    return passed(question, "finite, and rows sum to what they did")
 
 
 def _weights_at(function, size):
@@ -657,13 +651,13 @@ def ask_mask_argument(function, claims, facts):
     right = np.array_equal(depends_of(function.weights(Q, K, mask=mask)), mask & whole)
     if not right:
         name = _argument_name(function, (Q, K), mask, whole)
-        return [Finding(WRONG, "mask argument", "other keys are seen than it lets through", name)]
+        return broken("mask argument", "other keys are seen than it lets through", name)
     if not _same_sink(function.weights(Q, K), function.weights(Q, K, mask=mask), mask):
         sentence = "what a row leaves to a sink, beside a key, changes with keys that are hidden"
-        return [Finding(WRONG, "mask argument", sentence, "hidden_keys_in_the_sum")]
+        return broken("mask argument", sentence, "hidden_keys_in_the_sum")
     mask[3] = False
     weights = function.weights(Q, K, mask=mask)
-    return [Finding(RIGHT, "mask argument", "as handed over"), *_empty(weights, claims, facts)]
+    return passed("mask argument", "as handed over"), *_empty(weights, claims, facts)
 
 
 def _same_sink(weights, masked, mask):
@@ -702,8 +696,7 @@ def _empty(weights, claims, facts):
     """Say what a row in which everything is hidden returns; row 3 is one."""
     row, others = weights[:, :, 3], np.delete(weights, 3, axis=2)
     if not np.isfinite(others).all():
-        sentence = "it makes other rows not finite"
-        return [Finding(WRONG, "empty row", sentence, "empty_row_spoils_others")]
+        return broken("empty row", "it makes other rows not finite", "empty_row_spoils_others")
     found = "nan"
     if np.isfinite(row).all():
         found = "zero" if not row.any() else "mean" if np.ptp(row) <= 1e-4 / len(row) else "other"
@@ -713,4 +706,4 @@ def _empty(weights, claims, facts):
         sign = DESCRIBED if claimed is None else RIGHT
         return [Finding(sign, "empty row", f"{found}, where a mask hides everything")]
     name = f"empty_row_{found}" if found in ("nan", "mean") else "empty_row_another"
-    return [Finding(WRONG, "empty row", f"{found}, and claimed is {claimed!r}", name)]
+    return broken("empty row", f"{found}, and claimed is {claimed!r}", name)

@@ -14,7 +14,10 @@ from tutorial_lib.probe.report import (
     WRONG,
     Finding,
     answered,
+    broken,
+    described,
     one_name,
+    passed,
     without_names,
 )
 from tutorial_lib.probe.subject import changed, largest, singly, tokens
@@ -22,6 +25,11 @@ from tutorial_lib.probe.subject import changed, largest, singly, tokens
 T = 10
 SHIFT = 3  # tokens of padding, and the step of other positions
 LONGER = 64  # tokens
+WORDS = {
+    "none": "order does not matter",
+    "relative": "only distances matter",
+    "absolute": "the positions themselves matter",
+}
 
 
 def ask_batch(subject):
@@ -33,15 +41,14 @@ def ask_batch(subject):
     swapped[1, 4] = others[1, 4]  # another token 4 in sequence 1
     moved = changed(Y, subject.outputs(swapped), subject.noise)  # (3, T)
     if not moved[[0, 2]].any() and largest(Y, alone) <= subject.tolerance:
-        return [Finding(RIGHT, "batch", "each sequence for itself")]
+        return passed("batch", "each sequence for itself")
     one = subject.outputs(X.reshape(1, -1, subject.d_model)).reshape(Y.shape)
     name = "batch_as_one_sequence" if largest(one, Y) <= subject.tolerance else "sequences_mixed"
     if not moved[[0, 2]].any():
-        sentence = "a sequence in a batch has other outputs than alone"
-        return [Finding(WRONG, "batch", sentence, name)]
+        return broken("batch", "a sequence in a batch has other outputs than alone", name)
     if not np.delete(moved, 4, axis=1).any():
         name = "batch_as_tokens"
-    return [Finding(WRONG, "batch", "a token of sequence 1 moves other sequences", name)]
+    return broken("batch", "a token of sequence 1 moves other sequences", name)
 
 
 def ask_positions(subject, table, claims, facts):
@@ -55,24 +62,17 @@ def ask_positions(subject, table, claims, facts):
     facts["position"], claimed = found, claims.get("position")
     if found in (None, "aware"):
         sentence = f"order matters; {how}" if found else f"cannot be asked: {how}"
-        if "handed over" not in how and claimed:
-            sign = WRONG if claimed == "none" and found else DESCRIBED
-            return [Finding(sign, "positions", f"{sentence}; so {claimed!r} is not confirmed")]
-        if "handed over" not in how:
-            return [Finding(DESCRIBED, "positions", sentence)]
-        if claimed in ("relative", "absolute"):
-            return [Finding(WRONG, "positions", sentence, "positions_ignored")]
-        return [Finding(DESCRIBED, "positions", sentence, None, ("positions_ignored",))]
-    words = {
-        "none": "order does not matter",
-        "relative": "only distances matter",
-        "absolute": "the positions themselves matter",
-    }
-    sentence = f"{words[found]} ({how})"
+        if "handed over" in how and claimed in ("relative", "absolute"):
+            return broken("positions", sentence, "positions_ignored")
+        hints = ("positions_ignored",) if "handed over" in how else ()
+        sign = WRONG if claimed == "none" and found and not hints else DESCRIBED
+        sentence += f"; so {claimed!r} is not confirmed" if claimed and not hints else ""
+        return [Finding(sign, "positions", sentence, None, hints)]
+    sentence = f"{WORDS[found]} ({how})"
     if claimed in (None, found):
         return [Finding(DESCRIBED if claimed is None else RIGHT, "positions", sentence)]
     name = _position_name(subject, table, claimed, found)
-    return [Finding(WRONG, "positions", f"{sentence}, and claimed is {claimed!r}", name)]
+    return broken("positions", f"{sentence}, and claimed is {claimed!r}", name)
 
 
 def _position_name(subject, table, claimed, found):
@@ -171,33 +171,26 @@ def ask_padding(subject, claims, table, facts):
     return one_name(both)
 
 
-def _all(X):
-    """Return a padding mask that hides nothing."""
-    return np.ones(X.shape[:2], bool)
-
-
 def _mask_with_padding(subject, table):
     """Ask whether a padding mask that hides nothing leaves the mask as it is."""
 
-    def outputs(X):
-        return subject.outputs(X, keep=_all(X))
+    def run(X, **given):
+        return subject.run(X, keep=np.ones(X.shape[:2], bool), **given)
 
-    there = off_diagonal(table_of(subject, len(table), outputs=outputs))
-    other = there != off_diagonal(table)
-    if not other.any():
-        return [Finding(RIGHT, "mask with padding", "the same as without")]
-    i, j = np.argwhere(other)[0]
+    beside, question = replace(subject, run=run), "mask with padding"
+    there, one = off_diagonal(table_of(beside, len(table))), np.eye(len(table), dtype=bool)
+    other = np.argwhere(there != off_diagonal(table))
+    if not len(other):
+        return passed(question, "the same as without")
+    i, j = other[0]
     verb = "depends" if there[i, j] else "does not depend"
     sentence = f"beside a padding mask that hides nothing output {i} {verb} on token {j}"
-    one = np.eye(len(table), dtype=bool)
     name = "mask_another_with_padding"
-    if (there | one).all():
-        beside = replace(subject, run=lambda X, **given: subject.run(X, keep=_all(X), **given))
-        dropped = name_unmasked(beside) == "no_mask"
-        name = "mask_dropped_with_padding" if dropped else name
+    if (there | one).all() and name_unmasked(beside) == "no_mask":
+        name = "mask_dropped_with_padding"
     elif np.array_equal(there | one, np.tri(len(table), dtype=bool)):
         name = "window_dropped_with_padding"
-    return [Finding(WRONG, "mask with padding", sentence, name)]
+    return broken(question, sentence, name)
 
 
 def _nothing_real(subject):
@@ -209,9 +202,9 @@ def _nothing_real(subject):
     question = "padding alone"
     if not largest(Y[0], subject.outputs(X[:1])[0]) <= subject.tolerance:
         sentence = "a sequence of padding changes another one"
-        return [Finding(WRONG, question, sentence, "padding_alone_spoils_others")]
+        return broken(question, sentence, "padding_alone_spoils_others")
     what = "finite" if np.isfinite(Y[1]).all() else "not finite"
-    return [Finding(DESCRIBED, question, f"the outputs of a sequence of padding are {what}")]
+    return described(question, f"the outputs of a sequence of padding are {what}")
 
 
 def _pad(X, side, amount, seed=5):
@@ -316,13 +309,13 @@ def _two_lengths(subject, side):
         together = subject.outputs(X, keep=keep)
     except Exception as error:
         sentence = f"padding is refused in a batch, and not alone: {type(error).__name__}"
-        return [Finding(WRONG, question, sentence, "padding_refused_in_batch")]
+        return broken(question, sentence, "padding_refused_in_batch")
     if largest(together[keep], alone[keep]) <= subject.tolerance:
-        return [Finding(RIGHT, question, "each text has its own padding")]
+        return passed(question, "each text has its own padding")
     sentence = (
         "in a batch of two lengths, a padded text has other outputs than in a batch of its own"
     )
-    return [Finding(WRONG, question, sentence, _padding_name(subject, X, keep, together))]
+    return broken(question, sentence, _padding_name(subject, X, keep, together))
 
 
 def _padding_name(subject, X, keep, together):
@@ -348,12 +341,12 @@ def ask_positions_in_batch(subject):
     alone = np.concatenate([subject.outputs(X[[b]], positions=places[[b]]) for b in range(len(X))])
     question = "positions in a batch"
     if largest(together, alone) <= subject.tolerance:
-        return [Finding(RIGHT, question, "each sequence has its own positions")]
+        return passed(question, "each sequence has its own positions")
     first = subject.outputs(X, positions=places[[0, 0]])
     same = largest(together, first) <= subject.tolerance
     sentence = "in a batch of unlike positions outputs differ from those of each text alone"
     name = "positions_of_first_sequence" if same else "positions_mixed_in_batch"
-    return [Finding(WRONG, question, sentence, name)]
+    return broken(question, sentence, name)
 
 
 def _more_seen(subject, table, outputs):
@@ -384,8 +377,8 @@ def _ask_half(subject, table):
     more = _more_seen(subject, table, subject.half)
     if more:
         sentence = f"{more}, in double precision it does not"
-        return [Finding(WRONG, "half precision", sentence, "mask_lost_in_half")]
-    return [Finding(RIGHT, "half precision", "finite, and the same tokens are seen")]
+        return broken("half precision", sentence, "mask_lost_in_half")
+    return passed("half precision", "finite, and the same tokens are seen")
 
 
 def ask_lengths(subject, table, claims):
@@ -400,12 +393,12 @@ def _ask_longer_mask(subject, table, claims):
         return []
     expected, seen = pattern.mask(length), table_of(subject, length)
     if np.array_equal(off_diagonal(seen), off_diagonal(expected)):
-        return [Finding(RIGHT, "longer mask", f"as claimed for {length} tokens")]
+        return passed("longer mask", f"as claimed for {length} tokens")
     i, j = np.argwhere(off_diagonal(seen ^ expected))[0]
     verb = "depends" if seen[i, j] else "does not depend"
     sentence = f"of {length} tokens output {i} {verb} on token {j}"
     name = "keys_not_seen" if not (seen & ~expected).any() else "hidden_keys_seen"
-    return [Finding(WRONG, "longer mask", sentence, name)]
+    return broken("longer mask", sentence, name)
 
 
 def _ask_heads_of_texts(subject, table, claims):
@@ -417,8 +410,8 @@ def _ask_heads_of_texts(subject, table, claims):
     for length in (1, 7, 16, 33, 43):
         if largest(subject.outputs(X[:, :length]), whole[:, :length]) > subject.tolerance:
             sentence = f"{length} tokens alone have other outputs than at the head of {LONGER}"
-            return [Finding(WRONG, "lengths", sentence, "length_changes_outputs")]
-    return [Finding(RIGHT, "lengths", f"the first of {LONGER} tokens are as they are alone")]
+            return broken("lengths", sentence, "length_changes_outputs")
+    return passed("lengths", f"the first of {LONGER} tokens are as they are alone")
 
 
 def ask_training(subject, table):
@@ -428,11 +421,11 @@ def ask_training(subject, table):
     more = _more_seen(subject, table, subject.training)
     if more:
         sentence = f"in training mode {more}, in evaluation it does not"
-        return [Finding(WRONG, "training", sentence, "mask_dropped_in_training")]
+        return broken("training", sentence, "mask_dropped_in_training")
     X = tokens(1, (1, T, subject.d_model))[0]
     if largest(subject.training(X), subject.outputs(X)) <= subject.tolerance:
-        return [Finding(RIGHT, "training", "as in evaluation, dropout apart")]
-    return [Finding(DESCRIBED, "training", "other values than in evaluation, and the same mask")]
+        return passed("training", "as in evaluation, dropout apart")
+    return described("training", "other values than in evaluation, and the same mask")
 
 
 def ask_parameters(subject):
@@ -449,7 +442,7 @@ def ask_parameters(subject):
         if names:
             sentence = f"{', '.join(names)}: {sentence}"
             findings.append(Finding(WRONG, "parameters", sentence, name))
-    return findings or [Finding(RIGHT, "parameters", "each takes part in the output")]
+    return findings or passed("parameters", "each takes part in the output")
 
 
 def ask_gradient_of(subject):
@@ -457,6 +450,5 @@ def ask_gradient_of(subject):
     contexts = {"": {}}
     if "keep" in subject.takes:  # the last token is padding
         contexts[", with padding"] = {"keep": np.arange(T)[None] < T - 1}
-    return ask_gradient(
-        subject, ("X",), contexts, cut=lambda: subject.unused and subject.unused()[2]
-    )
+    cut = subject.unused and (lambda: subject.unused()[2])
+    return ask_gradient(subject, "X", contexts, cut=cut or tuple)

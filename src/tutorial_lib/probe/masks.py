@@ -12,7 +12,7 @@ from tutorial_lib.probe.dependence import (
     simplest_pattern,
     table_of,
 )
-from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding
+from tutorial_lib.probe.report import broken, described, passed
 from tutorial_lib.probe.subject import changed, largest, tokens
 
 LEAST = 14  # tokens
@@ -32,18 +32,18 @@ def ask_mask(subject, table, claims, *, named=True):
     if not off_diagonal(table).any() and (pattern is None or wrong.any()):
         sentence = "no output depends on any token but its own"
         if subject.memory is not None:
-            return [Finding(DESCRIBED, "mask", sentence)], expected
-        return [Finding(WRONG, "mask", sentence, named and name_alone(subject))], expected
+            return described("mask", sentence), expected
+        return broken("mask", sentence, named and name_alone(subject)), expected
     if not claims.masks:
         found = simplest_pattern(table) or "of no regular form"
-        return [Finding(DESCRIBED, "mask", str(found))], None
+        return described("mask", str(found)), None
     if not wrong.any():
-        return [Finding(RIGHT, "mask", _as_claimed(table, pattern, claims))], expected
+        return passed("mask", _as_claimed(table, pattern, claims)), expected
     second = table_of(subject, len(table) + 3, seed=1)
     name, hints = mask_names([off_diagonal(table), off_diagonal(second)], claims)
     if name == "no_mask" or (table | one).all():
         name, hints = (named and name_unmasked(subject)) or "hidden_keys_seen", ()
-    return [Finding(WRONG, "mask", _where(table, wrong), name, hints)], expected
+    return broken("mask", _where(table, wrong), name, hints), expected
 
 
 def _expected(table, claims, pattern):
@@ -231,8 +231,8 @@ def _ask_itself(subject, claims):
         return []
     sentence = "among tokens that are all alike, the output of another one is theirs"
     if not claims.masks:
-        return [Finding(DESCRIBED, "itself", sentence)]
-    return [Finding(WRONG, "itself", sentence, "mask_without_itself")]
+        return described("itself", sentence)
+    return broken("itself", sentence, "mask_without_itself")
 
 
 def _ask_join(subject):
@@ -256,7 +256,7 @@ def _ask_join(subject):
                 break
         else:
             sentence = f"outputs are alike as those of {heads} heads that are joined by a reshape"
-            return [Finding(WRONG, "join", sentence, "heads_joined_without_transpose")]
+            return broken("join", sentence, "heads_joined_without_transpose")
     return []
 
 
@@ -288,11 +288,11 @@ def ask_large_scores(subject, table, claims):
         with np.errstate(all="ignore"):  # where a square, or a norm, would not overflow
             smaller = np.isfinite(subject.outputs(X[None] / 10)).all()
         hints = ("maximum_not_subtracted",) if smaller else ()
-        return [Finding(WRONG, "large scores", sentence, "not_finite_at_large_scores", hints)]
+        return broken("large scores", sentence, "not_finite_at_large_scores", hints)
     pattern = claims.pattern() or Pattern(causal=not np.triu(table, 1).any())
     if pattern.causal and not np.triu(table, 1).any() and _first_moves(subject):
         sentence = "output 0 depends on later tokens where scores are large, else it does not"
-        return [Finding(WRONG, "large scores", sentence, "mask_not_low_enough")]
+        return broken("large scores", sentence, "mask_not_low_enough")
     hidden = ~pattern.mask(len(table))
     for size in (1, 10):
         large = _table_at(subject, size * X, size * others)
@@ -300,8 +300,8 @@ def ask_large_scores(subject, table, claims):
         if more.any():
             i, j = np.argwhere(more)[0]
             sentence = f"output {i} depends on token {j} where scores are large, else it does not"
-            return [Finding(WRONG, "large scores", sentence, "mask_not_low_enough")]
-    return [Finding(RIGHT, "large scores", "finite, and nothing more is seen")]
+            return broken("large scores", sentence, "mask_not_low_enough")
+    return passed("large scores", "finite, and nothing more is seen")
 
 
 def _first_moves(subject):

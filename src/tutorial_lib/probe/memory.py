@@ -12,7 +12,7 @@ import numpy as np
 from tutorial_lib.probe import hidden
 from tutorial_lib.probe.alike import ask_calls
 from tutorial_lib.probe.dependence import dependence
-from tutorial_lib.probe.report import DESCRIBED, RIGHT, WRONG, Finding, answered, one_name
+from tutorial_lib.probe.report import DESCRIBED, WRONG, Finding, answered, broken, one_name, passed
 from tutorial_lib.probe.subject import Subject, largest, singly, tokens
 
 QUERIES = 6
@@ -71,15 +71,15 @@ def _seen(subject):
         outputs = singly(lambda M, X=X: subject.outputs(X, memory=M))
         tables.append(dependence(outputs, M, others, tolerance=subject.noise))
     if all(table.all() for table in tables):
-        return [Finding(RIGHT, "memory", "every output depends on every token of it")]
+        return passed("memory", "every output depends on every token of it")
     sentence = f"{tables[0].mean():.0%} of its tokens are seen by an output"
     if not tables[0].any():
-        return [Finding(WRONG, "memory", "no output depends on it", "memory_not_read")]
+        return broken("memory", "no output depends on it", "memory_not_read")
     for corner in (0, 1):
         causal = [np.tri(len(t), S, corner * (S - len(t)), dtype=bool) for t in tables]
         if all(map(np.array_equal, tables, causal)):
-            return [Finding(WRONG, "memory", sentence, "memory_masked_as_causal")]
-    return [Finding(WRONG, "memory", sentence, "memory_not_seen")]
+            return broken("memory", sentence, "memory_masked_as_causal")
+    return broken("memory", sentence, "memory_not_seen")
 
 
 def _ask_lengths(subject, memory, table, alike):
@@ -91,7 +91,7 @@ def _ask_lengths(subject, memory, table, alike):
         memory.outputs(M[:, :1])
     except Exception as error:
         sentence = f"a memory of another length is refused, {type(error).__name__}: {error}"
-        return [Finding(WRONG, question, sentence, "memory_refused")]
+        return broken(question, sentence, "memory_refused")
     X = tokens(1, (1, QUERIES, subject.d_model), seed=36)[0]
     apart = not np.triu(table, 1).any()
     few, more = subject.outputs(X[:, :2], memory=M), subject.outputs(X, memory=M)[:, :2]
@@ -99,5 +99,5 @@ def _ask_lengths(subject, memory, table, alike):
         apart and largest(few, more) > subject.tolerance
     ):
         sentence = "outputs depend on how often the memory is there, or on the number of queries"
-        return [Finding(WRONG, question, sentence, "memory_length_changes_outputs")]
-    return [Finding(RIGHT, question, "it may be longer or shorter than the text")]
+        return broken(question, sentence, "memory_length_changes_outputs")
+    return passed(question, "it may be longer or shorter than the text")

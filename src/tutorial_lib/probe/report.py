@@ -16,14 +16,7 @@ from tutorial_lib.probe.subject import Undecidable
 
 
 class Name(NamedTuple):
-    """A mistake, or the place of one.
-
-    Parameters
-    ----------
-    meaning : what is wrong, as the end of "the mistake is that …"
-    section : where the book explains it
-    witness : the second witness: what only this predicts
-    """
+    """A mistake, or its place: what is wrong, where the book explains it, what only it predicts."""
 
     meaning: str
     section: str
@@ -69,6 +62,21 @@ class Finding:
             f"    ? {hint} would show this, too: {NAMES[hint].meaning}" for hint in self.hints
         ]
         return "\n".join(lines)
+
+
+def passed(question, sentence):
+    """Return what is as claimed, or as every layer has to be."""
+    return [Finding(RIGHT, question, sentence)]
+
+
+def described(question, sentence, hints=()):
+    """Return what is described, or cannot be decided."""
+    return [Finding(DESCRIBED, question, sentence, None, hints)]
+
+
+def broken(question, sentence, name=None, hints=()):
+    """Return what is broken."""
+    return [Finding(WRONG, question, sentence, name, hints)]
 
 
 def without_names(findings):

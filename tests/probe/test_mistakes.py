@@ -124,7 +124,6 @@ WITH_TORCH = {"mask_dropped_in_training", "gradient_cut"}
 WITH_TORCH |= {"scores_overflow_in_half", "mask_value_overflows_in_half", "scores_lost_in_single"}
 WITH_TORCH |= {"parameter_unused"}
 WITH_TORCH |= {"mask_lost_in_single", "mask_lost_in_half"}
-WITH_TORCH |= {"parameter_unused_in_part"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
 MISTAKES["positions_ignored"] = (HINTS["positions_ignored"][0], PADDED | {"position": "relative"})
 MISTAKES["window_dropped_in_chunks"] = (

@@ -141,7 +141,7 @@ def test_rows_of_a_matrix_without_a_part():
             return torch.softmax(X @ X.mT, dim=-1) @ super().forward(X)[..., :4]
 
     report = probe.torch(torch.nn.Sequential(First(D_MODEL, D_MODEL)), d_model=D_MODEL)
-    assert report.names == ("parameter_unused_in_part",), report
+    assert report.names == ("parameter_unused",), report
 
 
 def test_what_lower_precision_loses():

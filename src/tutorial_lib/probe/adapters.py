@@ -13,12 +13,9 @@ def _polarity(name):
 
 
 class Arguments:
-    """What a layer gets besides X.
+    """What a layer gets besides X: a memory (S, d_memory), or None, and what has names.
 
-    Parameters
-    ----------
-    memory : (S, d_memory), or None
-    names : its names of "keep", "positions" and "memory_keep", or None; "~" before one: True hides
+    `names` are its names of "keep", "positions" and "memory_keep"; "~" before one: True hides.
     """
 
     def __init__(self, memory=None, **names):

@@ -31,15 +31,11 @@ def ask_calls(subject):
     if same[-1]:
         sentence, name = "after a call with other arrays", "state_between_calls"
     else:
-        random = largest(*(_seeded_call(subject, before) for _ in range(2))) <= subject.tolerance
+        drawn = [set_seeds() or subject.outputs(*before) for _ in range(2)]
+        random = largest(*drawn) <= subject.tolerance
         name = "random_in_evaluation" if random else "calls_depend_on_calls"
         sentence = "at each call"
     return [*findings, Finding(WRONG, "calls", f"one input has another output {sentence}", name)]
-
-
-def _seeded_call(subject, given):
-    set_seeds()
-    return subject.outputs(*given)
 
 
 def disagreement(single, double):
@@ -82,10 +78,7 @@ def agree(slope, outputs, dY):
     """Say whether a slope agrees with differences of any of five sizes.
 
     Raises Undecidable where no two sizes agree with one another: the outputs are rounded.
-
-    Parameters
-    ----------
-    outputs : a function of a step in the direction of the slope
+    `outputs` is a function of a step in the direction of the slope.
     """
     slopes = []
     for step in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
@@ -99,13 +92,10 @@ def agree(slope, outputs, dY):
 
 
 def ask_gradient(subject, words, contexts, *, cut=tuple):
-    """Ask whether gradients agree with differences.
+    """Ask whether gradients of the arrays of a call, named by `words`, agree with differences.
 
-    Parameters
-    ----------
-    words : the names of the arrays of a call
-    contexts : what is handed over by name, by the end of a sentence
-    cut : returns the parameters to which no gradient comes, though they have an effect
+    `contexts` holds what is handed over by name, by the end of a sentence, and `cut` returns the
+    parameters to which no gradient comes, though they have an effect.
     """
     if subject.gradient is None:
         return []

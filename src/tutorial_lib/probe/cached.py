@@ -9,13 +9,13 @@ from tutorial_lib.probe.dependence import dependence, off_diagonal, simplest_pat
 from tutorial_lib.probe.report import (
     PLACES,
     RIGHT,
-    WRONG,
-    Finding,
     answered,
+    broken,
     described,
+    passed,
     without_names,
 )
-from tutorial_lib.probe.subject import largest, memory_of, tokens
+from tutorial_lib.probe.subject import largest, memory_of, singly, tokens
 
 LEAST, LONGER = 12, 40  # tokens
 FIRST_POSITIONS = (0, 1, 2)  # RoBERTa begins at 2
@@ -25,21 +25,21 @@ HINTS = {  # what would show a place, too
 }
 
 
-def ask_cache(subject, table, facts):
+def ask_cache(subject, table):
     """Ask every way of feeding the cache, a second text, and a rewound cache."""
     if subject.cache is None:
         return []
     if np.triu(table, 1).any():
         return described("cache", "cannot be asked: later tokens are seen")
-    chunks = Chunks(subject, table, facts)
+    chunks = Chunks(subject, table)
     findings = _asked({f"cache, {way}": partial(chunks.ask, way) for way in chunks.ways})
     if any(found.name and found.name not in PLACES for found in findings):
         findings = [replace(f, name=None) if f.name in PLACES else f for f in findings]
     sound = all(found.sign == RIGHT for found in findings)
     asked = {"second text": chunks.second_text} if findings[0].sign == RIGHT else {}
     if sound:
-        longer = Chunks(subject, table, facts, least=LONGER)
-        findings += answered("cache, longer", lambda: [longer.ask("a long chunk first")])
+        longer = Chunks(subject, table, least=LONGER)
+        findings += answered("cache, longer", partial(longer.ask, "a long chunk first"))
     if subject.cache.rewind is not None:
         asked["cache, rewound"] = chunks.rewound
     if subject.cache.padded is not None:
@@ -49,18 +49,15 @@ def ask_cache(subject, table, facts):
 
 
 def _asked(asked):
-    findings = []
-    for question, ask in asked.items():
-        findings += answered(question, lambda ask=ask: [ask()], refused="cache_refused")
-    return findings
+    found = (answered(question, ask, refused="cache_refused") for question, ask in asked.items())
+    return [one for several in found for one in several]
 
 
 class Chunks:
     """A layer that is fed in chunks, and what its outputs are compared with."""
 
-    def __init__(self, subject, table, facts, *, least=LEAST):
-        self.subject, self.position = subject, facts.get("position")
-        pattern = simplest_pattern(table)
+    def __init__(self, subject, table, *, least=LEAST):
+        self.subject, pattern = subject, simplest_pattern(table)
         reach = pattern.window + pattern.sinks if pattern and pattern.window else 0
         self.T = T = max(least, reach + 4)
         self.X, self.others = tokens(2, (2, T, subject.d_model))
@@ -89,11 +86,11 @@ class Chunks:
         lengths, longer = self.ways[way], self.T >= LONGER
         question, outputs = f"cache, {f'{self.T} tokens' if longer else way}", self.run(lengths)
         if not self.differ(outputs, self.Y):
-            return Finding(RIGHT, question, "the outputs of the whole text")
+            return passed(question, "the outputs of the whole text")
         first = next(i for i in range(self.T) if self.differ(outputs[:, i], self.Y[:, i]))
         sentence = f"output {first} is the first that differs from that of the whole text"
         name = self.name(outputs, lengths)
-        return Finding(WRONG, question, sentence, name, HINTS.get(name, ()))
+        return broken(question, sentence, name, HINTS.get(name, ()))
 
     def name(self, outputs, lengths):
         """Return the mistake on which two witnesses agree, or its place."""
@@ -101,7 +98,7 @@ class Chunks:
             return "not_finite_in_chunks"
         if self._of_other_sequence(outputs, lengths):
             return "cache_of_other_sequence"
-        seen, whole = self._table(lengths), off_diagonal(self._whole_table())
+        seen, whole = map(self._table, (lambda X: self.run(lengths, X), self.subject.outputs))
         if np.array_equal(seen, whole):
             return self._of_values(outputs, lengths)
         if np.triu(seen & ~whole, 1).any():
@@ -114,24 +111,11 @@ class Chunks:
             return self._fewer_seen(seen, whole, lengths)
         return "others_seen_in_chunks" if fewer else "more_seen_in_chunks"
 
-    def _table(self, lengths):
-        """Return who depends on whom when fed in chunks, (T, T), without a diagonal."""
-        T = self.T
-        _, others = tokens(2, (T, self.subject.d_model), seed=3)
-        X = self.X[:1]
-        Y = self.run(lengths, X)
-        table = np.zeros((T, T), bool)
-        for j in range(T):
-            there = X.copy()
-            there[0, j] = others[j]
-            difference = abs(self.run(lengths, there) - Y)[0].max(axis=-1)
-            table[:, j] = ~(difference <= self.subject.noise)
-        return off_diagonal(table)
-
-    def _whole_table(self):
-        """Return who depends on whom in the whole text, (T, T)."""
+    def _table(self, outputs):
+        """Return who depends on whom, (T, T), without a diagonal."""
         _, others = tokens(2, (self.T, self.subject.d_model), seed=3)
-        return dependence(self.subject.outputs, self.X[0], others, tolerance=self.subject.noise)
+        noise = self.subject.noise
+        return off_diagonal(dependence(singly(outputs), self.X[0], others, tolerance=noise))
 
     def _chunk(self, lengths):
         """Return the number of the chunk of each token, and the first token of that chunk."""
@@ -193,7 +177,7 @@ class Chunks:
             name = "positions_restart" if self._restarted_by_order() else None
         if name and len(lengths) > 1:
             return name
-        if not self._equal_tokens_differ(lengths):
+        if not self.differ(self._equal_tokens(lengths), 0.0):
             return "weights_differ_in_chunks"
         return "unwritten_rows_seen" if self._unwritten() else "cached_rows_altered"
 
@@ -254,9 +238,6 @@ class Chunks:
         X = np.repeat(tokens(1, (1, 1, self.subject.d_model), size=size)[0], self.T, axis=1)
         return self.run(lengths, X) - self.subject.outputs(X)
 
-    def _equal_tokens_differ(self, lengths):
-        return np.abs(self._equal_tokens(lengths)).max() > self.subject.tolerance
-
     def _unwritten(self):
         """Say whether equal small tokens differ by a line that falls with each row written.
 
@@ -268,20 +249,17 @@ class Chunks:
         return bool(bent <= 1e-3 * sizes[0] and sizes[-1] < 0.99 * sizes[0])
 
     def second_text(self):
-        """Feed another text, and then the text again from an empty cache."""
+        """Feed another text, then the text again from an empty cache, and one of another memory."""
         self.run((self.T,), self.others)
-        if not self.differ(self.run((self.T,)), self.Y) and not self._memory_left():
-            return Finding(RIGHT, "second text", "an empty cache knows nothing of the one before")
+        left = self.differ(self.run((self.T,)), self.Y)
+        if self.memory:
+            other = tokens(1, self.memory[0].shape, seed=43)[0]
+            fed = self.subject.cache.run(self.X, (3, 1, self.T - 4), other)
+            left = left or self.differ(fed, self.subject.outputs(self.X, memory=other))
+        if not left:
+            return passed("second text", "an empty cache knows nothing of the one before")
         sentence = "after another text an empty cache gives other outputs"
-        return Finding(WRONG, "second text", sentence, "state_between_calls")
-
-    def _memory_left(self):
-        """Say whether after a text with one memory another memory gives other outputs."""
-        if not self.memory:
-            return False
-        other = tokens(1, self.memory[0].shape, seed=43)[0]
-        outputs = self.subject.cache.run(self.X, (3, 1, self.T - 4), other)
-        return self.differ(outputs, self.subject.outputs(self.X, memory=other))
+        return broken("second text", sentence, "state_between_calls")
 
     def rewound(self):
         """Feed tokens, take some back, and feed the right ones."""
@@ -295,11 +273,11 @@ class Chunks:
 
         first, second = outputs(self.others), outputs(self.others[::-1])
         if not self.differ(first, self.Y[:, 5:]):
-            return Finding(RIGHT, "cache, rewound", "the tokens that were taken back leave nothing")
+            return passed("cache, rewound", "the tokens that were taken back leave nothing")
         sentence = "after a rewind outputs differ from those of the whole text"
         trace = largest(first, second) > self.subject.noise
         name = "rewind_ignored" if trace else "rewound_outputs_differ"
-        return Finding(WRONG, "cache, rewound", sentence, name)
+        return broken("cache, rewound", sentence, name)
 
     def padded(self):
         """Feed a batch in chunks whose second text has padding on the left."""
@@ -318,9 +296,9 @@ class Chunks:
 
         found = outputs(X)
         if not self.differ(found, subject.outputs(X, keep=keep)[keep]):
-            return Finding(RIGHT, "cache, padded", "the outputs of the whole padded text")
+            return passed("cache, padded", "the outputs of the whole padded text")
         sentence = "behind padding, outputs in chunks differ from those of the whole text"
         others = np.where(keep[..., None], X, tokens(1, X.shape, seed=16)[0])
         seen = largest(outputs(others), found) > max(subject.noise, subject.tolerance)
         name = "padding_seen_in_chunks" if seen else "padding_another_in_chunks"
-        return Finding(WRONG, "cache, padded", sentence, name)
+        return broken("cache, padded", sentence, name)

@@ -35,14 +35,9 @@ def table_of(subject, T, *, outputs=None, seed=0):
 
 @dataclass(frozen=True)
 class Pattern:
-    """A mask in words.
+    """A mask in words: `window` counts the token itself, and None is no window, or no blocks.
 
-    Parameters
-    ----------
-    causal : no token sees a later one
-    window : how many tokens a token sees on one side, itself counted; None: all
-    sinks : how many first tokens all later ones see, whatever the window
-    block : tokens see only those of their own block of this length; None: no blocks
+    The first `sinks` tokens are seen by all later ones, whatever the window.
     """
 
     causal: bool = False

@@ -67,7 +67,7 @@ class Function:
         return least, 2 * least
 
     @cached_property
-    def precision(self):
+    def tolerance(self):
         """What equal weights may differ by: precision is told by which numbers come back."""
         Q, K = self.inputs(2, 2, self.widths[0])
         Y = np.asarray(self.run(Q, K, K), dtype=float)
@@ -77,11 +77,6 @@ class Function:
         if np.array_equal(Y.astype(np.float16), Y):
             return 1e-2
         return 1e-4 if np.array_equal(single, Y) else 1e-6
-
-    @property
-    def tolerance(self):
-        """What two ways to one output may differ by."""
-        return self.precision
 
     def example(self, seed=0):
         """Return the arrays of a call: Q, K and V."""
@@ -145,8 +140,8 @@ def probe_function(function, claims):
         return Report(tuple(findings))
     core = _answers(_core(function, claims, facts, read_weights))
     explanation = Explanation(function, claims)
-    broken = any(found.sign == WRONG for found in core)
-    names, hints = explanation.names(most=2 if broken and function.length <= LONG else 1)
+    wrong = any(found.sign == WRONG for found in core)
+    names, hints = explanation.names(most=2 if wrong and function.length <= LONG else 1)
     findings += with_cause(core, names, hints)
     if all(found.sign != WRONG for found in findings):
         findings += answered("lengths", lambda: _ask_lengths(function, claims, explanation))
@@ -224,7 +219,7 @@ def _ask_calls(function):
         Q, K, V = function.example()
         first, *others = (function.outputs(Q, *x) for x in ((K, V), (K, V[::-1]), (K[::-1], V)))
         moved = [largest(first, other) for other in others]
-        if moved[0] <= function.precision < moved[1]:
+        if moved[0] <= function.tolerance < moved[1]:
             sentence = "other values have the same output"
             calls = Finding(WRONG, "values", sentence, "values_not_used")
     return [*findings, calls]
@@ -234,7 +229,7 @@ def _ask_batch(function):
     """Ask whether the sequences of a batch are apart."""
     given = function.example()
     alone = [function.outputs(*(array[[b]] for array in given)) for b in range(B)]
-    if largest(function.outputs(*given), np.concatenate(alone)) <= function.precision:
+    if largest(function.outputs(*given), np.concatenate(alone)) <= function.tolerance:
         return passed("batch", "each sequence for itself")
     return broken("batch", "a sequence in a batch has other outputs than alone", "sequences_mixed")
 
@@ -279,7 +274,7 @@ def _ask_values(function):
     V = tokens(1, K.shape, seed=3)[0]
     weights, out = function.weights(Q, K), function.outputs(Q, K, V)
     mixes = [weights @ V[:, heads] for heads in (np.arange(H) // (H // G), np.arange(H) % G)]
-    if min(largest(mix, out) for mix in mixes) <= 10 * function.precision:
+    if min(largest(mix, out) for mix in mixes) <= 10 * function.tolerance:
         return passed("values", "each output is its weights times the values")
     sentence = "outputs are not the weights times the values"
     return broken("values", sentence, "values_not_mixed_by_weights")
@@ -292,11 +287,11 @@ def _ask_lengths(function, claims, explanation):
     whole, question = function.outputs(Q, K, V), "lengths"
     for T in (1, 5, 16, 32, 33, 64) if claims.get("causal") else ():
         part = function.outputs(*(array[:, :, :T] for array in (Q, K, V)))
-        if largest(part, whole[:, :, :T]) > 10 * function.precision:
+        if largest(part, whole[:, :, :T]) > 10 * function.tolerance:
             sentence = f"{T} tokens alone have other outputs than at the head of {LONGEST}"
             return broken(question, sentence, "length_changes_outputs")
     right = explanation.right(Q, K, V)
-    if right and min(largest(found, whole) for found in right) > 10 * function.precision:
+    if right and min(largest(found, whole) for found in right) > 10 * function.tolerance:
         sentence = f"right for {function.length} tokens, and not for {LONGEST}"
         return broken(question, sentence, "wrong_for_longer_texts")
     return passed(question, f"as right for {LONGEST} tokens") if right else []
@@ -312,7 +307,7 @@ def _ask_few_queries(function, claims, facts, depends):
     found = [
         word
         for word, part in rows.items()
-        if largest(function.outputs(Q[:, :, part], K, V), whole[:, :, part]) <= function.precision
+        if largest(function.outputs(Q[:, :, part], K, V), whole[:, :, part]) <= function.tolerance
     ]
     corner = facts.get("corner") or claims.get("corner")
     if corner in found or (corner is None and found):
@@ -336,7 +331,7 @@ def _counted_from_0(function, few, K):
             np.log(weights / weights[..., :1])[..., : few.shape[2], :][..., rows]
             for weights in (function.weights(few, K), function.weights(Q, K))
         )
-    return largest(alone, first) <= 1e3 * function.precision
+    return largest(alone, first) <= 1e3 * function.tolerance
 
 
 def _ask_masks_of_a_batch(function):
@@ -347,7 +342,7 @@ def _ask_masks_of_a_batch(function):
     T, rng = function.length, np.random.default_rng(1)
     masks = (rng.random((B, 1, T, T)) < 0.5) | np.eye(T, dtype=bool)
     used = _masks_used(function, masks, T)
-    if used is None or not used.any():
+    if not used.any():
         return described(question, "a mask (B, 1, T, S) is not taken as such")
     if not used[np.arange(B), np.arange(B)].all():
         name = "mask_of_first_sequence" if used[0].all() else None
@@ -368,7 +363,7 @@ def _masks_used(function, masks, T):
     out = function.outputs(Q, K, V, mask=masks)
     single = [np.broadcast_to(mask[0], (T, K.shape[2])) for mask in masks]
     single = [function.outputs(Q, K, V, mask=mask.copy()) for mask in single]
-    return np.array([abs(out - one).max(axis=(2, 3)) <= function.precision for one in single])
+    return np.array([abs(out - one).max(axis=(2, 3)) <= function.tolerance for one in single])
 
 
 def _ask_precision(function):
@@ -406,18 +401,18 @@ def hidden_in_a_head(weights):
 def ask_row_sums(function, weights, claims, facts):
     """Ask what a row of weights sums to."""
     rows = weights.sum(axis=-1)
-    if abs(rows - 1).max() <= function.precision:
+    if abs(rows - 1).max() <= function.tolerance:
         facts["row_sum"] = 1.0
         return passed("row sums", "1 in every row")
     facts["row_sum"] = (float(rows.min()), float(rows.max()))
     sentence = f"between {rows.min():.3g} and {rows.max():.3g}"
     if "row_sum" in claims and claims["row_sum"] is None:
-        if rows.max() <= 1 + function.precision and not _one_sink(function):
+        if rows.max() <= 1 + function.tolerance and not _one_sink(function):
             sentence = "what a row leaves to a sink is not the same in every row"
             return broken("row sums", sentence, "sink_not_in_every_row")
         return described("row sums", sentence)
-    cut = rows.max() <= 1 + function.precision and "row_sum" not in claims
-    if cut and not _cut_after_softmax(weights, function.precision):
+    cut = rows.max() <= 1 + function.tolerance and "row_sum" not in claims
+    if cut and not _cut_after_softmax(weights, function.tolerance):
         sentence += ": a sink, or weights that were cut; claim row_sum=1 or None"
         return described("row sums", sentence)
     return broken("row sums", sentence, "row_sum_not_one")
@@ -489,7 +484,7 @@ def ask_scale(function, claims, facts):
 
 def _law(function, factors):
     """Return the law that gives these factors at the two widths, in words, or None."""
-    allowed, sizes = max(1e-3, function.precision), (function.heads[0], function.length)
+    allowed, sizes = max(1e-3, function.tolerance), (function.heads[0], function.length)
     for word, law in LAWS.items():
         if np.allclose(factors, [law(d_k, *sizes) for d_k in function.widths], allowed):
             return word
@@ -509,26 +504,23 @@ def _factor(function, d_k):
     factors = []
     for order in (np.arange(H) // (H // G), np.arange(H) % G):
         products = np.einsum("bhd,bhsd->bhs", Q[:, :, -1], K[:, order])
-        factors.append(_slope(weights, products, function.precision))
+        factors.append(_slope(weights, products, function.tolerance))
     return next((factor for factor in factors if factor is not None), None)
 
 
 def _slope(weights, products, precision):
     """Return the one slope of the log-weights against the products in all rows, or None."""
-    slopes = []
+    slopes, allowed = [], max(1e-3, 5 * precision)
     for row, x in zip(*(x.reshape(-1, x.shape[-1]) for x in (weights, products)), strict=True):
         seen = row > 0
         if seen.sum() < 3:
             return None
         slope, offset = np.polyfit(x[seen], np.log(row[seen]), 1)
-        if abs(slope * x[seen] + offset - np.log(row[seen])).max() > max(1e-3, 5 * precision):
+        if abs(slope * x[seen] + offset - np.log(row[seen])).max() > allowed:
             return None
         slopes.append(slope)
-    return (
-        float(np.mean(slopes))
-        if np.ptp(slopes) <= max(1e-3, 5 * precision) * abs(np.mean(slopes))
-        else None
-    )
+    mean = float(np.mean(slopes))
+    return mean if np.ptp(slopes) <= allowed * abs(mean) else None
 
 
 def ask_bias(function, claims, facts):
@@ -541,7 +533,7 @@ def ask_bias(function, claims, facts):
         return described("bias", "cannot be asked: the last query sees one key or none")
     steps = np.diff(np.log(np.where(seen, last, 1.0)), axis=-1)[seen[:, 1:] & seen[:, :-1]]
     sentence, facts["bias"] = "keys of unlike distance, in no order", "other"
-    if np.abs(steps).max() <= 100 * function.precision:
+    if np.abs(steps).max() <= 100 * function.tolerance:
         sentence, facts["bias"] = "none: equal keys have equal weights", "none"
     elif (steps > 0).all():
         sentence, facts["bias"] = "nearer keys have larger weights, in every head", "nearer"
@@ -559,7 +551,7 @@ def ask_bias(function, claims, facts):
 
 def _slopes_as_claimed(function, steps):
     """Compare what a key gains by one token, (H, …), with the slopes of ALiBi."""
-    if abs(steps - paper_slopes(len(steps))[:, None]).max() <= 100 * function.precision:
+    if abs(steps - paper_slopes(len(steps))[:, None]).max() <= 100 * function.tolerance:
         return passed("bias", "the slopes of ALiBi, in every head")
     slopes = ", ".join(f"{slope:.3g}" for slope in steps[:, 0])
     return broken("bias", f"the slopes of the heads are {slopes}", "bias_of_other_slopes")
@@ -582,12 +574,8 @@ def ask_fewer_queries(function, claims, facts):
     corners = {"last": whole[-few:], "first": whole[:few]}
     found = next((word for word, rows in corners.items() if np.array_equal(rows, depends)), None)
     facts["corner"] = found
-    sentence = (
-        f"the mask is aligned to the {found} corner"
-        if found
-        else "another mask:\n    "
-        + ("\n    ".join(" ".join("·■"[int(seen)] for seen in row) for row in depends))
-    )
+    drawn = "\n    ".join(" ".join("·■"[int(seen)] for seen in row) for row in depends)
+    sentence = f"the mask is aligned to the {found} corner" if found else f"another:\n    {drawn}"
     claimed = claims.get("corner")
     if depends.all() and fewer.all():
         name = "mask_dropped_for_fewer_queries"
@@ -604,9 +592,9 @@ def ask_large_scores(function):
 
     In half precision the largest overflows only if it is not scaled.
     """
-    (Q, K), question, half = function.inputs(), "large scores", function.precision >= 1e-2
+    (Q, K), question, half = function.inputs(), "large scores", function.tolerance >= 1e-2
     weights = function.weights(Q, K)
-    sums_to_1 = abs(weights.sum(axis=-1) - 1).max() <= function.precision
+    sums_to_1 = abs(weights.sum(axis=-1) - 1).max() <= function.tolerance
     large = [_weights_at(function, size) for size in (80.0, 1e4, 5e4 if half else 1e6)]
     finite = [bool(np.isfinite(found).all()) for found in large]
     high, low = _lost(function, Q, K) if sums_to_1 else (False, False)
@@ -619,7 +607,7 @@ def ask_large_scores(function):
         sentence = "query {} sees key {} where scores are large, else it does not".format(*more[0])
         return broken(question, sentence, "mask_not_low_enough")
     low = low and not high and _factor(function, function.widths[0]) is not None
-    lost = max(abs(found.sum(axis=-1) - 1).max() for found in large) > max(1e-3, function.precision)
+    lost = max(abs(found.sum(axis=-1) - 1).max() for found in large) > max(1e-3, function.tolerance)
     if low or (sums_to_1 and lost):
         sentence = "rows do not sum to 1 where scores are large"
         return broken(question, sentence, "row_sum_lost_at_large_scores")
@@ -648,8 +636,7 @@ def ask_mask_argument(function, claims, facts):
     mask = np.random.default_rng(1).random((function.length,) * 2) < 0.3
     mask |= np.eye(function.length, dtype=bool)
     whole = depends_of(function.weights(Q, K))
-    right = np.array_equal(depends_of(function.weights(Q, K, mask=mask)), mask & whole)
-    if not right:
+    if not np.array_equal(depends_of(function.weights(Q, K, mask=mask)), mask & whole):
         name = _argument_name(function, (Q, K), mask, whole)
         return broken("mask argument", "other keys are seen than it lets through", name)
     if not _same_sink(function.weights(Q, K), function.weights(Q, K, mask=mask), mask):
@@ -657,7 +644,7 @@ def ask_mask_argument(function, claims, facts):
         return broken("mask argument", sentence, "hidden_keys_in_the_sum")
     mask[3] = False
     weights = function.weights(Q, K, mask=mask)
-    return passed("mask argument", "as handed over"), *_empty(weights, claims, facts)
+    return [*passed("mask argument", "as handed over"), *_empty(weights, claims, facts)]
 
 
 def _same_sink(weights, masked, mask):
@@ -685,7 +672,7 @@ def _argument_name(function, QK, mask, whole):
     if largest(gain, mask * 1.0) <= 1e-4:
         return "mask_added_as_number"
     without, given = function.weights(*QK), function.weights(*QK, mask=mask)
-    if largest(given, without) <= function.precision:
+    if largest(given, without) <= function.tolerance:
         return "mask_argument_ignored"
     smaller = (given < without)[..., whole & ~mask]
     low = np.array_equal(seen, whole) and smaller.mean() > 0.9

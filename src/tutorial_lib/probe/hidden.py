@@ -108,44 +108,34 @@ def _position(subject, table):
     Y, Y_exchanged = subject.outputs(X), subject.outputs(exchanged)
     if largest(Y[0, row], Y_exchanged[0, row]) <= subject.tolerance:
         return "none", f"tokens {seen[0]} and {seen[-1]} can be exchanged for output {row}"
-    shifted = _given_positions if "positions" in subject.takes else _more_tokens
-    if shifted is _more_tokens and "keep" in subject.takes:
+    if "positions" in subject.takes:
+        places, how = np.arange(T)[None], f"all positions plus {SHIFT}"
+        if largest(subject.outputs(X, positions=2 * places), Y) <= subject.tolerance:
+            return "aware", "positions that are handed over change nothing"
+        difference = largest(subject.outputs(X, positions=places + SHIFT), Y)
+        return ("relative" if difference <= subject.tolerance else "absolute"), how
+    if "keep" in subject.takes:
         padded, keep, real = _pad(X, "left", SHIFT)
         with np.errstate(all="ignore"):
             there = subject.outputs(padded, keep=keep)[:, real]
         if largest(there, Y) <= subject.tolerance:
             return "relative", "padding on the left changes nothing"
-    difference, how = shifted(subject, table, X, Y)
-    if difference is None:
-        return "aware", how
-    return ("relative" if difference <= subject.tolerance else "absolute"), how
-
-
-def _given_positions(subject, _table, X, Y):
-    """Shift all positions; return the difference, None where they are not used, and how."""
-    places = np.arange(T)[None]
-    if largest(subject.outputs(X, positions=2 * places), Y) <= subject.tolerance:
-        return None, "positions that are handed over change nothing"
-    there = subject.outputs(X, positions=places + SHIFT)
-    return largest(there, Y), f"all positions plus {SHIFT}"
+    return _more_tokens(subject, table, X, Y)
 
 
 def _more_tokens(subject, table, X, Y):
-    """Put tokens before the text that some outputs do not see; return the difference there."""
-    rows = [i for i in range(SHIFT, T + SHIFT) if _sees_alike(table, i)]
+    """Put tokens before the text that some outputs do not see, and compare these."""
+    off, rows = off_diagonal(table), []
+    for i in range(SHIFT, T + SHIFT):  # which see, behind the others, what they see without
+        seen = off[i, : T + SHIFT]
+        alike = np.array_equal(seen[SHIFT:], off[i - SHIFT, :T])
+        rows += [i] if alike and seen.any() and not seen[:SHIFT].any() else []
     if not rows:
-        return None, "whether by distance can be asked with positions= or where a window ends"
+        return "aware", "whether by distance can be asked with positions= or where a window ends"
     before = tokens(1, (1, SHIFT, subject.d_model), seed=7)[0]
     there = subject.outputs(np.concatenate([before, X], axis=1))
-    difference = largest(there[:, rows], Y[:, [i - SHIFT for i in rows]])
-    return difference, f"{SHIFT} more tokens, out of sight"
-
-
-def _sees_alike(table, i):
-    """Say whether output i, behind SHIFT more tokens, sees what output i - SHIFT sees, and any."""
-    seen = off_diagonal(table)[i, : T + SHIFT]
-    here = off_diagonal(table)[i - SHIFT, :T]
-    return seen.any() and not seen[:SHIFT].any() and np.array_equal(seen[SHIFT:], here)
+    same = largest(there[:, rows], Y[:, [i - SHIFT for i in rows]]) <= subject.tolerance
+    return ("relative" if same else "absolute"), f"{SHIFT} more tokens, out of sight"
 
 
 def ask_padding(subject, claims, table, facts):
@@ -381,12 +371,7 @@ def _ask_half(subject, table):
     return passed("half precision", "finite, and the same tokens are seen")
 
 
-def ask_lengths(subject, table, claims):
-    """Ask whether the mask of a longer text is as claimed, and its first tokens as alone."""
-    return [*_ask_longer_mask(subject, table, claims), *_ask_heads_of_texts(subject, table, claims)]
-
-
-def _ask_longer_mask(subject, table, claims):
+def ask_longer_mask(subject, table, claims):
     """Ask a text of which no usual length of blocks or tiles is a divisor."""
     pattern, length = claims.pattern(), LONGER + 3
     if pattern is None or (off_diagonal(table ^ pattern.mask(len(table)))).any():
@@ -401,7 +386,7 @@ def _ask_longer_mask(subject, table, claims):
     return broken("longer mask", sentence, name)
 
 
-def _ask_heads_of_texts(subject, table, claims):
+def ask_lengths(subject, table, claims):
     """Ask whether the first tokens of a longer text are as they are alone."""
     if not claims.get("causal") or np.triu(table, 1).any():
         return []
@@ -432,17 +417,12 @@ def ask_parameters(subject):
     """Ask whether each parameter takes part in the output."""
     if subject.unused is None:
         return []
-    whole, partly, cut = subject.unused()
-    findings = []
-    for names, sentence, name in (
-        (whole, "no part in the output", "parameter_unused"),
-        (partly, "some rows have no part in the output", "parameter_unused_in_part"),
-        (cut, "a part in the output, and no gradient", "gradient_cut"),
-    ):
-        if names:
-            sentence = f"{', '.join(names)}: {sentence}"
-            findings.append(Finding(WRONG, "parameters", sentence, name))
-    return findings or passed("parameters", "each takes part in the output")
+    without_effect, cut = map(", ".join, subject.unused())
+    name, sentence = "parameter_unused", "no part in the output, at least in some rows"
+    found = broken("parameters", f"{without_effect}: {sentence}", name) if without_effect else []
+    sentence = f"{cut}: a part in the output, and no gradient"
+    found += broken("parameters", sentence, "gradient_cut") if cut else []
+    return found or passed("parameters", "each takes part in the output")
 
 
 def ask_gradient_of(subject):
@@ -450,5 +430,5 @@ def ask_gradient_of(subject):
     contexts = {"": {}}
     if "keep" in subject.takes:  # the last token is padding
         contexts[", with padding"] = {"keep": np.arange(T)[None] < T - 1}
-    cut = subject.unused and (lambda: subject.unused()[2])
+    cut = subject.unused and (lambda: subject.unused()[1])
     return ask_gradient(subject, "X", contexts, cut=cut or tuple)

@@ -116,7 +116,7 @@ def candidates(claims):
         for reach in range(2, LEAST) if window is None else ():
             yield "window_by_mistake", Pattern(**claimed | {"window": reach}).mask
     for shift in range(1, claims.get("block") or 0):
-        yield "blocks_shifted", lambda T, n=shift: _shifted(expected.mask(T + n), n)
+        yield "blocks_shifted", lambda T, n=shift: expected.mask(T + n)[n:, n:]
     for heads in HEADS:
         for split in (split_by_reshape, only_split_by_reshape):
             yield "heads_split_without_transpose", partial(split, expected, H=heads)
@@ -144,10 +144,6 @@ def _of_causal(expected):
         yield "mask_both_ways", Pattern(False, reach).mask
         yield "later_tokens_unmasked", lambda T, w=reach: ~np.tri(T, k=-w, dtype=bool)
         yield "mask_both_ways", Pattern(False, block=reach).mask
-
-
-def _shifted(mask, shift):
-    return mask[shift:, shift:]
 
 
 def _block_of(T, length, first):
@@ -191,9 +187,10 @@ def joined_by_reshape(pattern, T, H):
 def name_unmasked(subject):
     """Name what lets every token be seen, or return None."""
     X, others = tokens(2, (LEAST, subject.d_model))
+    places, by_hand = np.arange(LEAST)[None], "positions" in subject.takes
     Y, back = (
-        subject.outputs(x[None], **_positions(subject, order))[0]
-        for x, order in ((X, slice(None)), (X[::-1], slice(None, None, -1)))
+        subject.outputs(x[None], **({"positions": order} if by_hand else {}))[0]
+        for x, order in ((X, places), (X[::-1], places[:, ::-1]))
     )
     if largest(Y, back[::-1]) <= subject.tolerance:
         return "no_mask"
@@ -270,12 +267,6 @@ def _values_arrive(subject, X):
     first = subject.outputs(batch)[:, 0]
     sizes = np.linalg.svd(first - first.mean(axis=0), compute_uv=False)
     return (sizes > 1e-6 * sizes[0]).sum() > subject.d_model / 2
-
-
-def _positions(subject, order):
-    if "positions" not in subject.takes:
-        return {}
-    return {"positions": np.arange(LEAST)[None, order]}
 
 
 def ask_large_scores(subject, table, claims):

@@ -101,21 +101,21 @@ class Module:
     def unused(self):
         """Return names of parameters without a gradient, in whole or in rows of a linear layer.
 
-        The first list holds those that have no effect at all, the second those with rows of none,
-        and the third those that change the output all the same.
+        The first list holds those that have no effect, the second those that have one all the same.
         """
         import torch
 
-        named, Y = dict(self.module.named_parameters()), self._graph()
+        named = dict(self.module.named_parameters())
+        X = torch.from_numpy(tokens(1, (16, 16, self.width))[0]).to(self.dtype)
+        Y = self._called(X.requires_grad_())
+        Y = Y[0] if isinstance(Y, tuple | list) else Y
         given = torch.autograd.grad(Y.sum(), list(named.values()), allow_unused=True)
-        whole, partly, cut = [], [], []
+        without_effect, cut = [], []
         for (name, parameter), gradient in zip(named.items(), given, strict=True):
             rows = self._without_gradient(name, parameter, gradient)
-            if rows.any() and self._moves(parameter, rows):
-                cut.append(name)
-            elif rows.any():
-                (whole if rows.all() else partly).append(name)
-        return whole, partly, cut
+            if rows.any():
+                (cut if self._moves(parameter, rows) else without_effect).append(name)
+        return without_effect, cut
 
     def _without_gradient(self, name, parameter, gradient):
         """Say of each row of a parameter whether no gradient comes to it."""
@@ -141,14 +141,6 @@ class Module:
             after = self.run(X)
             parameter.copy_(saved)
         return bool(np.abs(after - before).max() > 0)
-
-    def _graph(self):
-        """Return an output with its graph."""
-        import torch
-
-        X = torch.from_numpy(tokens(1, (16, 16, self.width))[0]).to(self.dtype)
-        Y = self._called(X.requires_grad_())
-        return Y[0] if isinstance(Y, tuple | list) else Y
 
     def cached(self, cache):
         """Return a cache of arrays, of one whose functions take the module first."""
@@ -228,7 +220,7 @@ def transformers_model(model, layer, *, seed=0, double=True):
         names["positions"] = "position_ids"
     arguments = Arguments(**names)
     called = Module(model, call, arguments, width)
-    called = _in_best_precision(called, np.ones((1, 2, width))) if double else _in_single(called)
+    called = _in_best_precision(called, np.ones((1, 2, width)), double=double)
     double = called.dtype == torch.float64  # norms and rotations stay single inside such a model
     return Subject(
         called.run,
@@ -241,17 +233,15 @@ def transformers_model(model, layer, *, seed=0, double=True):
     )
 
 
-def _in_best_precision(called, X):
+def _in_best_precision(called, X, *, double=True):
     """Use double precision, or single where a kernel, as for experts, has no other."""
-    double = called.of(called.module.double())
     try:
-        double.run(X)
+        if double:
+            called = called.of(called.module.double())
+            called.run(X)
+            return called
     except RuntimeError:
-        return _in_single(called)
-    return double
-
-
-def _in_single(called):
+        pass
     return called.of(called.module.float())
 
 
@@ -270,6 +260,8 @@ def _attended(model, layer, X, **given):
 
 def _cache_of(called, layer, accepts, width):
     """Return the cache of a model, or None where it has none, as an encoder that ignores one."""
+    from transformers import DynamicCache
+
     # Models call what they are given "cache" from transformers 5.24 on, and past_key_values before.
     name = next((name for name in ("cache", "past_key_values") if name in accepts), None)
     if name is None:
@@ -280,14 +272,8 @@ def _cache_of(called, layer, accepts, width):
         Y, result = _attended(model, layer, X, **{name: state, "use_cache": True}, **given)
         return Y, result.get(name)
 
-    cache = called.cached(Cache(step, _empty_cache, _crop, step))
+    cache = called.cached(Cache(step, lambda model: DynamicCache(config=model.config), _crop, step))
     return cache if cache.step(np.ones((1, 1, width)), cache.empty())[1] is not None else None
-
-
-def _empty_cache(model):
-    from transformers import DynamicCache
-
-    return DynamicCache(config=model.config)
 
 
 def _crop(state, length):

@@ -209,20 +209,8 @@ class Explanation:
     """Which mistakes give what a function returns; `values`: its outputs depend on V."""
 
     def __init__(self, function, claims, *, values=True):
-        self.options = self._options(function, claims, values=values)
-        self.cases = []
-        for more, d_k in zip((0, 3), function.widths, strict=True):
-            length = function.length + more
-            Q, K = function.inputs(length, length, d_k, seed=21 + more)
-            V = tokens(1, K.shape, seed=23 + more)[0]
-            self.cases.append((Q, K, V, function.outputs(Q, K, V)))
-        self.allowed = 10 * function.precision
-
-    @staticmethod
-    def _options(function, claims, *, values):
-        """Return what each part may be."""
         order = claims.get("key_heads", "repeated")
-        return {
+        self.options = {  # what each part may be
             "mask": masks(function, claims, values=values),
             "scale": scales(claims),
             "heads": kv_orders(function, order, values=values),
@@ -230,8 +218,14 @@ class Explanation:
             "arrays": list(ARRAYS.items()),
             "joins": [*JOINS.items(), *(_head_orders(function) if values else ())],
             "exchanged": [(None, False), ("attention_over_heads", True)],
-            "bias": [(None, bias) for bias in (_biases(function) if values else (_no_bias,))],
+            "bias": [(None, bias) for bias in (_biases(function) if values else (lambda T: 0.0,))],
         }
+        self.cases, self.allowed = [], 10 * function.tolerance
+        for more, d_k in zip((0, 3), function.widths, strict=True):
+            length = function.length + more
+            Q, K = function.inputs(length, length, d_k, seed=21 + more)
+            V = tokens(1, K.shape, seed=23 + more)[0]
+            self.cases.append((Q, K, V, function.outputs(Q, K, V)))
 
     def names(self, most=1):
         """Return the names on which all fitting functions of the fewest mistakes agree.
@@ -288,10 +282,6 @@ def _head_orders(function):
     return [("heads_in_another_order", lambda Y, Q: Y[:, order])]
 
 
-def _no_bias(T):
-    return 0.0
-
-
 def _biases(function):
     """Return what may be added to scores: nothing, or what weights without queries show."""
 
@@ -304,6 +294,6 @@ def _biases(function):
 
     T = function.length
     sums = function.weights(0 * function.inputs(T, T)[0], function.inputs(T, T)[1]).sum(axis=-1)
-    if largest(sums, 1.0) > function.precision or largest(measured(T), 0.0) <= 1e-6:
-        return [_no_bias]
-    return [_no_bias, cache(measured)]
+    if largest(sums, 1.0) > function.tolerance or largest(measured(T), 0.0) <= 1e-6:
+        return [lambda T: 0.0]
+    return [lambda T: 0.0, cache(measured)]

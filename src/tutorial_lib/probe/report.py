@@ -37,13 +37,9 @@ RIGHT, WRONG, DESCRIBED = "✓", "✗", "·"
 class Finding:
     """What one question found.
 
-    Parameters
-    ----------
-    sign : ✓ as claimed, or as every layer has to be; ✗ broken; · described, or not decidable
-    question : one or two words, such as "batch"
-    sentence : what was seen
-    name : the mistake, where two witnesses agree on it, else where it is, or None
-    hints : mistakes that would show this, too
+    `sign` is ✓ as claimed, or as every layer has to be; ✗ broken; · described, or not decidable.
+    `name` is the mistake, where two witnesses agree on it, else where it is, or None; `hints` are
+    mistakes that would show this, too.
     """
 
     sign: str
@@ -108,13 +104,8 @@ def answered(question, ask, *, refused=None):
 class Report:
     """The answer of a probe; true in a condition if nothing is broken.
 
-    Parameters
-    ----------
-    findings : a tuple of Finding
-    depends : (T, T) of booleans; row i, column j: output i depends on token j
-    expected : (T, T), the claimed mask, or None
-    pattern : the mask in words, a Pattern, or None
-    facts : what was described, by name: "position", "key_heads", "scale", …
+    `depends` (T, T) says which output depends on which token, `expected` is the claimed mask, or
+    None, `pattern` the mask in words, and `facts` what was described: "position", "scale", …
     """
 
     findings: tuple

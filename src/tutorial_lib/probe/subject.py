@@ -50,22 +50,15 @@ class Cache:
 
 @dataclass(frozen=True)
 class Subject:
-    """A layer on hidden states, and what else it can be asked.
+    """A layer on hidden states, and what else it can be asked; what cannot be asked is None.
 
-    Parameters
-    ----------
-    run : a function of X (B, T, d_model), keep=None and positions=None, both (B, T), which returns
-        an array (B, T, d); in `keep`, True is a real token and False is padding. With a memory,
-        also of memory=None (B, S, d_memory) and memory_keep=None (B, S)
-    d_model : the width of X
-    takes : which of "keep", "positions" and "memory_keep" `run` uses
-    cache : how it is fed in chunks, or None
-    single, half, training : the same in lower precision, and in training mode, or None
-    gradient : a function of X, dY and keep=None, which returns a list of dX, or None
-    unused : a function that returns three lists of names of parameters, of which the whole, or
-        some rows, have no effect, or an effect without a gradient; or None
-    precision : equality is this part of the effect that one token has on its own output
-    memory : (S, d_memory), or None
+    `run` takes X (B, T, d_model), keep= and positions=, both (B, T), and returns (B, T, d); in
+    `keep`, True is a real token and False is padding. With a memory (S, d_memory) it also takes
+    memory= (B, S, d_memory) and memory_keep= (B, S). `takes` names those that it uses.
+    `single`, `half` and `training` are the same in lower precision, and in training mode.
+    `gradient` takes X, dY and keep=, and returns a list of dX. `unused` returns two lists of
+    names of parameters, of which rows have no effect, and of which they have one and no gradient.
+    Equality is `precision` times the effect that one token has on its own output.
     """
 
     run: Callable

@@ -4,8 +4,6 @@ Both have `example`, the arrays of a call, `outputs`, `tolerance`, and `single`,
 `gradient` where they can be asked.
 """
 
-from functools import partial
-
 import numpy as np
 
 from tutorial_lib.probe.report import RIGHT, WRONG, Finding, broken, passed
@@ -104,10 +102,13 @@ def ask_gradient(subject, words, contexts, *, cut=tuple):
     for ending, context in contexts.items():
         for k, gradient in enumerate(subject.gradient(*given, dY, **context)):
             direction = tokens(1, given[k].shape, seed=(6, k))[0]
-            outputs = partial(_moved, subject, given, k, direction, context)
-            if not np.isfinite(outputs(0.0)).all():
-                raise Undecidable(f"outputs{ending} are not finite")
-            if not agree(float((gradient * direction).sum()), outputs, dY):
+
+            def outputs(step, k=k, direction=direction, context=context):
+                moved = [x + step * direction if i == k else x for i, x in enumerate(given)]
+                return subject.outputs(*moved, **context)
+
+            finite, slope = np.isfinite(outputs(0.0)).all(), float((gradient * direction).sum())
+            if finite and not agree(slope, outputs, dY):
                 wrong.append((f"that of {words[k]}{ending}", gradient))
     if not wrong:
         return passed("gradient", "agrees with differences")
@@ -118,9 +119,3 @@ def ask_gradient(subject, words, contexts, *, cut=tuple):
     finite = all(np.isfinite(gradient).all() for _, gradient in wrong)
     name = "gradient_cut" if finite and cut() else "gradient_of_another_function"
     return broken("gradient", f"{found} does not agree with differences", name)
-
-
-def _moved(subject, given, k, direction, context, step):
-    """Return the outputs after a step of array k."""
-    moved = [array + step * direction if i == k else array for i, array in enumerate(given)]
-    return subject.outputs(*moved, **context)

@@ -228,10 +228,8 @@ class Chunks:
         """Say whether the last output changes if two tokens are exchanged, as a whole and fed."""
         there = self.X.copy()
         there[:, [i, j]] = self.X[:, [j, i]]
-        whole = self.subject.outputs(there)[:, -1], self.Y[:, -1]
-        return self.differ(*whole), self.differ(
-            *(self.run(lengths, X)[:, -1] for X in (there, self.X))
-        )
+        fed, X = (self.run(lengths, x)[:, -1] for x in (there, self.X)), self.subject.outputs(there)
+        return self.differ(X[:, -1], self.Y[:, -1]), self.differ(*fed)
 
     def _equal_tokens(self, lengths, size=1.0):
         """Return what a text of one token, repeated, gives in chunks less what it gives whole."""

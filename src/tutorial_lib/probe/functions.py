@@ -303,12 +303,10 @@ def _ask_few_queries(function, claims, facts, depends):
         return []
     (Q, K), few, question = function.inputs(), 5, "positions of fewer queries"
     V = tokens(1, K.shape, seed=3)[0]
-    whole, rows = function.outputs(Q, K, V), {"last": slice(-few, None), "first": slice(few)}
-    found = [
-        word
-        for word, part in rows.items()
-        if largest(function.outputs(Q[:, :, part], K, V), whole[:, :, part]) <= function.tolerance
-    ]
+    whole, found = function.outputs(Q, K, V), []
+    for word, part in {"last": slice(-few, None), "first": slice(few)}.items():
+        alone = function.outputs(Q[:, :, part], K, V)
+        found += [word] if largest(alone, whole[:, :, part]) <= function.tolerance else []
     corner = facts.get("corner") or claims.get("corner")
     if corner in found or (corner is None and found):
         either = len(found) == 2 or facts.get("corner")
@@ -327,10 +325,8 @@ def _counted_from_0(function, few, K):
     Q[:, :, : few.shape[2]] = few
     rows = np.tri(few.shape[2], K.shape[2], dtype=bool)
     with np.errstate(all="ignore"):
-        alone, first = (
-            np.log(weights / weights[..., :1])[..., : few.shape[2], :][..., rows]
-            for weights in (function.weights(few, K), function.weights(Q, K))
-        )
+        read = function.weights(few, K), function.weights(Q, K)[:, :, : few.shape[2]]
+        alone, first = (np.log(weights / weights[..., :1])[..., rows] for weights in read)
     return largest(alone, first) <= 1e3 * function.tolerance
 
 
@@ -602,7 +598,11 @@ def ask_large_scores(function):
         name = "maximum_not_subtracted" if high and finite[0] else "not_finite_at_large_scores"
         name = "scores_overflow_in_half" if all(finite[:2]) else name
         return broken(question, "weights are not finite at large scores", name)
-    more = np.argwhere(depends_of(function.weights(Q * 30, K * 30)) & ~depends_of(weights))
+    more = depends_of(function.weights(Q * 30, K * 30))
+    if not half:  # query 0 and key 0 get a score that is below what hides the others
+        K[:, :, 0], Q[:, :, 0] = K[:, :1, 0], -1e5 * K[:, :1, 0]
+        more |= depends_of(function.weights(Q, K))
+    more = np.argwhere(more & ~depends_of(weights))
     if len(more):
         sentence = "query {} sees key {} where scores are large, else it does not".format(*more[0])
         return broken(question, sentence, "mask_not_low_enough")

@@ -302,9 +302,7 @@ def _two_lengths(subject, side):
         return broken(question, sentence, "padding_refused_in_batch")
     if largest(together[keep], alone[keep]) <= subject.tolerance:
         return passed(question, "each text has its own padding")
-    sentence = (
-        "in a batch of two lengths, a padded text has other outputs than in a batch of its own"
-    )
+    sentence = "beside a longer text, a padded one has other outputs than in a batch of its own"
     return broken(question, sentence, _padding_name(subject, X, keep, together))
 
 
@@ -427,8 +425,9 @@ def ask_parameters(subject):
 
 def ask_gradient_of(subject):
     """Ask whether the gradient agrees with differences, with padding where it is taken."""
-    contexts = {"": {}}
-    if "keep" in subject.takes:  # the last token is padding
-        contexts[", with padding"] = {"keep": np.arange(T)[None] < T - 1}
+    contexts, token = {"": {}}, np.arange(T)[None]
+    if "keep" in subject.takes:
+        contexts[", with padding"] = {"keep": token < T - 1}
+        contexts[", with padding on the left"] = {"keep": token > 0}
     cut = subject.unused and (lambda: subject.unused()[1])
     return ask_gradient(subject, "X", contexts, cut=cut or tuple)

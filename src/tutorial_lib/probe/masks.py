@@ -187,11 +187,8 @@ def joined_by_reshape(pattern, T, H):
 def name_unmasked(subject):
     """Name what lets every token be seen, or return None."""
     X, others = tokens(2, (LEAST, subject.d_model))
-    places, by_hand = np.arange(LEAST)[None], "positions" in subject.takes
-    Y, back = (
-        subject.outputs(x[None], **({"positions": order} if by_hand else {}))[0]
-        for x, order in ((X, places), (X[::-1], places[:, ::-1]))
-    )
+    given = {"positions": np.arange(LEAST)[None, ::-1]} if "positions" in subject.takes else {}
+    Y, back = subject.outputs(X[None])[0], subject.outputs(X[None, ::-1], **given)[0]
     if largest(Y, back[::-1]) <= subject.tolerance:
         return "no_mask"
     large = np.triu(_table_at(subject, 100 * X, 100 * others), 1)[:-3]

@@ -136,7 +136,7 @@ class Module:
         before, saved = self.run(X), parameter.detach().clone()
         with torch.no_grad():
             parameter[rows] += (
-                torch.linspace(-1, 1, saved[rows].numel()).reshape(saved[rows].shape).to(saved)
+                torch.linspace(-1, 1, saved[rows].numel()).view_as(saved[rows]).to(saved)
             )
             after = self.run(X)
             parameter.copy_(saved)
@@ -155,9 +155,8 @@ class Module:
 
             return step and call
 
-        return Cache(
-            of(cache.step), lambda: cache.empty(self.module), cache.rewind, of(cache.padded)
-        )
+        empty = lambda: cache.empty(self.module)  # noqa: E731
+        return Cache(of(cache.step), empty, cache.rewind, of(cache.padded))
 
 
 def first_array(out):
@@ -215,17 +214,14 @@ def transformers_model(model, layer, *, seed=0, double=True):
         keep = {} if attention_mask is None else {"attention_mask": attention_mask.long()}
         return _attended(model, layer, X, **fixed, **keep, **given)[0]
 
-    names = {"keep": "attention_mask"}
-    if "position_ids" in accepts:
-        names["positions"] = "position_ids"
-    arguments = Arguments(**names)
-    called = Module(model, call, arguments, width)
+    positions = {"positions": "position_ids"} if "position_ids" in accepts else {}
+    called = Module(model, call, Arguments(keep="attention_mask", **positions), width)
     called = _in_best_precision(called, np.ones((1, 2, width)), double=double)
     double = called.dtype == torch.float64  # norms and rotations stay single inside such a model
     return Subject(
         called.run,
         width,
-        arguments.words,
+        called.arguments.words,
         _cache_of(called, layer, accepts, width),
         single=called.lower("float") if double else None,
         training=called.training(),
@@ -248,9 +244,8 @@ def _in_best_precision(called, X, *, double=True):
 def _attended(model, layer, X, **given):
     """Return what the attention of a layer returns within a call of its model, and the result."""
     caught = []
-    hook = _attention_of(model, layer).register_forward_hook(
-        lambda _module, _inputs, out: caught.append(out)
-    )
+    attention = _attention_of(model, layer)
+    hook = attention.register_forward_hook(lambda _module, _inputs, out: caught.append(out))
     try:
         result = model(inputs_embeds=X, **given)
     finally:

@@ -52,9 +52,7 @@ WEIGHTS = {
     "softmax_over_heads": lambda s, seen, scale: stable_softmax(hidden(s, seen), 1),
     "softmax_over_batch": lambda s, seen, scale: stable_softmax(hidden(s, seen), 0),
     "softmax_over_all_pairs": lambda s, seen, scale: stable_softmax(hidden(s, seen), (-2, -1)),
-    "softmax_twice": lambda s, seen, scale: stable_softmax(
-        hidden(stable_softmax(hidden(s, seen)), seen)
-    ),
+    "softmax_twice": lambda s, *seen: stable_softmax(hidden(WEIGHTS[None](s, *seen), seen[0])),
     "softmax_in_logarithms": lambda s, seen, scale: _log_softmax(s, seen),
     "softmax_in_base_2": lambda s, seen, scale: stable_softmax(hidden(s * np.log(2), seen)),
     "softmax_missing": lambda s, seen, scale: np.where(seen, s, 0.0),
@@ -63,12 +61,8 @@ WEIGHTS = {
     "softmax_with_one_more": lambda s, seen, scale: _plus_one(s, seen),
     "sigmoid_for_softmax": lambda s, seen, scale: np.where(seen, 1 / (1 + np.exp(-s)), 0.0),
     "scale_after_softmax": lambda s, seen, scale: stable_softmax(hidden(s / scale, seen)) * scale,
-    "weights_transposed": lambda s, seen, scale: np.swapaxes(
-        stable_softmax(hidden(s, seen)), -1, -2
-    ),
-    "scores_transposed": lambda s, seen, scale: stable_softmax(
-        hidden(np.swapaxes(s, -1, -2), seen)
-    ),
+    "weights_transposed": lambda s, seen, scale: stable_softmax(hidden(s, seen)).swapaxes(-1, -2),
+    "scores_transposed": lambda s, seen, scale: stable_softmax(hidden(s.swapaxes(-1, -2), seen)),
 }
 
 
@@ -92,8 +86,8 @@ ARRAYS = {
 JOINS = {
     None: lambda Y, Q: Y,
     "queries_added": lambda Y, Q: Y + Q,
-    "heads_joined_without_transpose": lambda Y, Q: np.swapaxes(
-        Y.reshape(Y.shape[0], Y.shape[2], Y.shape[1], Y.shape[3]), 1, 2
+    "heads_joined_without_transpose": lambda Y, Q: Y.reshape(len(Y), *Y.shape[2:0:-1], -1).swapaxes(
+        1, 2
     ),
 }
 LAWS = {  # the factor of the scores, of d_k, H, T

@@ -574,3 +574,36 @@ def test_the_place_of_a_mistake_is_named(name):
     assert not report.ok, report
     assert name in report.names, report
     assert set(report.names) <= set(PLACES), report
+
+
+def without_rest(size, mask):
+    """Return a layer in which keys behind the last whole tile are seen by themselves alone."""
+
+    def whole_tiles(T):
+        return mask(T) & (np.arange(T) < T // size * size) | np.eye(T, dtype=bool)
+
+    return layer(whole_tiles)
+
+
+def ring(X, state):
+    """Attend to the last 16 tokens before a chunk, and to the chunk."""
+    text = X if state is None else np.concatenate([state, X], axis=1)
+    return layer()(text)[:, -X.shape[1] :], text[:, -16:]
+
+
+LONG = {
+    "keys_not_seen": (without_rest(14, full), CAUSAL | {"causal": False}),
+    "length_changes_outputs": (without_rest(4, band()), CAUSAL),
+    "fewer_seen_in_chunks": (layer(), CAUSAL | {"cache": Cache(ring, lambda: None)}),
+    "mask_not_low_enough": (
+        layers.of_scores(lambda s, sees: layers.softmax(np.where(sees, s, -1e3))),
+        HEADS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_short_texts_and_small_scores_do_not_show(name):
+    function, options = LONG[name]
+    report = probe(function, **options)
+    assert report.names == (name,), report

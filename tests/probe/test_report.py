@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.probe.layers import D_MODEL, band, layer
+from tests.probe.layers import D_MODEL, band, layer, random_layer
 from tests.probe.test_mistakes import HINTS, MISTAKES, PLACED, WITH_TORCH
 from tutorial_lib.probe import probe
 from tutorial_lib.probe.__main__ import main
@@ -161,6 +161,20 @@ def test_what_lower_precision_loses():
     }.items():
         report = probe.torch(partial(attend, **flaw), heads=(4, 2), mask="mask")
         assert name in report.names, report
+
+
+def test_a_probe_begins_with_one_state_and_puts_generators_back():
+    import torch
+
+    reports = []
+    for seed in (1, 2):
+        np.random.seed(seed)  # noqa: NPY002
+        torch.manual_seed(seed)
+        before = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+        reports.append(str(probe(random_layer(), d_model=D_MODEL)))
+        assert (np.random.get_state()[1] == before[0]).all()  # noqa: NPY002
+        assert torch.equal(torch.get_rng_state(), before[1])
+    assert reports[0] == reports[1]
 
 
 def test_a_wrong_report_is_false_drawn_and_raised():

@@ -297,7 +297,7 @@ def _first_moves(subject):
 
     One is enough whose first token has a score with itself that is below what hides the others.
     """
-    X, others = tokens(2, (32, 3, subject.d_model), size=1000.0, seed=19)
+    X, others = tokens(2, (32, 3, subject.d_model), size=20.0, seed=19)
     others[:, 0] = X[:, 0]
     Y, moved = subject.outputs(X), subject.outputs(others)
     return changed(Y[:, 0], moved[:, 0], max(subject.noise, 1e-9 * np.abs(Y).max())).any()

@@ -600,7 +600,7 @@ def ask_large_scores(function):
         return broken(question, "weights are not finite at large scores", name)
     more = depends_of(function.weights(Q * 30, K * 30))
     if not half:  # query 0 and key 0 get a score that is below what hides the others
-        K[:, :, 0], Q[:, :, 0] = K[:, :1, 0], -300 * K[:, :1, 0]
+        K[:, :, 0], Q[:, :, 0] = K[:, :1, 0], -1e3 * K[:, :1, 0]
         more |= depends_of(function.weights(Q, K))
     more = np.argwhere(more & ~depends_of(weights))
     if len(more):

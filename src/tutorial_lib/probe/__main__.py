@@ -50,7 +50,11 @@ def load(target):
 
 def main(words=None):
     """Print a report; return 1 where something is broken, and 2 where nothing could be asked."""
-    target, options = arguments(sys.argv[1:] if words is None else words)
+    words = sys.argv[1:] if words is None else words
+    if not words or words[0].startswith("-"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    target, options = arguments(words)
     try:
         layer = load(target)
         tensors = options.pop("torch", False) or hasattr(layer, "named_parameters")

@@ -375,12 +375,16 @@ def ask_longer_mask(subject, table, claims):
     if pattern is None or (off_diagonal(table ^ pattern.mask(len(table)))).any():
         return []
     expected, seen = pattern.mask(length), table_of(subject, length)
-    if np.array_equal(off_diagonal(seen), off_diagonal(expected)):
+    near = abs(np.arange(length)[:, None] - np.arange(length)) < T
+    more = seen & ~expected  # a bias may leave far keys a weight that nothing shows
+    wrong = np.argwhere(off_diagonal(more | (expected & ~seen & near)))
+    if not len(wrong):
         return passed("longer mask", f"as claimed for {length} tokens")
-    i, j = np.argwhere(off_diagonal(seen ^ expected))[0]
-    verb = "depends" if seen[i, j] else "does not depend"
-    sentence = f"of {length} tokens output {i} {verb} on token {j}"
-    name = "keys_not_seen" if not (seen & ~expected).any() else "hidden_keys_seen"
+    verb = "depends" if seen[tuple(wrong[0])] else "does not depend"
+    sentence = "of {} tokens output {} {} on token {}".format(
+        length, wrong[0][0], verb, wrong[0][1]
+    )
+    name = "hidden_keys_seen" if off_diagonal(more).any() else "keys_not_seen"
     return broken("longer mask", sentence, name)
 
 

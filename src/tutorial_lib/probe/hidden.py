@@ -381,9 +381,7 @@ def ask_longer_mask(subject, table, claims):
     if not len(wrong):
         return passed("longer mask", f"as claimed for {length} tokens")
     verb = "depends" if seen[tuple(wrong[0])] else "does not depend"
-    sentence = "of {} tokens output {} {} on token {}".format(
-        length, wrong[0][0], verb, wrong[0][1]
-    )
+    sentence = f"of {length} tokens output {wrong[0][0]} {verb} on token {wrong[0][1]}"
     name = "hidden_keys_seen" if off_diagonal(more).any() else "keys_not_seen"
     return broken("longer mask", sentence, name)
 

@@ -114,12 +114,6 @@ def _position(subject, table):
             return "aware", "positions that are handed over change nothing"
         difference = largest(subject.outputs(X, positions=places + SHIFT), Y)
         return ("relative" if difference <= subject.tolerance else "absolute"), how
-    if "keep" in subject.takes:
-        padded, keep, real = _pad(X, "left", SHIFT)
-        with np.errstate(all="ignore"):
-            there = subject.outputs(padded, keep=keep)[:, real]
-        if largest(there, Y) <= subject.tolerance:
-            return "relative", "padding on the left changes nothing"
     return _more_tokens(subject, table, X, Y)
 
 

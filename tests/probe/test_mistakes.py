@@ -123,7 +123,7 @@ MISTAKES |= {
 WITH_TORCH = {"mask_dropped_in_training", "gradient_cut"}
 WITH_TORCH |= {"scores_overflow_in_half", "mask_value_overflows_in_half", "scores_lost_in_single"}
 WITH_TORCH |= {"parameter_unused"}
-WITH_TORCH |= {"mask_lost_in_single", "mask_lost_in_half"}
+WITH_TORCH |= {"mask_lost_in_single", "mask_lost_in_half", "dropout_lost_after_evaluation"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
 MISTAKES["positions_ignored"] = (HINTS["positions_ignored"][0], PADDED | {"position": "relative"})
 MISTAKES["window_dropped_in_chunks"] = (
@@ -450,6 +450,39 @@ def test_a_memory_of_the_text_before_is_found():
         assert report.names == ("state_between_calls",) * stale, report
 
 
+def packed(X, keep=None, positions=None):
+    """Keep texts apart whose positions begin anew, but beside no padding mask."""
+    apart = np.ones((X.shape[1],) * 2, bool)
+    if positions is not None and keep is None:
+        text = np.cumsum(np.diff(positions[0], prepend=0) < 0)
+        apart = text[:, None] == text
+    return layer(lambda T: band()(T) & apart)(X, keep)
+
+
+def with_weights(weights):
+    """Return a layer whose weights are a function of the scores, and which adds its input."""
+
+    def attend(X):
+        Q, K, V = layers.projected(X)
+        heads = weights(Q @ np.swapaxes(K, -1, -2) / 2) @ V
+        return X + np.swapaxes(heads, 1, 2).reshape(*X.shape[:2], -1) @ layers.PARAMS.W_O
+
+    return attend
+
+
+def lost_in_single(scores):
+    """Add -1e9 to what is seen, which single precision rounds."""
+    added = np.where(band()(scores.shape[-1]), -1e9, -np.inf)
+    return layers.softmax((scores + added).astype(np.float32))
+
+
+def test_what_weights_do_with_scores_shows_in_hidden_states():
+    of_queries, options = partial(layers.softmax, axis=-2), CAUSAL | {"causal": False}
+    assert probe(with_weights(of_queries), **options).names == ("softmax_over_queries",)
+    assert probe(with_weights(lost_in_single), **CAUSAL).names == ("scores_lost_in_single",)
+    assert probe(with_weights(layers.softmax), **options).ok
+
+
 PLACED = {
     "memory_not_read": (lambda X, M: layer(full)(X), MEMORY),
     "memory_not_seen": (with_memory(lambda M: M[:, :5]), MEMORY),
@@ -466,6 +499,11 @@ PLACED = {
         ),
         ARGUMENT,
     ),
+    "scores_without_effect": (
+        lambda X: X + np.cumsum(X, axis=1) / np.arange(1, 1 + X.shape[1])[:, None],
+        CAUSAL,
+    ),
+    "mask_another_with_padding": (packed, PADDED),
     "sequences_mixed": (over_the_batch, CAUSAL),
     "values_not_mixed_by_weights": (lambda Q, K, V: attention()(Q, K, np.tanh(V)), HEADS),
     "padding_alone_spoils_others": (undefined_without_tokens, CAUSAL | {"keep": "keep"}),

@@ -163,6 +163,25 @@ def test_what_lower_precision_loses():
         assert name in report.names, report
 
 
+def test_one_evaluation_that_switches_dropout_off_for_good_is_found():
+    import torch
+
+    class Dropped(torch.nn.Linear):
+        rate, for_good = 0.3, True
+
+        def forward(self, X):
+            if not self.training and self.for_good:
+                self.rate = 0.0
+            weights = torch.softmax(X @ X.mT, dim=-1)
+            return super().forward(torch.dropout(weights, self.rate, self.training) @ X)
+
+    module = Dropped(D_MODEL, D_MODEL)
+    report = probe.torch(module, causal=False)
+    assert report.names == ("dropout_lost_after_evaluation",), report
+    module.for_good = False
+    assert probe.torch(module, causal=False).ok
+
+
 def test_a_probe_begins_with_one_state_and_puts_generators_back():
     import torch
 

@@ -92,6 +92,30 @@ def test_a_right_layer_is_right(name):
     assert not report.names, report
 
 
+@pytest.mark.parametrize("name", HIDDEN | FUNCTIONS)
+def test_a_right_layer_is_right_in_single_precision(name):
+    function, options = (HIDDEN | FUNCTIONS)[name]
+
+    def single(*arrays, **given):
+        return function(*(x.astype(np.float32) for x in arrays), **given).astype(np.float32)
+
+    report = probe(single, **options)
+    assert report.ok, report
+
+
+def test_positions_that_follow_the_padding_are_not_read_off_it():
+    rows = np.random.default_rng(2).normal(size=(99, D_MODEL))
+
+    def numbered(X, keep=None):
+        keep = np.ones(X.shape[:2], bool) if keep is None else keep
+        return layer()(X + rows[np.maximum(keep.cumsum(axis=1) - 1, 0)], keep)
+
+    options = {"d_model": D_MODEL, "keep": "keep", "causal": True, "sides": ("left",)}
+    report = probe(numbered, **options, position="absolute")
+    assert report.ok, report
+    assert report.facts["position"] == "aware"
+
+
 @pytest.mark.parametrize("name", HIDDEN)
 def test_a_layer_is_described_without_a_claim(name):
     function, options = HIDDEN[name]

@@ -160,6 +160,8 @@ def _questions(subject, depends, claims, facts):
         "cache": lambda: cached.ask_cache(subject, depends),
         "longer mask": lambda: hidden.ask_longer_mask(subject, depends, claims),
         "lengths": lambda: hidden.ask_lengths(subject, depends, claims),
+        "scores": lambda: hidden.ask_scores(subject, depends),
+        "softmax": lambda: hidden.ask_copies(subject, depends, facts),
         "large scores": lambda: ask_large_scores(subject, depends, claims),
         "precision": lambda: hidden.ask_precision(subject, depends),
         "training": lambda: hidden.ask_training(subject, depends),

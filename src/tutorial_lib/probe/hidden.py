@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from tutorial_lib.probe.alike import ask_gradient, ask_half, disagreement
-from tutorial_lib.probe.dependence import off_diagonal, table_of
+from tutorial_lib.probe.dependence import dependence, off_diagonal, table_of
 from tutorial_lib.probe.masks import name_unmasked
 from tutorial_lib.probe.report import (
     DESCRIBED,
@@ -24,7 +24,7 @@ from tutorial_lib.probe.subject import changed, largest, singly, tokens
 
 T = 10
 SHIFT = 3  # tokens of padding, and the step of other positions
-LONGER = 64  # tokens
+LONGER, LARGE = 64, 48  # tokens, and those of large scores
 WORDS = {
     "none": "order does not matter",
     "relative": "only distances matter",
@@ -322,6 +322,12 @@ def ask_positions_in_batch(subject):
     together = subject.outputs(X, positions=places)
     alone = np.concatenate([subject.outputs(X[[b]], positions=places[[b]]) for b in range(len(X))])
     question = "positions in a batch"
+    if "keep" in subject.takes:
+        again, keep = np.arange(T)[None] % (T // 2), np.ones((1, T), bool)  # two packed texts
+        beside = subject.outputs(X[:1], positions=again, keep=keep)
+        if largest(beside, subject.outputs(X[:1], positions=again)) > subject.tolerance:
+            sentence = "where positions begin anew, a padding mask that hides nothing has an effect"
+            return broken(question, sentence, "mask_another_with_padding")
     if largest(together, alone) <= subject.tolerance:
         return passed(question, "each sequence has its own positions")
     first = subject.outputs(X, positions=places[[0, 0]])
@@ -393,10 +399,56 @@ def ask_lengths(subject, table, claims):
     return passed("lengths", f"the first of {LONGER} tokens are as they are alone")
 
 
+def ask_scores(subject, table):
+    """Ask whether weights depend on scores: without, outputs are linear in all tokens."""
+    if not off_diagonal(table).any() or not _linear(subject, len(table)):
+        return []
+    sentence = "outputs are linear in the tokens, so weights do not depend on scores"
+    name = "scores_without_effect" if _linear(subject, len(table), 100) else "scores_lost_in_single"
+    return broken("scores", sentence, name)
+
+
+def _linear(subject, length, size=1):
+    """Say whether the sum of two texts of a size has the sum of their outputs."""
+    X, others = tokens(2, (1, length, subject.d_model), size=size, seed=21)
+    both, one, other, none = map(subject.outputs, (X + others, X, others, 0 * X))
+    return largest(both + none, one + other) <= 10 * size * subject.tolerance
+
+
+def ask_copies(subject, table, facts):
+    """Ask large scores, where a row of weights has one 1, so copies of a token change nothing.
+
+    Nor do more tokens have an effect on an output than there are heads, while one token may have an
+    effect on many; a softmax over the queries exchanges the two.
+    """
+    whole = np.array_equal(table, np.tri(len(table))) or table.all()
+    if facts.get("position") != "none" or not whole:
+        return []
+    X, step = tokens(2, (3, LARGE, subject.d_model), seed=22)
+    X, most = 100 * X, np.zeros(2, int)
+    with np.errstate(all="ignore"):
+        for x, other in zip(X, X + step, strict=True):
+            seen = dependence(subject.outputs, x, other, tolerance=1e-6 * subject.effect)
+            most = np.maximum(most, [off_diagonal(seen).sum(axis=axis).max() for axis in (1, 0)])
+        copied = subject.outputs(np.concatenate([X[:, :1].repeat(4, axis=1), X], axis=1))[:, 4:]
+        same = largest(copied, subject.outputs(X)) <= 1e-3 * subject.effect
+    if same or most[0] <= 1.5 * most[1]:
+        return []
+    sentence = f"at large scores, {most[0]} tokens have an effect on one output, and copies matter"
+    return broken("softmax", sentence, "softmax_over_queries")
+
+
 def ask_training(subject, table):
     """Ask whether the mask holds in training mode, too."""
     if subject.training is None:
         return []
+    before, evaluated, after = subject.switched() if subject.switched else (False,) * 3
+    if evaluated:
+        sentence = "after a call in training mode an evaluation is random"
+        return broken("training", sentence, "random_in_evaluation")
+    if before and not after:
+        sentence = "it was random before an evaluation, and is not after it"
+        return broken("training", sentence, "dropout_lost_after_evaluation")
     more = _more_seen(subject, table, subject.training)
     if more:
         sentence = f"in training mode {more}, in evaluation it does not"

@@ -91,6 +91,21 @@ class Module:
 
         return run
 
+    def switched(self, fresh):
+        """Return whether a module that was not evaluated yet is random, mode by mode."""
+
+        def random():
+            module, X = copy.deepcopy(fresh), tokens(1, (1, 6, self.width))[0]
+            called, found = self.of(module.to(self.dtype)), []
+            for mode in (True, False, True):
+                module.train(mode)
+                set_seeds()
+                first, second = called.run(X), called.run(X)
+                found.append(not np.array_equal(first, second))
+            return found
+
+        return random
+
     def gradient(self, X, dY, keep=None):
         """Return dX, of the shape of X, in a list."""
         import torch
@@ -182,6 +197,7 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
     cache, arguments = options.pop("cache", None), arguments_of(options)
     width = width_of(module, options.pop("d_model", None))
     module = copy.deepcopy(module) if own_weights else with_random_weights(module)
+    fresh = copy.deepcopy(module)
     called = Module(module.eval(), call, arguments, width)
     called = _in_best_precision(called, np.ones((1, 2, width)))
     double = called.dtype == torch.float64
@@ -193,6 +209,7 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
         single=called.lower("float") if double else None,
         half=called.lower("half"),
         training=called.training(),
+        switched=called.switched(fresh),
         gradient=called.gradient if double else None,
         unused=called.unused,
         precision=1e-6 if double else 1e-3,

@@ -56,7 +56,8 @@ class Subject:
     `keep`, True is a real token and False is padding. With a memory (S, d_memory) it also takes
     memory= (B, S, d_memory) and memory_keep= (B, S). `takes` names those that it uses.
     `single`, `half` and `training` are the same in lower precision, and in training mode.
-    `gradient` takes X, dY and keep=, and returns a list of dX. `unused` returns two lists of
+    `switched` says whether outputs are random in training, in an evaluation after it, and in
+    training again. `gradient` takes X, dY and keep=, and returns a list of dX. `unused` returns two lists of
     names of parameters, of which rows have no effect, and of which they have one and no gradient.
     Equality is `precision` times the effect that one token has on its own output.
     """
@@ -68,6 +69,7 @@ class Subject:
     single: Callable | None = None
     half: Callable | None = None
     training: Callable | None = None
+    switched: Callable | None = None
     gradient: Callable | None = None
     unused: Callable | None = None
     precision: float = 1e-6

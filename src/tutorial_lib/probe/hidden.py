@@ -322,19 +322,27 @@ def ask_positions_in_batch(subject):
     together = subject.outputs(X, positions=places)
     alone = np.concatenate([subject.outputs(X[[b]], positions=places[[b]]) for b in range(len(X))])
     question = "positions in a batch"
-    if "keep" in subject.takes:
-        again, keep = np.arange(T)[None] % (T // 2), np.ones((1, T), bool)  # two packed texts
-        beside = subject.outputs(X[:1], positions=again, keep=keep)
-        if largest(beside, subject.outputs(X[:1], positions=again)) > subject.tolerance:
-            sentence = "where positions begin anew, a padding mask that hides nothing has an effect"
-            return broken(question, sentence, "mask_another_with_padding")
+    beside = _packed_beside_padding(subject, X[:1]) if "keep" in subject.takes else []
+    if beside and beside[0].sign == WRONG:
+        return beside
     if largest(together, alone) <= subject.tolerance:
-        return passed(question, "each sequence has its own positions")
+        return [*beside, *passed(question, "each sequence has its own positions")]
     first = subject.outputs(X, positions=places[[0, 0]])
     same = largest(together, first) <= subject.tolerance
     sentence = "in a batch of unlike positions outputs differ from those of each text alone"
     name = "positions_of_first_sequence" if same else "positions_mixed_in_batch"
     return broken(question, sentence, name)
+
+
+def _packed_beside_padding(subject, X):
+    """Ask two texts in one, whose positions begin anew, beside padding that hides nothing."""
+    again = {"positions": np.arange(T)[None] % (T // 2)}
+    there = subject.outputs(X, keep=np.ones((1, T), bool), **again)
+    if largest(there, subject.outputs(X, **again)) <= subject.tolerance:
+        return []
+    sentence = "where positions begin anew, a padding mask that hides nothing has an effect"
+    found = Finding(WRONG, "packed texts", sentence, "mask_another_with_padding")
+    return [found if subject.packed else replace(found, sign=DESCRIBED, name=None)]
 
 
 def _more_seen(subject, table, outputs):

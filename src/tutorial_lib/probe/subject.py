@@ -57,8 +57,9 @@ class Subject:
     memory= (B, S, d_memory) and memory_keep= (B, S). `takes` names those that it uses.
     `single`, `half` and `training` are the same in lower precision, and in training mode.
     `switched` says whether outputs are random in training, in an evaluation after it, and in
-    training again. `gradient` takes X, dY and keep=, and returns a list of dX. `unused` returns two lists of
-    names of parameters, of which rows have no effect, and of which they have one and no gradient.
+    training again. `gradient` takes X, dY and keep=, and returns a list of dX. `unused` returns two
+    lists of names of parameters: of their rows, those have no effect, and these no gradient alone.
+    Unless `packed`, texts that begin anew in `positions` need not be apart beside a padding mask.
     Equality is `precision` times the effect that one token has on its own output.
     """
 
@@ -74,6 +75,7 @@ class Subject:
     unused: Callable | None = None
     precision: float = 1e-6
     memory: tuple | None = None
+    packed: bool = True
 
     def example(self, seed=SEED):
         """Return the arrays of a call: X (1, 10, d_model)."""

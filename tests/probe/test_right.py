@@ -103,6 +103,17 @@ def test_a_right_layer_is_right_in_single_precision(name):
     assert report.ok, report
 
 
+def test_a_wide_layer_that_computes_in_single_precision_is_right():
+    W = np.random.default_rng(1).normal(size=(4, 128, 128)).astype(np.float32) * 128**-0.5
+
+    def attend(X):
+        Q, K, V = (X.astype(np.float32) @ W[i] for i in range(3))
+        return layers.hiding(Q @ np.swapaxes(K, 1, 2) / 4, causal_mask(X.shape[1])) @ V @ W[3]
+
+    report = probe(attend, d_model=128, causal=True)
+    assert report.ok, report
+
+
 def test_positions_that_follow_the_padding_are_not_read_off_it():
     rows = np.random.default_rng(2).normal(size=(99, D_MODEL))
 

@@ -22,7 +22,7 @@ from tutorial_lib.probe.report import (
     passed,
     without_names,
 )
-from tutorial_lib.probe.subject import ProbeError, largest, rounding, tokens
+from tutorial_lib.probe.subject import ProbeError, largest, tokens
 
 B = 2
 LONGEST = 70  # tokens
@@ -76,9 +76,7 @@ class Function:
             return 3e-2  # bfloat16
         if np.array_equal(Y.astype(np.float16), Y):
             return 1e-2
-        if np.array_equal(single, Y) or rounding(self.run, Q, K, K):
-            return 1e-4
-        return 1e-6
+        return 1e-4 if np.array_equal(single, Y) else 1e-6
 
     def example(self, seed=0):
         """Return the arrays of a call: Q, K and V."""

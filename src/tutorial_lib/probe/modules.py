@@ -197,11 +197,10 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
     cache, arguments = options.pop("cache", None), arguments_of(options)
     width = width_of(module, options.pop("d_model", None))
     module = copy.deepcopy(module) if own_weights else with_random_weights(module)
-    fresh = copy.deepcopy(module)
-    called = Module(module.eval(), call, arguments, width)
-    called = _in_best_precision(called, np.ones((1, 2, width)))
+    evaluated = Module(copy.deepcopy(module).eval(), call, arguments, width)
+    called = _in_best_precision(evaluated, np.ones((1, 2, width)))
     double = called.dtype == torch.float64
-    subject = Subject(
+    return Subject(
         called.run,
         width,
         arguments.words,
@@ -209,13 +208,12 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
         single=called.lower("float") if double else None,
         half=called.lower("half"),
         training=called.training(),
-        switched=called.switched(fresh),
+        switched=called.switched(module),
         gradient=called.gradient if double else None,
         unused=called.unused,
         precision=1e-6 if double else 1e-3,
         memory=arguments.memory,
-    )
-    return subject, options
+    ), options
 
 
 def transformers_model(model, layer, *, seed=0, double=True):

@@ -218,8 +218,6 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
 
 def transformers_model(model, layer, *, seed=0, double=True):
     """Return the attention of one layer inside a model as a subject."""
-    import torch
-
     model = with_random_weights(model, seed).eval()
     width = model.get_input_embeddings().embedding_dim
     accepts = inspect.signature(model.forward).parameters
@@ -230,9 +228,9 @@ def transformers_model(model, layer, *, seed=0, double=True):
         return _attended(model, layer, X, **fixed, **keep, **given)[0]
 
     positions = {"positions": "position_ids"} if "position_ids" in accepts else {}
-    called = Module(model, call, Arguments(keep="attention_mask", **positions), width)
-    called = _in_best_precision(called, np.ones((1, 2, width)), double=double)
-    double = called.dtype == torch.float64  # norms and rotations stay single inside such a model
+    arguments, X = Arguments(keep="attention_mask", **positions), np.ones((1, 2, width))
+    called = _in_best_precision(Module(model, call, arguments, width), X, double=double)
+    double = called.dtype.itemsize == 8  # norms and rotations stay single inside such a model
     return Subject(
         called.run,
         width,

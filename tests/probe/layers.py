@@ -79,29 +79,20 @@ def of_scores(weights, arrays=lambda Q, K, V: (Q, K, V)):
     return attend
 
 
-def in_tiles(size, *, rescaled=True, filled=False):
-    """Return attention that goes over the keys in tiles, with or without a mistake."""
+def in_tiles(size):
+    """Return attention over tiles of keys that does not rescale what earlier tiles added up."""
 
-    def attend(scores, V):
-        sums = np.zeros((*scores.shape[:3], V.shape[-1] + 1))  # the last column: of the powers
-        top = np.full((*scores.shape[:3], 1), -1e30)
-        V = np.concatenate([V, np.ones((*V.shape[:3], 1))], axis=-1)
-        for start in range(0, V.shape[2], size):
-            tile, values = scores[..., start : start + size], V[:, :, start : start + size]
-            new = np.maximum(top, tile.max(-1, keepdims=True))
-            shrunk = sums * np.exp(top - new)
-            sums = shrunk if rescaled else np.concatenate([sums[..., :-1], shrunk[..., -1:]], -1)
-            sums, top = sums + np.exp(tile - new) @ values, new
-        zeros = np.exp(-top) * (-V.shape[2] % size) if filled else 0.0
-        return sums[..., :-1] / (sums[..., -1:] + zeros)
-
-    def of(Q, K, V):
+    def attend(Q, K, V):
         K, V = (np.repeat(x, Q.shape[1] // x.shape[1], axis=1) for x in (K, V))
         T, S = Q.shape[2], K.shape[2]
         scores = Q @ np.swapaxes(K, -1, -2) * Q.shape[-1] ** -0.5
-        return attend(np.where(np.tri(T, S, S - T, dtype=bool), scores, -np.inf), V)
+        scores = np.where(np.tri(T, S, S - T, dtype=bool), scores, -np.inf)
+        top = np.maximum.accumulate(scores, axis=-1)
+        last = np.minimum(np.arange(S) // size * size + size, S) - 1
+        weights = np.exp(scores - top[..., last])
+        return weights / np.exp(scores - top[..., -1:]).sum(axis=-1, keepdims=True) @ V
 
-    return of
+    return attend
 
 
 class Chunks:
@@ -141,11 +132,8 @@ class Chunks:
         if self.mistake == "mask_dropped_in_chunks":
             mask[:] = True
         seen, values = K, V
-        if start and self.mistake in ("itself_not_seen_in_chunks", "later_tokens_seen_in_chunks"):
-            mask = np.tri(t, S, S - t + (1 if self.mistake[0] == "l" else -1), dtype=bool)
-        if start and self.mistake == "cached_key_twice":
-            seen, values = (np.concatenate([x[:, :, :1], x], axis=2) for x in (K, V))
-            mask = np.pad(mask, ((0, 0), (1, 0)), constant_values=True)
+        if start and self.mistake == "later_tokens_seen_in_chunks":
+            mask = np.tri(t, S, S - t + 1, dtype=bool)
         if start and self.mistake == "weights_differ_in_chunks":
             Q = 2 * Q
         if self.mistake == "unwritten_rows_seen":
@@ -249,3 +237,14 @@ def first_of(word):
         return layer(rotary=True)(X, **given)
 
     return call
+
+
+def crossing(X, memory, keep=None, mask=None):
+    """Attend from X to a memory of another width."""
+    rng = np.random.default_rng(4)
+    Q = project_heads(X, PARAMS.W_Q)
+    K, V = (project_heads(memory, rng.normal(size=(H, memory.shape[-1], 4))) for _ in "KV")
+    sees = np.ones((X.shape[1], memory.shape[1]), bool) if mask is None else mask
+    sees = sees if keep is None else sees & keep[:, None, None]
+    weights = softmax(np.where(sees, Q @ np.swapaxes(K, -1, -2) / 2, -np.inf))
+    return np.swapaxes(weights @ V, 1, 2).reshape(*X.shape[:2], -1) @ PARAMS.W_O

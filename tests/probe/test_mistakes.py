@@ -10,7 +10,7 @@ from tests.probe import layers
 from tests.probe.layers import D_MODEL, attention, band, chunks, full, layer
 from tutorial_lib.probe import Cache, probe
 from tutorial_lib.probe.dependence import Pattern
-from tutorial_lib.probe.names import PLACES
+from tutorial_lib.probe.report import PLACES
 
 CAUSAL = {"d_model": D_MODEL, "causal": True}
 PADDED = CAUSAL | {"keep": "keep", "positions": "positions"}
@@ -120,12 +120,10 @@ MISTAKES |= {
     "scale_of_d_model": (attention(scale=lambda d: (4 * d) ** -0.5), HEADS),
     "scale_not_used": (attention(), HEADS | {"scale": "1"}),
 }
-WITH_TORCH = {"mask_dropped_in_training", "gradient_cut", "gradient_without_mask"}
-WITH_TORCH |= {"gradient_of_shared_heads", "gradient_without_scale", "gradient_without_row_sum"}
+WITH_TORCH = {"mask_dropped_in_training", "gradient_cut"}
 WITH_TORCH |= {"scores_overflow_in_half", "mask_value_overflows_in_half", "scores_lost_in_single"}
-WITH_TORCH |= {"parameter_unused", "gradient_scaled_twice", "gradient_transposed"}
-WITH_TORCH |= {"strides_ignored", "mask_lost_in_single", "mask_lost_in_half"}
-WITH_TORCH |= {"parameter_unused_in_part"}
+WITH_TORCH |= {"parameter_unused"}
+WITH_TORCH |= {"mask_lost_in_single", "mask_lost_in_half", "dropout_lost_after_evaluation"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
 MISTAKES["positions_ignored"] = (HINTS["positions_ignored"][0], PADDED | {"position": "relative"})
 MISTAKES["window_dropped_in_chunks"] = (
@@ -176,6 +174,13 @@ def with_slopes_of_the_other_sign(Q, K, V):
     return layers.softmax(scores) @ np.repeat(V, 2, axis=1)
 
 
+def with_bias_from_0(Q, K, V):
+    """Count queries from 0, whatever the number of keys."""
+    T, S = Q.shape[2], K.shape[2]
+    bias = -0.1 * np.abs(np.arange(T)[:, None] - np.arange(S))
+    return layers.weights_of(Q, K, bias) @ np.repeat(V, 2, axis=1)
+
+
 def with_slopes(slopes):
     """Return attention with a bias by distance of these slopes, a function of H."""
 
@@ -187,15 +192,6 @@ def with_slopes(slopes):
         return layers.hiding(scores, distance >= 0) @ V
 
     return attend
-
-
-def joined_across_the_batch(X):
-    """Read heads that come as (H, B, T, d) as (B, H, T, d)."""
-    B, T, _ = X.shape
-    Q, K, V = layers.projected(X)
-    heads = layers.softmax(Q @ np.swapaxes(K, -1, -2) / 2) @ V
-    heads = np.swapaxes(heads, 0, 1).reshape(heads.shape)
-    return np.swapaxes(heads, 1, 2).reshape(B, T, -1) @ layers.PARAMS.W_O
 
 
 def with_a_low_start(Q, K, V):
@@ -229,12 +225,6 @@ def rotary(X):
     return layer(band(4), rotary=True)(X)
 
 
-def rounded(X, keep=None, positions=None):
-    """Rotate by angles of few digits."""
-    places = np.arange(X.shape[1])[None] if positions is None else positions
-    return layer(rotary=True)(X, keep, places * (1 + 1e-3 * np.sin(7.0 * places)))
-
-
 def shared_out(keys, values):
     """Return attention whose KV heads serve the query heads in these two orders."""
     return lambda Q, K, V: attention()(Q, K[:, keys], V[:, values])
@@ -264,10 +254,7 @@ ARGUMENT = {"heads": (4, 2), "mask": "given"}
 MISTAKES |= {
     **{name: (layers.of_formula(formula), HEADS) for name, formula in HALVES.items()},
     "attention_over_heads": (attending_over_heads, CAUSAL),
-    "heads_joined_across_batch": (joined_across_the_batch, CAUSAL | {"causal": False}),
-    "maximum_starts_too_high": (with_a_low_start, {"heads": (4, 2)}),
     "softmax_over_one": (layers.of_formula(lambda s, d, sees: 1.0 * sees + 0 * s), HEADS),
-    "positions_rounded": (rounded, PADDED | {"position": "relative"}),
     "only_itself_seen": (layer(lambda T: np.eye(T, dtype=bool)), CAUSAL),
     "mask_both_ways": (layer(both_ways), CAUSAL),
     "sinks_missing": (layer(band(4)), WINDOW | {"sinks": 2}),
@@ -344,16 +331,6 @@ def joined_along_tokens(Q, K, V):
     return attention()(Q, K, V)
 
 
-def of_queries_alone(X, positions=None):
-    """Rotate the queries, and not the keys."""
-    places = np.arange(X.shape[1])[None] if positions is None else positions
-    Q, K, V = layers.projected(X)
-    scores = layers.rotated(Q, 0 * places) @ np.swapaxes(K, -1, -2)
-    scores = scores * (1 + 0.1 * places[:, None, :, None]) + np.arange(X.shape[1]) * 0.1
-    weights = layers.hiding(scores / 2, band()(X.shape[1]))
-    return np.swapaxes(weights @ V, 1, 2).reshape(*X.shape[:2], -1) @ layers.PARAMS.W_O
-
-
 def shifted_blocks(T):
     block = (np.arange(T) + 1) // 4
     return band()(T) & (block[:, None] == block)
@@ -368,17 +345,12 @@ EXPLAINED = {
     "scores_transposed": layers.of_scores(
         lambda s, sees: layers.hiding(np.swapaxes(s, -1, -2), sees)
     ),
-    "tiles_not_rescaled": layers.in_tiles(4, rescaled=False),
-    "zero_keys_in_last_tile": layers.in_tiles(8, filled=True),
     "key_heads_along_tokens": joined_along_tokens,
     "queries_added": lambda Q, K, V: attention()(Q, K, V) + Q,
     "keys_of_first_sequence": lambda Q, K, V: attention()(Q, K[:1] + 0 * K, V),
     "values_of_first_sequence": lambda Q, K, V: attention()(Q, K, V[:1] + 0 * V),
     "scale_of_length": lambda Q, K, V: attention(scale=lambda d: Q.shape[2] ** -0.5)(Q, K, V),
     "scale_of_fixed_width": attention(scale=lambda d: 1 / 7),
-    "width_of_values_in_scores": lambda Q, K, V: attention(scale=lambda d: V.shape[-1] ** -0.5)(
-        Q, K, V
-    ),
     "mask_ahead": attention(mask=band(ahead=3)),
     "mask_by_blocks": attention(mask=lambda T: full(T) & (band()(T) | Pattern(block=4).mask(T))),
     "first_tokens_unmasked": attention(mask=lambda T: band()(T) | (np.arange(T) < 3)),
@@ -400,14 +372,15 @@ MISTAKES |= {
     "window_by_mistake": (layer(Pattern(window=4).mask), CAUSAL | {"causal": False}),
     "window_another": (layer(band(7)), WINDOW),
     "blocks_shifted": (layer(shifted_blocks), CAUSAL | {"block": 4}),
-    "positions_of_keys_unused": (
-        of_queries_alone,
-        CAUSAL | {"positions": "positions", "position": "relative"},
+    "rounded_in_chunks": in_chunks("rounded_in_chunks"),
+}
+MEMORY = {"d_model": D_MODEL, "memory": (7, 9)}
+MISTAKES |= {
+    "memory_masked_as_causal": (
+        lambda X, M: layers.crossing(X, M, mask=np.tri(X.shape[1], M.shape[1], dtype=bool)),
+        MEMORY,
     ),
-    **{
-        name: in_chunks(name)
-        for name in ("rounded_in_chunks", "itself_not_seen_in_chunks", "cached_key_twice")
-    },
+    "positions_first_corner": (with_bias_from_0, {"heads": (4, 2), "causal": True}),
 }
 RING = CAUSAL | {"window": 4, "cache": windowed_chunks()}
 HINTS["positions_offset_in_chunks"] = (rotary, RING)
@@ -453,7 +426,68 @@ def counted(calls=itertools.count()):  # noqa: B008
     return lambda X: layer()(X) + next(calls)
 
 
+def with_memory(change):
+    """Return a layer whose memory is changed before it is read."""
+    return lambda X, M, keep=None: layers.crossing(X, change(M), keep)
+
+
+class Cached:
+    """A cache of a layer that attends to a memory, its own or that of the first call."""
+
+    def __init__(self, stale):
+        self.stale, self.first = stale, None
+
+    def step(self, X, state, memory):
+        """Attend to one of the two."""
+        self.first = memory if self.first is None else self.first
+        return layers.crossing(X, self.first[: len(X)] if self.stale else memory), state
+
+
+def test_a_memory_of_the_text_before_is_found():
+    for stale in (False, True):
+        options = MEMORY | {"cache": Cache(Cached(stale).step, tuple)}
+        report = probe(layers.crossing, **options)
+        assert report.names == ("state_between_calls",) * stale, report
+
+
+def packed(X, keep=None, positions=None):
+    """Keep texts apart whose positions begin anew, but beside no padding mask."""
+    apart = np.ones((X.shape[1],) * 2, bool)
+    if positions is not None and keep is None:
+        text = np.cumsum(np.diff(positions[0], prepend=0) < 0)
+        apart = text[:, None] == text
+    return layer(lambda T: band()(T) & apart)(X, keep)
+
+
+def with_weights(weights):
+    """Return a layer whose weights are a function of the scores, and which adds its input."""
+
+    def attend(X):
+        Q, K, V = layers.projected(X)
+        heads = weights(Q @ np.swapaxes(K, -1, -2) / 2) @ V
+        return X + np.swapaxes(heads, 1, 2).reshape(*X.shape[:2], -1) @ layers.PARAMS.W_O
+
+    return attend
+
+
+def lost_in_single(scores):
+    """Add -1e9 to what is seen, which single precision rounds."""
+    added = np.where(band()(scores.shape[-1]), -1e9, -np.inf)
+    return layers.softmax((scores + added).astype(np.float32))
+
+
+def test_what_weights_do_with_scores_shows_in_hidden_states():
+    of_queries, options = partial(layers.softmax, axis=-2), CAUSAL | {"causal": False}
+    assert probe(with_weights(of_queries), **options).names == ("softmax_over_queries",)
+    assert probe(with_weights(lost_in_single), **CAUSAL).names == ("scores_lost_in_single",)
+    assert probe(with_weights(layers.softmax), **options).ok
+
+
 PLACED = {
+    "memory_not_read": (lambda X, M: layer(full)(X), MEMORY),
+    "memory_not_seen": (with_memory(lambda M: M[:, :5]), MEMORY),
+    "memory_refused": (with_memory(lambda M: M + np.zeros((7, 9))), MEMORY),
+    "memory_length_changes_outputs": (with_memory(lambda M: M * M.shape[1] / 7), MEMORY),
     "not_finite": (lambda X: layer()(X) + np.where(X[..., :1] > 0, np.inf, 0), CAUSAL),
     "bias_of_other_slopes": (
         with_slopes(lambda H: 2.0 ** -np.arange(1, H + 1)),
@@ -465,6 +499,11 @@ PLACED = {
         ),
         ARGUMENT,
     ),
+    "scores_without_effect": (
+        lambda X: X + np.cumsum(X, axis=1) / np.arange(1, 1 + X.shape[1])[:, None],
+        CAUSAL,
+    ),
+    "mask_another_with_padding": (packed, PADDED),
     "sequences_mixed": (over_the_batch, CAUSAL),
     "values_not_mixed_by_weights": (lambda Q, K, V: attention()(Q, K, np.tanh(V)), HEADS),
     "padding_alone_spoils_others": (undefined_without_tokens, CAUSAL | {"keep": "keep"}),
@@ -477,12 +516,13 @@ PLACED = {
     "mask_another_corner": (attention(), HEADS | {"corner": "first"}),
     "hidden_keys_seen": (lambda X: layer()(X - X.mean(axis=1, keepdims=True)), CAUSAL),
     "keys_not_seen": (layer(lambda T: band()(T) & (np.arange(T) != 2)), WINDOW | {"window": None}),
+    "row_sum_lost_at_large_scores": (with_a_low_start, {"heads": (4, 2)}),
     "row_sum_not_one": (layers.of_scores(lambda s, sees: 2 * layers.hiding(s, sees)), HEADS),
     "softmax_of_other_scores": (layers.of_scores(lambda s, m: layers.hiding(np.sin(s), m)), HEADS),
     "scale_another": (attention(scale=lambda d: 0.1 + d**-0.5), HEADS),
     "heads_mixed": (lambda Q, K, V: attention()(Q + Q[:, ::-1] / 2, K, V), HEADS),
     "key_heads_mixed": (lambda Q, K, V: attention()(Q, K + K[:, ::-1] / 2, V), HEADS),
-    "wrong_for_longer_texts": (layers.in_tiles(64, rescaled=False), HEADS),
+    "wrong_for_longer_texts": (layers.in_tiles(64), HEADS),
     "queries_change_with_their_number": (
         lambda Q, K, V: attention(mask=full, scale=lambda d: d**-0.5 * 14 / Q.shape[2])(Q, K, V),
         {"heads": (4, 2)},
@@ -565,31 +605,6 @@ def test_heads_joined_by_a_reshape_show_though_every_token_is_seen():
     assert report.names == ("heads_joined_without_transpose",), report
 
 
-def packed(keep_needed):
-    """Return a layer that separates sequences where positions begin again, or not always."""
-
-    def call(X, keep=None, positions=None):
-        starts = np.zeros(X.shape[:2]) if positions is None else np.diff(positions, prepend=-1) < 0
-        number = np.cumsum(starts, axis=1)
-        same = number[:, None, :, None] == number[:, None, None]
-        Q, K, V = layers.projected(X)
-        sees = band()(X.shape[1]) & (True if keep is None else keep[:, None, None])
-        sees = sees & (same if keep is None or not keep_needed else True)
-        scores = np.where(sees, Q @ np.swapaxes(K, -1, -2) / 2, -np.inf)
-        heads = layers.softmax(scores) @ V
-        return np.swapaxes(heads, 1, 2).reshape(*X.shape[:2], -1) @ layers.PARAMS.W_O
-
-    return call
-
-
-def test_what_a_padding_mask_does_to_packed_sequences_is_described():
-    signs = [
-        {row["question"]: row["sign"] for row in probe(packed(needed), **PADDED).table()}
-        for needed in (False, True)
-    ]
-    assert [sign["packed"] for sign in signs] == ["✓", "·"]
-
-
 @pytest.mark.parametrize("name", PLACED)
 def test_the_place_of_a_mistake_is_named(name):
     function, options = PLACED[name]
@@ -597,3 +612,44 @@ def test_the_place_of_a_mistake_is_named(name):
     assert not report.ok, report
     assert name in report.names, report
     assert set(report.names) <= set(PLACES), report
+
+
+def without_rest(size, mask):
+    """Return a layer in which keys behind the last whole tile are seen by themselves alone."""
+
+    def whole_tiles(T):
+        return mask(T) & (np.arange(T) < T // size * size) | np.eye(T, dtype=bool)
+
+    return layer(whole_tiles)
+
+
+def ring(X, state):
+    """Attend to the last 16 tokens before a chunk, and to the chunk."""
+    text = X if state is None else np.concatenate([state, X], axis=1)
+    return layer()(text)[:, -X.shape[1] :], text[:, -16:]
+
+
+def by_a_low_number(X):
+    """Hide keys by -100, which only a token shows whose score with itself is lower."""
+    signs = np.where(np.isin(np.arange(D_MODEL), (3, 4, 5)), -1, 1)
+    scores = (X * signs) @ np.swapaxes(X, -1, -2) / 4
+    return layers.softmax(np.where(band()(X.shape[1]), scores, -100)) @ X
+
+
+LONG = [
+    ("keys_not_seen", without_rest(14, full), CAUSAL | {"causal": False}),
+    ("length_changes_outputs", without_rest(4, band()), CAUSAL),
+    ("fewer_seen_in_chunks", layer(), CAUSAL | {"cache": Cache(ring, lambda: None)}),
+    ("mask_not_low_enough", by_a_low_number, CAUSAL),
+    (
+        "mask_not_low_enough",
+        layers.of_scores(lambda s, sees: layers.softmax(np.where(sees, s, -4e3))),
+        HEADS,
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "function", "options"), LONG)
+def test_what_short_texts_and_small_scores_do_not_show(name, function, options):
+    report = probe(function, **options)
+    assert report.names == (name,), report

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.probe.layers import D_MODEL, band, layer
+from tests.probe.layers import D_MODEL, band, layer, random_layer
 from tests.probe.test_mistakes import HINTS, MISTAKES, PLACED, WITH_TORCH
 from tutorial_lib.probe import probe
 from tutorial_lib.probe.__main__ import main
-from tutorial_lib.probe.names import NAMES, PLACES
-from tutorial_lib.probe.report import WRONG
+from tutorial_lib.probe.report import NAMES, PLACES, WRONG
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 
@@ -92,70 +91,28 @@ def test_a_parameter_without_a_part():
 def test_a_wrong_backward_pass():
     import torch
 
+    attend = torch.nn.functional.scaled_dot_product_attention
+
     class Wrong(torch.autograd.Function):
-        """Attention whose backward pass is given what it needs, or not."""
+        """Attention whose backward pass has another mask."""
 
         @staticmethod
-        def forward(ctx, Q, K, V, mask, flaw):
+        def forward(ctx, Q, K, V, mask):
             ctx.save_for_backward(Q, K, V)
-            ctx.mask, ctx.flaw = mask, flaw
             return attend(Q, K, V, mask)
 
         @staticmethod
         def backward(ctx, dY):
-            mask = None if ctx.flaw == "gradient_without_mask" else ctx.mask
             with torch.enable_grad():
                 arrays = [array.detach().requires_grad_() for array in ctx.saved_tensors]
-                dQ, dK, dV = torch.autograd.grad(attend(*arrays, mask), arrays, dY)
-            Q, K, V = arrays
-            groups = Q.shape[1] // K.shape[1]
-            if ctx.flaw == "gradient_of_shared_heads":
-                dK, dV = dK / groups, dV / groups
-            K, V = (x.repeat_interleave(groups, dim=1) for x in (K, V))
-            scale = Q.shape[-1] ** 0.5
-            if ctx.flaw == "gradient_without_scale":
-                dQ = dQ * scale
-            if ctx.flaw == "gradient_scaled_twice":
-                dQ = dQ / scale
-            if ctx.flaw == "gradient_without_row_sum":
-                scores = Q @ K.mT / scale
-                if mask is not None:
-                    scores = scores.masked_fill(~mask, -torch.inf)
-                dQ = torch.softmax(scores, -1) * (dY @ V.mT) @ K / scale
-            if ctx.flaw == "gradient_transposed":
-                scores = (Q @ K.mT / scale).masked_fill(~mask, -torch.inf)
-                dV = torch.softmax(scores, -1) @ dY
-                dV = dV.unflatten(1, (-1, groups)).sum(dim=2)
-            return dQ, dK, dV, None, None
+                return *torch.autograd.grad(attend(*arrays), arrays, dY), None
 
-    def attend(Q, K, V, mask):
-        K, V = (x.repeat_interleave(Q.shape[1] // K.shape[1], dim=1) for x in (K, V))
-        return torch.nn.functional.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
-
-    for flaw in (
-        "gradient_without_mask",
-        "gradient_of_shared_heads",
-        "gradient_without_scale",
-        "gradient_without_row_sum",
-        "gradient_scaled_twice",
-        "gradient_transposed",
-    ):
-        report = probe.torch(
-            lambda Q, K, V, mask=None, flaw=flaw: Wrong.apply(Q, K, V, mask, flaw),
-            heads=(4, 2),
-            mask="mask",
-        )
-        assert report.names == (flaw,), report
-
-
-def test_the_order_in_memory():
-    import torch
-
-    def attend(Q, K, V):
-        Q = torch.as_strided(Q, Q.shape, torch.empty(Q.shape).stride())
-        return torch.nn.functional.scaled_dot_product_attention(Q, K, V)
-
-    assert probe.torch(attend, heads=(2, 2)).names == ("strides_ignored",)
+    report = probe.torch(lambda Q, K, V, mask=None: Wrong.apply(Q, K, V, mask), heads=(2, 2))
+    assert report.ok, report
+    report = probe.torch(
+        lambda Q, K, V, mask=None: Wrong.apply(Q, K, V, mask), heads=(2, 2), mask="mask"
+    )
+    assert report.names == ("gradient_of_another_function",), report
 
 
 @pytest.mark.parametrize("precision", ["single", "half"])
@@ -184,7 +141,7 @@ def test_rows_of_a_matrix_without_a_part():
             return torch.softmax(X @ X.mT, dim=-1) @ super().forward(X)[..., :4]
 
     report = probe.torch(torch.nn.Sequential(First(D_MODEL, D_MODEL)), d_model=D_MODEL)
-    assert report.names == ("parameter_unused_in_part",), report
+    assert report.names == ("parameter_unused",), report
 
 
 def test_what_lower_precision_loses():
@@ -204,6 +161,39 @@ def test_what_lower_precision_loses():
     }.items():
         report = probe.torch(partial(attend, **flaw), heads=(4, 2), mask="mask")
         assert name in report.names, report
+
+
+def test_one_evaluation_that_switches_dropout_off_for_good_is_found():
+    import torch
+
+    class Dropped(torch.nn.Linear):
+        rate, for_good = 0.3, True
+
+        def forward(self, X):
+            if not self.training and self.for_good:
+                self.rate = 0.0
+            weights = torch.softmax(X @ X.mT, dim=-1)
+            return super().forward(torch.dropout(weights, self.rate, self.training) @ X)
+
+    module = Dropped(D_MODEL, D_MODEL)
+    report = probe.torch(module, causal=False)
+    assert report.names == ("dropout_lost_after_evaluation",), report
+    module.for_good = False
+    assert probe.torch(module, causal=False).ok
+
+
+def test_a_probe_begins_with_one_state_and_puts_generators_back():
+    import torch
+
+    reports = []
+    for seed in (1, 2):
+        np.random.seed(seed)  # noqa: NPY002
+        torch.manual_seed(seed)
+        before = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+        reports.append(str(probe(random_layer(), d_model=D_MODEL)))
+        assert (np.random.get_state()[1] == before[0]).all()  # noqa: NPY002
+        assert torch.equal(torch.get_rng_state(), before[1])
+    assert reports[0] == reports[1]
 
 
 def test_a_wrong_report_is_false_drawn_and_raised():
@@ -244,6 +234,9 @@ def test_what_a_layer_refuses_is_described():
             "= window_missing",
         ),
         (["layer.py:mix", "--heads", "4,2", "--scale", "1"], 1, "claimed is 1"),
+        ([], 2, "python -m tutorial_lib.probe layer.py:attend"),
+        (["layer.py:attend", "--d-model", "12", "--no-causal"], 1, "= mask_causal"),
+        (["layer.py:attend", "--windwo", "12", "--d-model", "12"], 2, "  window: how many tokens"),
         (["layer.py:other"], 2, "layer.py has no 'other'"),
         (["nothing.py:attend"], 2, "there is no file 'nothing.py'"),
         (["layer.py:attend"], 2, "Give it: probe(layer, d_model=64)"),

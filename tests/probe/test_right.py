@@ -60,6 +60,7 @@ def with_soft_cap(scores, sees):
 
 
 FUNCTIONS = {
+    "a memory": (layers.crossing, {"d_model": D_MODEL, "memory": (7, 9), "memory_keep": "keep"}),
     "a soft cap": (
         layers.of_scores(with_soft_cap),
         {"heads": (4, 2), "causal": True, "scale": "1/sqrt(d_k)"},
@@ -89,6 +90,41 @@ def test_a_right_layer_is_right(name):
     report = probe(function, **options)
     assert report.ok, report
     assert not report.names, report
+
+
+@pytest.mark.parametrize("name", HIDDEN | FUNCTIONS)
+def test_a_right_layer_is_right_in_single_precision(name):
+    function, options = (HIDDEN | FUNCTIONS)[name]
+
+    def single(*arrays, **given):
+        return function(*(x.astype(np.float32) for x in arrays), **given).astype(np.float32)
+
+    report = probe(single, **options)
+    assert report.ok, report
+
+
+def test_a_wide_layer_that_computes_in_single_precision_is_right():
+    W = np.random.default_rng(1).normal(size=(4, 128, 128)).astype(np.float32) * 128**-0.5
+
+    def attend(X):
+        Q, K, V = (X.astype(np.float32) @ W[i] for i in range(3))
+        return layers.hiding(Q @ np.swapaxes(K, 1, 2) / 4, causal_mask(X.shape[1])) @ V @ W[3]
+
+    report = probe(attend, d_model=128, causal=True)
+    assert report.ok, report
+
+
+def test_positions_that_follow_the_padding_are_not_read_off_it():
+    rows = np.random.default_rng(2).normal(size=(99, D_MODEL))
+
+    def numbered(X, keep=None):
+        keep = np.ones(X.shape[:2], bool) if keep is None else keep
+        return layer()(X + rows[np.maximum(keep.cumsum(axis=1) - 1, 0)], keep)
+
+    options = {"d_model": D_MODEL, "keep": "keep", "causal": True, "sides": ("left",)}
+    report = probe(numbered, **options, position="absolute")
+    assert report.ok, report
+    assert report.facts["position"] == "aware"
 
 
 @pytest.mark.parametrize("name", HIDDEN)
@@ -171,7 +207,7 @@ def test_the_decoder_to_take_away_is_right():
     cache = Cache(step, lambda module: None, rewind)
     report = probe.torch(decoder, causal=True, cache=cache)
     assert report.ok, report
-    assert sum(row["question"].startswith("cache") for row in report.table()) == 5
+    assert sum(row["question"].startswith("cache") for row in report.table()) == 6
 
 
 @pytest.mark.parametrize(

@@ -19,22 +19,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from tutorial_lib.probe import adapters, cached, hidden, modules
+from tutorial_lib.probe import adapters, cached, hidden, memory, modules
+from tutorial_lib.probe.alike import ask_calls
 from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
 from tutorial_lib.probe.dependence import simplest_pattern, table_of
 from tutorial_lib.probe.functions import Function, probe_function
 from tutorial_lib.probe.masks import (
-    alone,
     ask_alike,
     ask_large_scores,
     ask_mask,
     length_for,
-    second_table,
-    unmasked,
 )
-from tutorial_lib.probe.names import PLACES
-from tutorial_lib.probe.report import RIGHT, WRONG, Report, answered, without_names
-from tutorial_lib.probe.subject import Cache, ProbeError
+from tutorial_lib.probe.report import PLACES, RIGHT, WRONG, Report, answered, without_names
+from tutorial_lib.probe.subject import Cache, ProbeError, seeded, singly
 
 __all__ = ["Cache", "ProbeError", "Report", "probe"]
 
@@ -43,6 +40,7 @@ HANDED_OVER = {  # asked with arguments of the caller's, so that a refusal is br
     "padding": "padding_refused",
     "positions in a batch": "positions_refused",
     "cache": "cache_refused",
+    "memory": "memory_refused",
 }
 
 
@@ -54,6 +52,7 @@ class Probe:
     known. A window counts the token itself.
     """
 
+    @seeded()
     def __call__(self, layer, *, heads=None, axes="BHTd", mask=None, **options):
         """Ask a layer of NumPy arrays.
 
@@ -64,7 +63,9 @@ class Probe:
         axes : "BHTd", or "BTHd" where the token axis comes before the head axis
         mask : the name of the argument that takes a mask (T, S), True where a query may look; with
             "~" before it, True where it may not
-        options : d_model, keep and positions (names of arguments; `keep` as `mask`), cache, claims
+        options : d_model, cache, claims, and the names of arguments: keep (named as `mask` is) and
+            positions; memory=(S, d_memory) of a layer that is called as layer(X, memory), and
+            memory_keep, the name of its padding mask
 
         Returns
         -------
@@ -81,12 +82,13 @@ class Probe:
         takes = frozenset(("mask",) if mask else ())
         return probe_function(Function(run, heads, takes), Claims.checked(options, OF_FUNCTIONS))
 
+    @seeded()
     def torch(self, module, *, heads=None, axes="BHTd", mask=None, **options):
         """Ask a module of PyTorch, or, with `heads`, a function of its tensors; see `__call__`.
 
         More options: call, a function of the module and X where it is not module(X);
         own_weights=True to keep its weights, which are drawn anew in a copy otherwise. Of a cache,
-        `step` takes the copy, X and the state, and `empty` takes the copy.
+        `step` takes the copy, X, the state and the memory, if any, and `empty` takes the copy.
         """
         if heads is None:
             subject, claims = modules.torch_module(module, **options)
@@ -96,6 +98,7 @@ class Probe:
         function = Function(run, heads, takes, **more)
         return probe_function(function, Claims.checked(options, OF_FUNCTIONS))
 
+    @seeded()
     def transformers(self, model, *, layer=0, seed=0, double=True, **claims):
         """Ask the attention of one layer inside a model of transformers, its masks included.
 
@@ -114,22 +117,22 @@ class Probe:
         if "sides" in claims and "keep" not in subject.takes:
             raise ProbeError("sides= is claimed without keep=, the argument that takes padding.")
         facts, length = {}, length_for(claims)
-        findings = hidden.ask_calls(subject)
+        findings = ask_calls(subject)
         if findings[-1].sign != RIGHT:  # nothing else can be compared
             if findings[-1].name == "not_finite":
                 findings[-1:] = self._not_finite(subject, claims, findings[-1])
             return Report(tuple(findings))
         batch = hidden.ask_batch(subject)
-        apart = {"one_by_one": batch[0].sign != RIGHT}
-        depends = table_of(subject, length, **apart)
-        second = second_table(subject, length, **apart)
-        names = unmasked(subject, **apart), alone(subject)
-        mask, expected = ask_mask(depends, second, claims, *names)
+        together = batch[0].sign == RIGHT
+        if not together:
+            subject = replace(subject, run=singly(subject.run))
+        depends = table_of(subject, length)
+        mask, expected = ask_mask(subject, depends, claims)
         findings += batch
         asked = [*mask, *(ask_alike(subject, claims) if mask[0].sign != WRONG else ())]
-        for question, ask in _questions(subject, depends, claims, facts, apart).items():
+        for question, ask in _questions(subject, depends, claims, facts).items():
             asked += answered(question, ask, refused=HANDED_OVER.get(question))
-        if apart["one_by_one"]:
+        if not together:
             asked = without_names(asked)
         elif mask[0].sign == WRONG:
             asked = [*mask, *without_names(asked[len(mask) :])]
@@ -141,27 +144,29 @@ class Probe:
         """Name the mask that leaves rows without a key, if the rest shows one."""
         with np.errstate(all="ignore"):
             table = table_of(subject, length_for(claims))
-            second = second_table(subject, len(table), one_by_one=False)
-            mask, _ = ask_mask(table, second, claims, lambda: None, lambda: None)
+            mask, _ = ask_mask(subject, table, claims, named=False)
             asked = [*mask, *ask_alike(subject, claims)]
         named = [one for one in asked if one.name and one.name not in PLACES]
         return [replace(found, name=None), *named[:1]] if named else [found]
 
 
-def _questions(subject, depends, claims, facts, apart):
+def _questions(subject, depends, claims, facts):
     """Return what a layer is asked besides its batch and its mask, by question."""
     return {
         "positions": lambda: hidden.ask_positions(subject, depends, claims, facts),
         "padding": lambda: hidden.ask_padding(subject, claims, depends, facts),
         "positions in a batch": lambda: hidden.ask_positions_in_batch(subject),
-        "packed": lambda: hidden.ask_packed(subject),
-        "cache": lambda: cached.ask_cache(subject, depends, facts),
+        "memory": lambda: memory.ask_memory(subject, depends),
+        "cache": lambda: cached.ask_cache(subject, depends),
+        "longer mask": lambda: hidden.ask_longer_mask(subject, depends, claims),
         "lengths": lambda: hidden.ask_lengths(subject, depends, claims),
-        "large scores": lambda: ask_large_scores(subject, depends, claims, **apart),
+        "scores": lambda: hidden.ask_scores(subject, depends),
+        "softmax": lambda: hidden.ask_copies(subject, depends, facts),
+        "large scores": lambda: ask_large_scores(subject, depends, claims),
         "precision": lambda: hidden.ask_precision(subject, depends),
         "training": lambda: hidden.ask_training(subject, depends),
         "parameters": lambda: hidden.ask_parameters(subject),
-        "gradient": lambda: hidden.ask_gradient(subject),
+        "gradient": lambda: hidden.ask_gradient_of(subject),
     }
 
 

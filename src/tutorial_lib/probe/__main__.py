@@ -1,40 +1,30 @@
 """Ask a function of a file: python -m tutorial_lib.probe layer.py:attend --causal --window 128."""
 
-import argparse
+import ast
+import contextlib
 import importlib.util
 import sys
 from pathlib import Path
 
 from tutorial_lib.probe import ProbeError, probe
-from tutorial_lib.probe.claims import CHOICES, WORDS
-
-NUMBERS = ("window", "sinks", "block", "d_model")
-NAMES = ("keep", "positions", "mask")  # of arguments
+from tutorial_lib.probe.claims import CHOICES
 
 
 def arguments(words):
-    """Return what the command line says: the target, and the options of `probe`."""
-    parser = argparse.ArgumentParser(prog="python -m tutorial_lib.probe", description=__doc__)
-    parser.add_argument("target", help="FILE.py:NAME, a function, or a module of PyTorch")
-    parser.add_argument(
-        "--heads", help="of a function of Q, K, V: query heads and KV heads, as 8,2"
-    )
-    parser.add_argument("--torch", action="store_true", default=None, help="of tensors of PyTorch")
-    parser.add_argument("--axes", choices=("BHTd", "BTHd"), help="of Q, K and V")
-    parser.add_argument("--causal", action=argparse.BooleanOptionalAction, help=WORDS["causal"])
-    for word in NUMBERS:
-        options = sorted({f"--{word}", f"--{word.replace('_', '-')}"})
-        parser.add_argument(*options, type=int, help=WORDS.get(word, "the width of X"))
-    for word in NAMES:
-        parser.add_argument(f"--{word}", help="the name of that argument; ~ before it: True hides")
-    for word, choices in CHOICES.items():
-        parser.add_argument(f"--{word}", choices=choices, help=WORDS[word])
-    given = {
-        word: value for word, value in vars(parser.parse_args(words)).items() if value is not None
-    }
-    if "heads" in given:
-        given["heads"] = tuple(int(number) for number in given["heads"].split(","))
-    return given.pop("target"), given
+    """Return the target, and the options of `probe`: --window 4, --causal, --no-causal."""
+    target, *words = words
+    options = {}
+    for i, word in enumerate(words):
+        if not word.startswith("--"):
+            continue
+        value = words[i + 1] if i + 1 < len(words) and not words[i + 1].startswith("--") else "True"
+        name = word[2:].replace("-", "_")
+        if name.startswith("no_"):
+            name, value = name[3:], "False"
+        with contextlib.suppress(ValueError, SyntaxError):
+            value = value if value in CHOICES.get(name, ()) else ast.literal_eval(value)
+        options[name] = value
+    return target, options
 
 
 def load(target):
@@ -60,6 +50,10 @@ def load(target):
 
 def main(words=None):
     """Print a report; return 1 where something is broken, and 2 where nothing could be asked."""
+    words = sys.argv[1:] if words is None else words
+    if not words or words[0].startswith("-"):
+        print(__doc__, file=sys.stderr)
+        return 2
     target, options = arguments(words)
     try:
         layer = load(target)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.probe.subject import ProbeError, Subject
+from tutorial_lib.probe.subject import ProbeError, Subject, memory_of
 
 WIDTH_NAMES = ("d_model", "embed_dim", "hidden_size", "n_embd", "dim", "in_features")
 
@@ -12,26 +12,38 @@ def _polarity(name):
     return (name[1:], True) if name and name.startswith("~") else (name, False)
 
 
-def context_of(keep_name, positions_name):
-    """Return a function that makes keyword arguments of keep and positions, where given."""
-    keep_name, hides = _polarity(keep_name)
+class Arguments:
+    """What a layer gets besides X: a memory (S, d_memory), or None, and what has names.
 
-    def context(keep, positions):
-        given = {}
-        if keep is not None:
-            given[keep_name] = ~keep if hides else keep
-        if positions is not None:
-            given[positions_name] = positions
-        return given
+    `names` are its names of "keep", "positions" and "memory_keep"; "~" before one: True hides.
+    """
 
-    return context
+    def __init__(self, memory=None, **names):
+        self.memory = memory
+        self.names = {word: _polarity(name) for word, name in names.items() if name is not None}
+        if memory is None and "memory_keep" in names:
+            raise ProbeError("memory_keep= needs memory=(S, d_memory), the sizes of a memory.")
+
+    @property
+    def words(self):
+        """Which words the layer takes."""
+        return frozenset(self.names)
+
+    def __call__(self, B, *, memory=None, **given):
+        """Return the arrays that follow X (B, T, d_model), and those that have names."""
+        given = {word: array for word, array in given.items() if array is not None}
+        named = {self.names[word][0]: ~x if self.names[word][1] else x for word, x in given.items()}
+        if self.memory is None:
+            return (), named
+        return (memory_of(self.memory, B) if memory is None else memory,), named
 
 
-def words_taken(keep, positions):
-    """Return which of "keep" and "positions" a layer takes."""
-    return frozenset(
-        word for word, name in (("keep", keep), ("positions", positions)) if name is not None
-    )
+OPTIONS = ("memory", "keep", "positions", "memory_keep")
+
+
+def arguments_of(options):
+    """Take what a layer gets besides X out of options."""
+    return Arguments(**{word: options.pop(word) for word in OPTIONS if word in options})
 
 
 def width_of(layer, d_model):
@@ -44,14 +56,16 @@ def width_of(layer, d_model):
     return width
 
 
-def hidden_states(layer, *, d_model=None, keep=None, positions=None, cache=None, **claims):
+def hidden_states(layer, *, d_model=None, cache=None, **options):
     """Return a function of NumPy arrays as a subject, and what is left as claims."""
-    context = context_of(keep, positions)
+    arguments = arguments_of(options)
 
-    def run(X, keep=None, positions=None):
-        return layer(X, **context(keep, positions))
+    def run(X, **given):
+        more, named = arguments(len(X), **given)
+        return layer(X, *more, **named)
 
-    return Subject(run, width_of(layer, d_model), words_taken(keep, positions), cache), claims
+    width, memory = width_of(layer, d_model), arguments.memory
+    return Subject(run, width, arguments.words, cache, memory=memory), options
 
 
 def function(run, *, axes, mask):
@@ -73,7 +87,7 @@ def function(run, *, axes, mask):
 def torch_function(run, *, axes, mask):
     """Return a function of tensors as one of arrays, in double, and what else it can be asked.
 
-    The second is a dictionary: single, half, strided and gradient.
+    The second is a dictionary: single, half and gradient.
     """
     import torch
 
@@ -94,7 +108,7 @@ def torch_function(run, *, axes, mask):
         return [gradient.transpose(order) for gradient in found]
 
     more = {"single": called(torch.Tensor.float), "half": called(torch.Tensor.half)}
-    more |= {"strided": called(lambda x: x.mT.contiguous().mT), "gradient": gradient}
+    more["gradient"] = gradient
     return _first_that_runs(called(torch.Tensor.double), more["single"]), more
 
 

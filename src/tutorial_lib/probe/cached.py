@@ -6,37 +6,40 @@ from functools import partial
 import numpy as np
 
 from tutorial_lib.probe.dependence import dependence, off_diagonal, simplest_pattern
-from tutorial_lib.probe.names import PLACES
 from tutorial_lib.probe.report import (
-    DESCRIBED,
+    PLACES,
     RIGHT,
-    WRONG,
-    Finding,
     answered,
+    broken,
+    described,
+    passed,
     without_names,
 )
-from tutorial_lib.probe.subject import largest, tokens
+from tutorial_lib.probe.subject import largest, memory_of, singly, tokens
 
-LEAST = 12  # tokens
+LEAST, LONGER = 12, 40  # tokens
 FIRST_POSITIONS = (0, 1, 2)  # RoBERTa begins at 2
+HINTS = {  # what would show a place, too
+    "weights_differ_in_chunks": ("positions_offset_in_chunks",),
+    "cached_rows_altered": ("unwritten_rows_seen",),
+}
 
 
-def ask_cache(subject, table, facts):
+def ask_cache(subject, table):
     """Ask every way of feeding the cache, a second text, and a rewound cache."""
     if subject.cache is None:
         return []
     if np.triu(table, 1).any():
-        return [Finding(DESCRIBED, "cache", "cannot be asked: later tokens are seen")]
-    chunks = Chunks(subject, table, facts)
-    asked = {
-        f"cache, {way}": partial(chunks.ask, f"cache, {way}", lengths)
-        for way, lengths in chunks.ways.items()
-    }
-    findings = _asked(asked)
+        return described("cache", "cannot be asked: later tokens are seen")
+    chunks = Chunks(subject, table)
+    findings = _asked({f"cache, {way}": partial(chunks.ask, way) for way in chunks.ways})
     if any(found.name and found.name not in PLACES for found in findings):
         findings = [replace(f, name=None) if f.name in PLACES else f for f in findings]
     sound = all(found.sign == RIGHT for found in findings)
     asked = {"second text": chunks.second_text} if findings[0].sign == RIGHT else {}
+    if sound:
+        longer = Chunks(subject, table, least=LONGER)
+        findings += answered("cache, longer", partial(longer.ask, "a long chunk first"))
     if subject.cache.rewind is not None:
         asked["cache, rewound"] = chunks.rewound
     if subject.cache.padded is not None:
@@ -46,28 +49,20 @@ def ask_cache(subject, table, facts):
 
 
 def _asked(asked):
-    findings = []
-    for question, ask in asked.items():
-        findings += answered(question, lambda ask=ask: [ask()], refused="cache_refused")
-    return findings
+    found = (answered(question, ask, refused="cache_refused") for question, ask in asked.items())
+    return [one for several in found for one in several]
 
 
 class Chunks:
-    """A layer that is fed in chunks, and what its outputs are compared with.
+    """A layer that is fed in chunks, and what its outputs are compared with."""
 
-    Parameters
-    ----------
-    subject : a Subject with a cache
-    table : who depends on whom, (T, T)
-    facts : what is known of its positions
-    """
-
-    def __init__(self, subject, table, facts):
-        self.subject, self.position = subject, facts.get("position")
-        pattern = simplest_pattern(table)
+    def __init__(self, subject, table, *, least=LEAST):
+        self.subject, pattern = subject, simplest_pattern(table)
         reach = pattern.window + pattern.sinks if pattern and pattern.window else 0
-        self.T = T = max(LEAST, reach + 4)
+        self.T = T = max(least, reach + 4)
         self.X, self.others = tokens(2, (2, T, subject.d_model))
+        shape = subject.memory
+        self.memory = () if shape is None else (memory_of(shape, 2),)
         self.Y = subject.outputs(self.X)
         uneven = (3, 1, 5, 2, 1)
         self.ways = {
@@ -79,32 +74,33 @@ class Chunks:
 
     def run(self, lengths, X=None):
         """Feed the text, or another one, in chunks."""
-        return self.subject.cache.run(self.X if X is None else X, lengths)
+        X = self.X if X is None else X
+        return self.subject.cache.run(X, lengths, *(array[: len(X)] for array in self.memory))
 
     def differ(self, Y, others):
         """Say whether outputs differ."""
         return largest(Y, others) > self.subject.tolerance
 
-    def ask(self, question, lengths):
+    def ask(self, way):
         """Ask one way of feeding the cache."""
-        outputs = self.run(lengths)
+        lengths, longer = self.ways[way], self.T >= LONGER
+        question, outputs = f"cache, {f'{self.T} tokens' if longer else way}", self.run(lengths)
         if not self.differ(outputs, self.Y):
-            return Finding(RIGHT, question, "the outputs of the whole text")
+            return passed(question, "the outputs of the whole text")
         first = next(i for i in range(self.T) if self.differ(outputs[:, i], self.Y[:, i]))
         sentence = f"output {first} is the first that differs from that of the whole text"
-        name = self.name(outputs, lengths, first)
-        hints = ("positions_offset_in_chunks",) if name == "weights_differ_in_chunks" else ()
-        return Finding(WRONG, question, sentence, name, hints)
+        name = self.name(outputs, lengths)
+        return broken(question, sentence, name, HINTS.get(name, ()))
 
-    def name(self, outputs, lengths, first):
+    def name(self, outputs, lengths):
         """Return the mistake on which two witnesses agree, or its place."""
         if not np.isfinite(outputs).all():
             return "not_finite_in_chunks"
         if self._of_other_sequence(outputs, lengths):
             return "cache_of_other_sequence"
-        seen, whole = self._table(lengths), off_diagonal(self._whole_table())
+        seen, whole = map(self._table, (lambda X: self.run(lengths, X), self.subject.outputs))
         if np.array_equal(seen, whole):
-            return self._of_values(outputs, lengths, first)
+            return self._of_values(outputs, lengths)
         if np.triu(seen & ~whole, 1).any():
             return self._later_seen(seen, whole, lengths)
         found = self._of_window(seen, whole)
@@ -112,27 +108,14 @@ class Chunks:
             return found
         more, fewer = (seen & ~whole).any(), (whole & ~seen).any()
         if fewer and not more:
-            return self._fewer_seen(outputs, seen, whole, lengths)
+            return self._fewer_seen(seen, whole, lengths)
         return "others_seen_in_chunks" if fewer else "more_seen_in_chunks"
 
-    def _table(self, lengths):
-        """Return who depends on whom when fed in chunks, (T, T), without a diagonal."""
-        T = self.T
-        _, others = tokens(2, (T, self.subject.d_model), seed=3)
-        X = self.X[:1]
-        Y = self.run(lengths, X)
-        table = np.zeros((T, T), bool)
-        for j in range(T):
-            there = X.copy()
-            there[0, j] = others[j]
-            difference = abs(self.run(lengths, there) - Y)[0].max(axis=-1)
-            table[:, j] = ~(difference <= self.subject.noise)
-        return off_diagonal(table)
-
-    def _whole_table(self):
-        """Return who depends on whom in the whole text, (T, T)."""
+    def _table(self, outputs):
+        """Return who depends on whom, (T, T), without a diagonal."""
         _, others = tokens(2, (self.T, self.subject.d_model), seed=3)
-        return dependence(self.subject.outputs, self.X[0], others, tolerance=self.subject.noise)
+        noise = self.subject.noise
+        return off_diagonal(dependence(singly(outputs), self.X[0], others, tolerance=noise))
 
     def _chunk(self, lengths):
         """Return the number of the chunk of each token, and the first token of that chunk."""
@@ -142,46 +125,38 @@ class Chunks:
     def _later_seen(self, seen, whole, lengths):
         """Name what lets tokens see later ones of their chunk."""
         chunk, _ = self._chunk(lengths)
-        same = chunk[:, None] == chunk
-        both_ways = off_diagonal(whole | (same & (whole.T | whole)))
-        rows = [chunk == number for number, length in enumerate(lengths) if length > 2]
-        right, open_ = (
-            [np.array_equal(seen[row], table[row]) for row in rows] for table in (whole, both_ways)
-        )
-        each = all(one or other for one, other in zip(right, open_, strict=True))
+        both_ways = whole | off_diagonal((chunk[:, None] == chunk) & (whole.T | whole))
+        each = ((seen == whole).all(axis=1) | (seen == both_ways).all(axis=1)).all()
         if each and not self.differ(self.run((1,) * self.T), self.Y):
             return "mask_dropped_in_chunks"
         return "later_tokens_seen_in_chunks"
 
     def _of_window(self, seen, whole):
         """Name another window than that of the whole text, or return None."""
-        before = np.tri(self.T, k=-1, dtype=bool)
-        if np.array_equal(seen, before):
-            every = (off_diagonal(self._table(way)) for way in self.ways.values())
-            return (
-                "window_dropped_in_chunks"
-                if all(map(np.array_equal, every, [before] * 4))
-                else None
-            )
         found, window = simplest_pattern(seen), simplest_pattern(whole)
-        if found and window and window.window and found == replace(window, window=found.window):
-            return "window_another_in_chunks"
-        return None
+        if not (found and window and window.window) or found.block or not found.causal:
+            return None
+        if found.window is None:
+            return "window_dropped_in_chunks"
+        return "window_another_in_chunks" if found.sinks == window.sinks else None
 
-    def _fewer_seen(self, outputs, seen, whole, lengths):
+    def _fewer_seen(self, seen, whole, lengths):
         """Name what hides earlier tokens."""
         chunk, start = self._chunk(lengths)
         if len(lengths) > 1 and np.array_equal(seen, whole & (chunk[:, None] == chunk)):
-            alone = [
-                self.subject.outputs(x) for x in np.split(self.X, np.unique(start)[1:], axis=1)
-            ]
-            apart = self.differ(outputs, np.concatenate(alone, axis=1))
-            return "fewer_seen_in_chunks" if apart else "cache_not_read"
+            each = all(map(self._alone, (lengths, (1,) * self.T)))
+            return "cache_not_read" if each else "fewer_seen_in_chunks"
         local = np.arange(self.T) - start  # the row of a token in its chunk
         corner = whole & (np.arange(self.T) <= local[:, None])
         if len(lengths) > 1 and np.array_equal(seen, off_diagonal(corner)):
             return "mask_first_corner"
         return "fewer_seen_in_chunks"
+
+    def _alone(self, lengths):
+        """Say whether each chunk has the outputs of a text of its own."""
+        texts = np.split(self.X, np.cumsum(lengths)[:-1], axis=1)
+        alone = np.concatenate([self.subject.outputs(x) for x in texts], axis=1)
+        return not self.differ(self.run(lengths), alone)
 
     def _of_other_sequence(self, outputs, lengths):
         """Say whether, in chunks, the first token of a sequence moves the other one."""
@@ -192,26 +167,19 @@ class Chunks:
             moved.append(self.differ(self.run(lengths, there)[1 - b], outputs[1 - b]))
         return any(moved)
 
-    def _of_values(self, outputs, lengths, first):
+    def _of_values(self, outputs, lengths):
         """Name what leaves the table as it is: positions, rounding, or rows that are no keys."""
         if self._rounded(outputs, lengths):
             return "rounded_in_chunks"
-        if len(lengths) > 1:
-            by_hand = "positions" in self.subject.takes
-            name = self._by_positions(outputs, lengths) if by_hand else None
-            if name or (not by_hand and self._restarted_by_order(outputs, lengths)):
-                return name or "positions_restart"
-        if self._twice(outputs, first):
-            return "cached_key_twice"
-        if self._fewer_unwritten(lengths, first):
-            return "unwritten_rows_seen"
-        if self._itself_hidden(lengths, first):
-            return "itself_not_seen_in_chunks"
-        return (
-            "cached_rows_altered"
-            if self._equal_tokens_differ(lengths)
-            else ("weights_differ_in_chunks")
-        )
+        if "positions" in self.subject.takes:
+            name = self._by_positions(outputs, lengths)
+        else:
+            name = "positions_restart" if self._restarted_by_order() else None
+        if name and len(lengths) > 1:
+            return name
+        if not self.differ(self._equal_tokens(lengths), 0.0):
+            return "weights_differ_in_chunks"
+        return "unwritten_rows_seen" if self._unwritten() else "cached_rows_altered"
 
     def _rounded(self, outputs, lengths):
         """Say whether what differs is another thing in a text that is nearly the same."""
@@ -220,27 +188,6 @@ class Chunks:
             near = self.X * (1 + step)
             other = self.run(lengths, near) - self.subject.outputs(near)
             if largest(other, difference) > part * np.abs(difference).max():
-                return True
-        return False
-
-    def _itself_hidden(self, lengths, first):
-        """Say whether a token among others that are all alike has the output that they have."""
-        X = np.repeat(self.X[:, :1], self.T, axis=1)
-        there = X.copy()
-        there[:, first] = self.X[:, first]
-        moved = largest(self.run(lengths, X)[:, first], self.run(lengths, there)[:, first])
-        return moved <= self.subject.noise
-
-    def _twice(self, outputs, first):
-        """Say whether the first wrong output is that of a text in which a token is there twice."""
-        subject, by_hand = self.subject, "positions" in self.subject.takes
-        if not by_hand and self.position != "none":
-            return False
-        for j in range(first + 1):
-            order = np.array([j, *range(first + 1)])
-            given = {"positions": order[None].repeat(2, axis=0)} if by_hand else {}
-            twice = subject.outputs(self.X[:, order], **given)[:, -1]
-            if not self.differ(twice, outputs[:, first]):
                 return True
         return False
 
@@ -271,55 +218,64 @@ class Chunks:
                         return name
         return None
 
-    def _restarted_by_order(self, outputs, lengths):
-        """Say whether the first tokens of two chunks can be exchanged, as if at one position."""
-        there = self.X.copy()
-        start = self.T - lengths[-1] - lengths[-2]  # of the last chunk but one
-        there[:, [0, start]] = self.X[:, [start, 0]]
-        whole = self.differ(self.subject.outputs(there)[:, -1], self.Y[:, -1])
-        moved = self.differ(self.run(lengths, there)[:, -1], outputs[:, -1])
-        alike = not self._equal_tokens_differ(lengths)  # which have no order
-        return alike and whole and not moved
+    def _restarted_by_order(self):
+        """Say whether tokens that stand alike in two chunks can be exchanged, and others cannot."""
+        lengths = self.ways["uneven chunks"]  # the third begins at token 4
+        alike, other = self._exchanged(lengths, 0, 4), self._exchanged(lengths, 0, 5)
+        return all(whole for whole, _ in (alike, other)) and other[1] and not alike[1]
 
-    def _equal_tokens(self, lengths):
+    def _exchanged(self, lengths, i, j):
+        """Say whether the last output changes if two tokens are exchanged, as a whole and fed."""
+        there = self.X.copy()
+        there[:, [i, j]] = self.X[:, [j, i]]
+        fed, X = (self.run(lengths, x)[:, -1] for x in (there, self.X)), self.subject.outputs(there)
+        return self.differ(X[:, -1], self.Y[:, -1]), self.differ(*fed)
+
+    def _equal_tokens(self, lengths, size=1.0):
         """Return what a text of one token, repeated, gives in chunks less what it gives whole."""
-        X = np.repeat(tokens(1, (1, 1, self.subject.d_model))[0], self.T, axis=1)
+        X = np.repeat(tokens(1, (1, 1, self.subject.d_model), size=size)[0], self.T, axis=1)
         return self.run(lengths, X) - self.subject.outputs(X)
 
-    def _equal_tokens_differ(self, lengths):
-        return np.abs(self._equal_tokens(lengths)).max() > self.subject.tolerance
+    def _unwritten(self):
+        """Say whether equal small tokens differ by a line that falls with each row written.
 
-    def _fewer_unwritten(self, lengths, first):
-        """Say whether equal tokens differ less and less, as more rows are written."""
-        sizes = np.abs(self._equal_tokens(lengths)).max(axis=(0, 2))[first:]
-        fewer = (np.diff(sizes) <= self.subject.tolerance).all() and sizes[-1] < 0.99 * sizes[0]
-        return fewer and sizes[0] > self.subject.tolerance
+        Their scores are about 0, as those of rows that nobody has written: these get equal parts.
+        """
+        apart = self._equal_tokens((1,) * self.T, size=1e-3)[0]
+        sizes = np.abs(apart).max(axis=-1)
+        bent = np.abs(np.diff(apart, n=2, axis=0)).max()
+        return bool(bent <= 1e-3 * sizes[0] and sizes[-1] < 0.99 * sizes[0])
 
     def second_text(self):
-        """Feed another text, and then the text again from an empty cache."""
+        """Feed another text, then the text again from an empty cache, and one of another memory."""
         self.run((self.T,), self.others)
-        if not self.differ(self.run((self.T,)), self.Y):
-            return Finding(RIGHT, "second text", "an empty cache knows nothing of the one before")
+        left = self.differ(self.run((self.T,)), self.Y)
+        if self.memory:
+            other = tokens(1, self.memory[0].shape, seed=43)[0]
+            fed = self.subject.cache.run(self.X, (3, 1, self.T - 4), other)
+            left = left or self.differ(fed, self.subject.outputs(self.X, memory=other))
+        if not left:
+            return passed("second text", "an empty cache knows nothing of the one before")
         sentence = "after another text an empty cache gives other outputs"
-        return Finding(WRONG, "second text", sentence, "state_between_calls")
+        return broken("second text", sentence, "state_between_calls")
 
     def rewound(self):
         """Feed tokens, take some back, and feed the right ones."""
-        cache, X = self.subject.cache, self.X
+        cache, X, memory = self.subject.cache, self.X, self.memory
 
         def outputs(wrong):
-            _, state = cache.step(X[:, :5].copy(), cache.empty())
-            _, state = cache.step(wrong[:, 5:9].copy(), state)
+            _, state = cache.step(X[:, :5].copy(), cache.empty(), *memory)
+            _, state = cache.step(wrong[:, 5:9].copy(), state, *memory)
             state = cache.rewind(state, 5)
-            return np.asarray(cache.step(X[:, 5:].copy(), state)[0], dtype=float)
+            return np.asarray(cache.step(X[:, 5:].copy(), state, *memory)[0], dtype=float)
 
         first, second = outputs(self.others), outputs(self.others[::-1])
         if not self.differ(first, self.Y[:, 5:]):
-            return Finding(RIGHT, "cache, rewound", "the tokens that were taken back leave nothing")
+            return passed("cache, rewound", "the tokens that were taken back leave nothing")
         sentence = "after a rewind outputs differ from those of the whole text"
         trace = largest(first, second) > self.subject.noise
         name = "rewind_ignored" if trace else "rewound_outputs_differ"
-        return Finding(WRONG, "cache, rewound", sentence, name)
+        return broken("cache, rewound", sentence, name)
 
     def padded(self):
         """Feed a batch in chunks whose second text has padding on the left."""
@@ -338,9 +294,9 @@ class Chunks:
 
         found = outputs(X)
         if not self.differ(found, subject.outputs(X, keep=keep)[keep]):
-            return Finding(RIGHT, "cache, padded", "the outputs of the whole padded text")
+            return passed("cache, padded", "the outputs of the whole padded text")
         sentence = "behind padding, outputs in chunks differ from those of the whole text"
         others = np.where(keep[..., None], X, tokens(1, X.shape, seed=16)[0])
         seen = largest(outputs(others), found) > max(subject.noise, subject.tolerance)
         name = "padding_seen_in_chunks" if seen else "padding_another_in_chunks"
-        return Finding(WRONG, "cache, padded", sentence, name)
+        return broken("cache, padded", sentence, name)

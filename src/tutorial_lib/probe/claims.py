@@ -3,13 +3,12 @@
 from tutorial_lib.probe.dependence import Pattern
 from tutorial_lib.probe.subject import ProbeError
 
-POSITIONS = ("none", "relative", "absolute")
 WORDS = {
     "causal": "True: no token sees a later one; False: all are seen that no other claim hides",
     "window": "how many tokens a token sees, itself counted; None: all; left out: described",
     "sinks": "how many first tokens every later one sees, besides the window",
     "block": "the length of the blocks within which tokens see each other, or None",
-    "position": "one of " + ", ".join(POSITIONS),
+    "position": "one of none, relative, absolute",
     "sides": 'the sides of padding that the layer takes, a tuple of "left" and "right"',
     "corner": '"last" or "first": where the causal mask is aligned, if there are fewer queries',
     "key_heads": '"repeated" (0 0 1 1) or "tiled" (0 1 0 1)',
@@ -19,16 +18,17 @@ WORDS = {
     "empty_row": '"zero", "mean" or "nan": a row in which everything is hidden',
 }
 CHOICES = {
-    "position": POSITIONS,
+    "position": ("none", "relative", "absolute"),
     "corner": ("last", "first"),
     "key_heads": ("repeated", "tiled"),
     "scale": ("1/sqrt(d_k)", "1/d_k", "1"),
     "bias": ("none", "nearer", "alibi"),
     "empty_row": ("zero", "mean", "nan"),
 }
-OF_HIDDEN = ("causal", "window", "sinks", "block", "position", "sides")
-OF_FUNCTIONS = ("causal", "window", "sinks", "block", "corner", "key_heads", "scale", "row_sum")
-OF_FUNCTIONS += ("bias", "empty_row")
+NO_LIMIT = ((None, "window"), (None, "block"))
+OF_MASKS = ("causal", "window", "sinks", "block")
+OF_HIDDEN = (*OF_MASKS, "position", "sides")
+OF_FUNCTIONS = (*OF_MASKS, "corner", "key_heads", "scale", "row_sum", "bias", "empty_row")
 
 
 class Claims(dict):
@@ -55,7 +55,7 @@ class Claims(dict):
     @property
     def masks(self):
         """The claims about the mask alone."""
-        return {word: self[word] for word in ("causal", "window", "sinks", "block") if word in self}
+        return {word: self[word] for word in OF_MASKS if word in self}
 
     def pattern(self):
         """Return the whole mask that is claimed, or None where `causal` alone or nothing is."""
@@ -70,10 +70,9 @@ def _fits(word, value):
         return value in CHOICES[word]
     if word == "sides":
         return isinstance(value, tuple) and bool(value) and set(value) <= {"left", "right"}
-    if word == "causal":
-        return isinstance(value, bool)
     if word == "row_sum":
         return value in (1, None)
+    if isinstance(value, bool) or word == "causal":
+        return isinstance(value, bool) and word == "causal"
     least = 0 if word == "sinks" else 1
-    whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
-    return whole or (value is None and word in ("window", "block"))
+    return (isinstance(value, int) and value >= least) or (value, word) in NO_LIMIT

@@ -10,48 +10,34 @@ MOST_SINKS = 4
 HEADS = (2, 3, 4, 6, 8, 12, 16)
 
 
-def dependence(outputs, X, others, *, tolerance, one_by_one=False):
-    """Replace one token at a time and see which outputs change.
+def dependence(outputs, X, others, *, tolerance):
+    """Return which outputs change when one token at a time is replaced, (T, T).
 
-    Parameters
-    ----------
-    outputs : a function of X (B, T, d), which returns Y (B, T, d)
-    X, others : (T, d), the tokens, and those that take their places
-    one_by_one : whether sequences are handed over singly, where those of a batch are not apart
-
-    Returns
-    -------
-    table : (T, T) of booleans; row i, column j: output i depends on token j
+    Row i, column j: output i depends on token j. `outputs` is a function of X (B, T, d), and X and
+    others (T, d) are the tokens, and those that take their places.
     """
     T = len(X)
     batch = np.repeat(X[None], T + 1, axis=0)
     batch[np.arange(T), np.arange(T)] = others  # sequence j has another token j
-    Y = np.concatenate([outputs(x[None]) for x in batch]) if one_by_one else outputs(batch)
+    Y = outputs(batch)
     return changed(Y[:T], Y[T:], tolerance).T
 
 
-def table_of(subject, T, *, one_by_one=False, outputs=None, seed=0):
+def table_of(subject, T, *, outputs=None, seed=0):
     """Return the table of a subject for T tokens: what changes in any of three draws."""
     outputs = subject.outputs if outputs is None else outputs
     tables = []
     for draw, size in enumerate((1.0, 1.0, 0.1)):
         X, others = tokens(2, (T, subject.d_model), size=size, seed=(seed, draw))
-        tolerance = subject.noise
-        table = dependence(outputs, X, others, tolerance=tolerance, one_by_one=one_by_one)
-        tables.append(table)
+        tables.append(dependence(outputs, X, others, tolerance=subject.noise))
     return np.any(tables, axis=0)
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A mask in words.
+    """A mask in words: `window` counts the token itself, and None is no window, or no blocks.
 
-    Parameters
-    ----------
-    causal : no token sees a later one
-    window : how many tokens a token sees on one side, itself counted; None: all
-    sinks : how many first tokens all later ones see, whatever the window
-    block : tokens see only those of their own block of this length; None: no blocks
+    The first `sinks` tokens are seen by all later ones, whatever the window.
     """
 
     causal: bool = False

@@ -6,11 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from tutorial_lib.probe import weights
-from tutorial_lib.probe.dependence import simplest_pattern
-from tutorial_lib.probe.masks import LEAST, length_for
-from tutorial_lib.probe.numerics import agree, disagreement, gradient_findings
-from tutorial_lib.probe.reference import LONG, Explanation, gradient_mistakes
+from tutorial_lib.probe.alike import ask_calls, ask_gradient, ask_half, disagreement
+from tutorial_lib.probe.dependence import off_diagonal, simplest_pattern
+from tutorial_lib.probe.masks import LEAST, length_for, mask_names
+from tutorial_lib.probe.reference import LAWS, LONG, SCALES, Explanation
 from tutorial_lib.probe.report import (
     DESCRIBED,
     RIGHT,
@@ -18,7 +17,9 @@ from tutorial_lib.probe.report import (
     Finding,
     Report,
     answered,
-    one_output,
+    broken,
+    described,
+    passed,
     without_names,
 )
 from tutorial_lib.probe.subject import ProbeError, largest, tokens
@@ -37,17 +38,10 @@ QUESTIONS = {  # that mistakes of names with these first words belong to
 
 @dataclass(frozen=True)
 class Function:
-    """A function of Q (B, H, T, d_k), K (B, G, S, d_k) and V (B, G, S, d_v).
+    """A function of Q (B, H, T, d_k), K (B, G, S, d_k) and V (B, G, S, d_v); `heads` are H and G.
 
-    Parameters
-    ----------
-    run : the function, with mask=None, (T, S), True where a query may look
-    heads : H and G
-    takes : holds "mask" if `run` uses one
-    length : T, the number of tokens that show the claimed mask
-    single, half : the same function in lower precision, or None
-    strided : the same function of arrays in another order in memory, or None
-    gradient : a function of Q, K, V and the gradient of the output, which returns three, or None
+    `takes` holds "mask" if it uses mask=, (T, S), True where a query may look; `length` is the
+    number of tokens that show the claimed mask; `gradient` takes Q, K, V and dY, and returns three.
     """
 
     run: Callable
@@ -56,7 +50,6 @@ class Function:
     length: int = LEAST
     single: Callable | None = None
     half: Callable | None = None
-    strided: Callable | None = None
     gradient: Callable | None = None
 
     def __post_init__(self):
@@ -74,7 +67,7 @@ class Function:
         return least, 2 * least
 
     @cached_property
-    def precision(self):
+    def tolerance(self):
         """What equal weights may differ by: precision is told by which numbers come back."""
         Q, K = self.inputs(2, 2, self.widths[0])
         Y = np.asarray(self.run(Q, K, K), dtype=float)
@@ -84,6 +77,10 @@ class Function:
         if np.array_equal(Y.astype(np.float16), Y):
             return 1e-2
         return 1e-4 if np.array_equal(single, Y) else 1e-6
+
+    def example(self, seed=0):
+        """Return the arrays of a call: Q, K and V."""
+        return [*self.inputs(seed=seed), self.inputs(seed=seed + 2)[1]]
 
     def outputs(self, Q, K, V, **context):
         """Run on copies, and require an output (B, H, T, d_v)."""
@@ -134,7 +131,7 @@ def probe_function(function, claims):
     """Ask a function all questions; return a Report."""
     function = replace(function, length=length_for(claims))
     read_weights = function.weights(*function.inputs())
-    depends, facts = weights.depends_of(read_weights), {}
+    depends, facts = depends_of(read_weights), {}
     findings = _ask_calls(function)
     if findings[-1].name in ("values_not_used", "not_finite"):  # then no weights can be read
         names, hints = Explanation(function, claims, values=False).names()
@@ -143,13 +140,13 @@ def probe_function(function, claims):
         return Report(tuple(findings))
     core = _answers(_core(function, claims, facts, read_weights))
     explanation = Explanation(function, claims)
-    broken = any(found.sign == WRONG for found in core)
-    names, hints = explanation.names(most=2 if broken and function.length <= LONG else 1)
+    wrong = any(found.sign == WRONG for found in core)
+    names, hints = explanation.names(most=2 if wrong and function.length <= LONG else 1)
     findings += with_cause(core, names, hints)
     if all(found.sign != WRONG for found in findings):
         findings += answered("lengths", lambda: _ask_lengths(function, claims, explanation))
-        findings += answered("memory", lambda: _ask_memory(function, depends))
-    asked = _answers(_questions(function, claims, facts))
+    right = all(found.sign != WRONG for found in findings)
+    asked = _answers(_questions(function, claims, facts, depends if right else None))
     basic = all(found.sign != WRONG or found.question in QUESTIONS.values() for found in core)
     sound = basic and all(name.split("_")[0] in QUESTIONS for name in names)
     findings += asked if sound else without_names(asked)
@@ -164,30 +161,29 @@ def _answers(questions):
 
 def _core(function, claims, facts, read_weights):
     """Return what is asked at one length, the most basic first, by question."""
-    depends = weights.depends_of(read_weights)
+    depends = depends_of(read_weights)
     return {
         "batch": lambda: _ask_batch(function),
         "heads": lambda: _ask_own_heads(function),
         "KV heads": lambda: _ask_kv_heads(function, claims, facts),
         "values": lambda: _ask_values(function),
-        "row sums": lambda: weights.ask_row_sums(function, read_weights, claims, facts),
-        "mask": lambda: weights.ask_mask(function, depends, claims, read_weights),
-        "scale": lambda: weights.ask_scale(function, claims, facts),
-        "bias": lambda: weights.ask_bias(function, claims, facts),
+        "row sums": lambda: ask_row_sums(function, read_weights, claims, facts),
+        "mask": lambda: ask_mask_of(function, depends, claims, read_weights),
+        "scale": lambda: ask_scale(function, claims, facts),
+        "bias": lambda: ask_bias(function, claims, facts),
     }
 
 
-def _questions(function, claims, facts):
+def _questions(function, claims, facts, depends):
     """Return what a function is asked besides, by question."""
     return {
-        "fewer queries": lambda: weights.ask_fewer_queries(function, claims, facts),
-        "width of values": lambda: _ask_width_of_values(function),
-        "large scores": lambda: weights.ask_large_scores(function),
-        "mask argument": lambda: weights.ask_mask_argument(function, claims, facts),
+        "fewer queries": lambda: ask_fewer_queries(function, claims, facts),
+        "few queries": lambda: _ask_few_queries(function, claims, facts, depends),
+        "large scores": lambda: ask_large_scores(function),
+        "mask argument": lambda: ask_mask_argument(function, claims, facts),
         "masks of a batch": lambda: _ask_masks_of_a_batch(function),
-        "memory layout": lambda: _ask_strides(function),
         "precision": lambda: _ask_precision(function),
-        "gradient": lambda: _ask_gradient(function),
+        "gradient": lambda: ask_gradient(function, "QKV", {"": _with_mask(function, empty=False)}),
     }
 
 
@@ -217,39 +213,25 @@ def with_cause(findings, names, hints):
 
 
 def _ask_calls(function):
-    """Ask whether one input has one output, and stays as it is."""
-    given = (*function.inputs(), function.inputs(seed=2)[1])
-    before = [array.copy() for array in given]
-    first = np.asarray(function.run(*given), dtype=float)
-    findings = []
-    if not all(map(np.array_equal, given, before)):
-        sentence = "the call writes into its input"
-        findings.append(Finding(WRONG, "input", sentence, "input_overwritten"))
-    if not np.isfinite(first).all():
-        sentence = f"{np.isnan(first).any(axis=-1).mean():.0%} of the outputs are not finite"
-        return [*findings, Finding(WRONG, "calls", sentence, "not_finite")]
-    Q, K, V = before
-    calls = one_output(
-        lambda: function.outputs(Q, K, V),
-        first,
-        lambda: function.outputs(*(array[::-1] for array in before)),
-        function.precision,
-    )
-    moved = [largest(first, function.outputs(Q, *KV)) for KV in ((K, V[::-1]), (K[::-1], V))]
-    if calls.sign == RIGHT and moved[0] <= function.precision < moved[1]:
-        sentence = "other values have the same output"
-        return [*findings, Finding(WRONG, "values", sentence, "values_not_used")]
+    """Ask whether one input has one output, stays as it is, and whether values are used."""
+    *findings, calls = ask_calls(function)
+    if calls.sign == RIGHT:
+        Q, K, V = function.example()
+        first, *others = (function.outputs(Q, *x) for x in ((K, V), (K, V[::-1]), (K[::-1], V)))
+        moved = [largest(first, other) for other in others]
+        if moved[0] <= function.tolerance < moved[1]:
+            sentence = "other values have the same output"
+            calls = Finding(WRONG, "values", sentence, "values_not_used")
     return [*findings, calls]
 
 
 def _ask_batch(function):
     """Ask whether the sequences of a batch are apart."""
-    given = (*function.inputs(), function.inputs(seed=2)[1])
+    given = function.example()
     alone = [function.outputs(*(array[[b]] for array in given)) for b in range(B)]
-    if largest(function.outputs(*given), np.concatenate(alone)) <= function.precision:
-        return [Finding(RIGHT, "batch", "each sequence for itself")]
-    sentence = "a sequence in a batch has other outputs than alone"
-    return [Finding(WRONG, "batch", sentence, "sequences_mixed")]
+    if largest(function.outputs(*given), np.concatenate(alone)) <= function.tolerance:
+        return passed("batch", "each sequence for itself")
+    return broken("batch", "a sequence in a batch has other outputs than alone", "sequences_mixed")
 
 
 def _ask_kv_heads(function, claims, facts):
@@ -265,26 +247,24 @@ def _ask_kv_heads(function, claims, facts):
         sentence = "a head of K or V serves other query heads than its own group"
         one_each = np.array_equal(*served) and (served[0].sum(axis=1) == 1).all()
         name = "key_heads_of_another_group" if one_each else "key_heads_mixed"
-        return [Finding(WRONG, "KV heads", sentence, name)]
+        return broken("KV heads", sentence, name)
     if G in (1, H):
-        return [Finding(RIGHT, "KV heads", "one for all" if G == 1 else "one per query head")]
+        return passed("KV heads", "one for all" if G == 1 else "one per query head")
     facts["key_heads"] = found
     claimed = claims.get("key_heads", "repeated")
     if found == claimed:
-        return [Finding(RIGHT, "KV heads", f"{found}, head 0 of K serves {H // G} query heads")]
-    return [Finding(WRONG, "KV heads", f"{found}, not {claimed}", f"key_heads_{found}")]
+        return passed("KV heads", f"{found}, head 0 of K serves {H // G} query heads")
+    return broken("KV heads", f"{found}, not {claimed}", f"key_heads_{found}")
 
 
 def _ask_own_heads(function):
     """Ask whether the query of a head moves its own output alone."""
     served = function.served(0)
     if np.array_equal(served, np.eye(len(served))):
-        return [Finding(RIGHT, "heads", "each query moves its own head")]
-    sentence = "the query of a head moves outputs of other heads, or not its own"
+        return passed("heads", "each query moves its own head")
     permuted = (served.sum(axis=0) == 1).all() and (served.sum(axis=1) == 1).all()
-    return [
-        Finding(WRONG, "heads", sentence, "heads_in_another_order" if permuted else "heads_mixed")
-    ]
+    name = "heads_in_another_order" if permuted else "heads_mixed"
+    return broken("heads", "the query of a head moves outputs of other heads, or not its own", name)
 
 
 def _ask_values(function):
@@ -294,21 +274,10 @@ def _ask_values(function):
     V = tokens(1, K.shape, seed=3)[0]
     weights, out = function.weights(Q, K), function.outputs(Q, K, V)
     mixes = [weights @ V[:, heads] for heads in (np.arange(H) // (H // G), np.arange(H) % G)]
-    if min(largest(mix, out) for mix in mixes) <= 10 * function.precision:
-        return [Finding(RIGHT, "values", "each output is its weights times the values")]
+    if min(largest(mix, out) for mix in mixes) <= 10 * function.tolerance:
+        return passed("values", "each output is its weights times the values")
     sentence = "outputs are not the weights times the values"
-    return [Finding(WRONG, "values", sentence, "values_not_mixed_by_weights")]
-
-
-def _ask_width_of_values(function):
-    """Ask for values of another width than the keys."""
-    (Q, K), (G, S) = function.inputs(), (function.heads[1], function.length)
-    V = tokens(1, (B, G, S, K.shape[-1]), seed=3)[0]
-    narrow, whole = V[..., :24], function.outputs(Q, K, V)
-    if largest(function.outputs(Q, K, narrow), whole[..., :24]) <= 10 * function.precision:
-        return [Finding(RIGHT, "width of values", "values may be narrower than keys")]
-    sentence = "values of another width have other weights"
-    return [Finding(WRONG, "width of values", sentence, "width_of_values_in_scores")]
+    return broken("values", sentence, "values_not_mixed_by_weights")
 
 
 def _ask_lengths(function, claims, explanation):
@@ -318,144 +287,410 @@ def _ask_lengths(function, claims, explanation):
     whole, question = function.outputs(Q, K, V), "lengths"
     for T in (1, 5, 16, 32, 33, 64) if claims.get("causal") else ():
         part = function.outputs(*(array[:, :, :T] for array in (Q, K, V)))
-        if largest(part, whole[:, :, :T]) > 10 * function.precision:
+        if largest(part, whole[:, :, :T]) > 10 * function.tolerance:
             sentence = f"{T} tokens alone have other outputs than at the head of {LONGEST}"
-            return [Finding(WRONG, question, sentence, "length_changes_outputs")]
+            return broken(question, sentence, "length_changes_outputs")
     right = explanation.right(Q, K, V)
-    if right and min(largest(found, whole) for found in right) > 10 * function.precision:
+    if right and min(largest(found, whole) for found in right) > 10 * function.tolerance:
         sentence = f"right for {function.length} tokens, and not for {LONGEST}"
-        return [Finding(WRONG, question, sentence, "wrong_for_longer_texts")]
-    return [Finding(RIGHT, question, f"as right for {LONGEST} tokens")] if right else []
+        return broken(question, sentence, "wrong_for_longer_texts")
+    return passed(question, f"as right for {LONGEST} tokens") if right else []
 
 
-def _ask_memory(function, depends):
-    """Ask, where every query sees every key, for other numbers of queries than of keys."""
-    if not depends.all():
+def _ask_few_queries(function, claims, facts, depends):
+    """Ask whether few queries have the outputs that they have among as many as there are keys."""
+    if depends is None or not (depends.all() or facts.get("corner")):
         return []
-    (Q, K), few = function.inputs(), 5
+    (Q, K), few, question = function.inputs(), 5, "positions of fewer queries"
     V = tokens(1, K.shape, seed=3)[0]
-    for k, v in ((K, V), (K[:, :, : few + 2], V[:, :, : few + 2])):
-        part, more = function.outputs(Q[:, :, :few], k, v), function.outputs(Q, k, v)
-        if largest(part, more[:, :, :few]) > function.precision:
-            sentence = f"{few} queries have other outputs than among {Q.shape[2]}"
-            return [Finding(WRONG, "memory", sentence, "queries_change_with_their_number")]
-    return [Finding(RIGHT, "memory", "keys may be more or fewer than queries")]
+    whole, found = function.outputs(Q, K, V), []
+    for word, part in {"last": slice(-few, None), "first": slice(few)}.items():
+        alone = function.outputs(Q[:, :, part], K, V)
+        found += [word] if largest(alone, whole[:, :, part]) <= function.tolerance else []
+    corner = facts.get("corner") or claims.get("corner")
+    if corner in found or (corner is None and found):
+        either = len(found) == 2 or facts.get("corner")
+        sentence = "as among all" if either else f"counted from the {found[0]} corner"
+        return [Finding(RIGHT if either else DESCRIBED, question, sentence)]
+    sentence = f"{few} queries have other outputs than among {Q.shape[2]}"
+    name = "queries_change_with_their_number"
+    if corner != "first" and ("first" in found or _counted_from_0(function, Q[:, :, -few:], K)):
+        name = "positions_first_corner"
+    return broken(question, sentence, name)
+
+
+def _counted_from_0(function, few, K):
+    """Say whether few queries give the keys before them the weights that the first queries give."""
+    Q = function.inputs()[0]
+    Q[:, :, : few.shape[2]] = few
+    rows = np.tri(few.shape[2], K.shape[2], dtype=bool)
+    with np.errstate(all="ignore"):
+        read = function.weights(few, K), function.weights(Q, K)[:, :, : few.shape[2]]
+        alone, first = (np.log(weights / weights[..., :1])[..., rows] for weights in read)
+    return largest(alone, first) <= 1e3 * function.tolerance
 
 
 def _ask_masks_of_a_batch(function):
-    """Ask with a mask for each sequence, (B, 1, T, S)."""
+    """Ask with a mask for each sequence, (B, 1, T, S), and with one of its keys, (B, 1, 1, S)."""
     if "mask" not in function.takes:
         return []
-    (Q, K), T = function.inputs(), function.length
-    V = tokens(1, K.shape, seed=3)[0]
-    masks = np.random.default_rng(1).random((B, 1, T, T)) < 0.5
-    masks |= np.eye(T, dtype=bool)
-    out = function.outputs(Q, K, V, mask=masks)
-    single = [function.outputs(Q, K, V, mask=mask[0]) for mask in masks]
-    used = np.array([abs(out - one).max(axis=(2, 3)) <= function.precision for one in single])
-    if used[np.arange(B), np.arange(B)].all():
-        return _ask_key_masks(function)
-    sentence, name = "a sequence has the mask of another one", None
-    if used[0].all():
-        name = "mask_of_first_sequence"
-    elif (used == used[:, :1]).all() and used.any(axis=0).all():
-        name = "mask_of_batch_on_heads"
-    if name is None:
-        return [Finding(DESCRIBED, "masks of a batch", "a mask (B, 1, T, S) is not taken as such")]
-    return [Finding(WRONG, "masks of a batch", sentence, name)]
-
-
-def _ask_key_masks(function):
-    """Ask few queries with a mask of the keys for each sequence, (B, 1, 1, S)."""
-    (Q, K), question = function.inputs(5), "masks of a batch"
-    V = tokens(1, K.shape, seed=3)[0]
-    keys = np.random.default_rng(2).random((B, 1, 1, K.shape[2])) < 0.6
-    keys[..., :5] = True
-    out = function.outputs(Q, K, V, mask=keys)
-    single = [function.outputs(Q, K, V, mask=np.repeat(mask[0], 5, axis=0)) for mask in keys]
-    expected = np.stack([one[b] for b, one in enumerate(single)])
-    if largest(out, expected) <= function.precision:
-        return [Finding(RIGHT, question, "each sequence has its own mask")]
+    question, wrong = "masks of a batch", "a sequence has the mask of another one"
+    T, rng = function.length, np.random.default_rng(1)
+    masks = (rng.random((B, 1, T, T)) < 0.5) | np.eye(T, dtype=bool)
+    used = _masks_used(function, masks, T)
+    if not used.any():
+        return described(question, "a mask (B, 1, T, S) is not taken as such")
+    if not used[np.arange(B), np.arange(B)].all():
+        name = "mask_of_first_sequence" if used[0].all() else None
+        on_heads = (used == used[:, :1]).all() and used.any(axis=0).all()
+        name = "mask_of_batch_on_heads" if on_heads and not name else name
+        return [Finding(WRONG if name else DESCRIBED, question, wrong, name)]
+    keys = (rng.random((B, 1, 1, T)) < 0.6) | (np.arange(T) < 5)
+    if _masks_used(function, keys, 5)[np.arange(B), np.arange(B)].all():
+        return passed(question, "each sequence has its own mask")
     sentence = "a mask of the keys, (B, 1, 1, S), gives other outputs than one of queries and keys"
-    return [Finding(WRONG, question, sentence, "mask_argument_misread")]
+    return broken(question, sentence, "mask_argument_misread")
 
 
-def _ask_strides(function):
-    """Ask with the same values in another order in memory."""
-    if function.strided is None:
-        return []
-    given = (*function.inputs(), function.inputs(seed=2)[1])
-    if largest(function.strided(*given), function.outputs(*given)) <= function.precision:
-        return [Finding(RIGHT, "memory layout", "strides change nothing")]
-    sentence = "the same values in another order in memory have other outputs"
-    return [Finding(WRONG, "memory layout", sentence, "strides_ignored")]
+def _masks_used(function, masks, T):
+    """Say which of the masks (B, 1, 1 or T, S) has the outputs of which sequence and head."""
+    Q, K = function.inputs(T)
+    V = tokens(1, K.shape, seed=3)[0]
+    out = function.outputs(Q, K, V, mask=masks)
+    single = [np.broadcast_to(mask[0], (T, K.shape[2])) for mask in masks]
+    single = [function.outputs(Q, K, V, mask=mask.copy()) for mask in single]
+    return np.array([abs(out - one).max(axis=(2, 3)) <= function.tolerance for one in single])
 
 
 def _ask_precision(function):
     """Ask whether single and double precision agree, and whether half precision stays finite."""
     if function.single is None:
         return []
-    given = (*function.inputs(), function.inputs(seed=2)[1])
+    given = function.example()
     with np.errstate(all="ignore"):
         single = np.asarray(function.single(*given), dtype=float)
         others = np.asarray(function.single(given[0][::-1], *given[1:]), dtype=float)
     findings = disagreement(single, function.outputs(*given))
     if findings[0].sign == WRONG and largest(single, others) <= 1e-9:
         findings = [replace(findings[0], name="scores_lost_in_single")]
-    return findings + answered("half precision", lambda: _ask_half(function, given))
+    context = _with_mask(function, empty=True)
+    return findings + answered("half precision", lambda: ask_half(function, context))
 
 
-def _ask_half(function, given):
-    """Ask for what is finite in double and not in half, with a row that sees nothing if it can."""
+def _with_mask(function, *, empty):
+    """Return a causal mask to hand over, where one is taken, whose row 3 is empty or not."""
     mask = np.tri(function.length, dtype=bool)
-    mask[3] = False
-    context = {"mask": mask} if "mask" in function.takes else {}
-    if not _lost_in_half(function, given, context):
-        return [Finding(RIGHT, "half precision", "finite where double precision is")]
-    Q, *KV = given
-    name = None
-    if not _lost_in_half(function, (Q / 1000, *KV), context):
-        name = "scores_overflow_in_half"
-    elif context and not _lost_in_half(function, given, {}):
-        name = "mask_value_overflows_in_half"
-    return [Finding(WRONG, "half precision", "not finite where double precision is", name)]
+    mask[3] &= not empty
+    return {"mask": mask} if "mask" in function.takes else {}
 
 
-def _lost_in_half(function, given, context):
-    """Say whether anything is finite in double precision, and not in half."""
+def depends_of(weights):
+    """Return which query gives which key a weight, in any sequence and head, (T, S)."""
+    return ~(abs(weights) <= 1e-30).all(axis=(0, 1))
+
+
+def hidden_in_a_head(weights):
+    """Return which key has no weight in some head, (T, S)."""
+    return (abs(weights) <= 1e-30).all(axis=0).any(axis=0)
+
+
+def ask_row_sums(function, weights, claims, facts):
+    """Ask what a row of weights sums to."""
+    rows = weights.sum(axis=-1)
+    if abs(rows - 1).max() <= function.tolerance:
+        facts["row_sum"] = 1.0
+        return passed("row sums", "1 in every row")
+    facts["row_sum"] = (float(rows.min()), float(rows.max()))
+    sentence = f"between {rows.min():.3g} and {rows.max():.3g}"
+    if "row_sum" in claims and claims["row_sum"] is None:
+        if rows.max() <= 1 + function.tolerance and not _one_sink(function):
+            sentence = "what a row leaves to a sink is not the same in every row"
+            return broken("row sums", sentence, "sink_not_in_every_row")
+        return described("row sums", sentence)
+    cut = rows.max() <= 1 + function.tolerance and "row_sum" not in claims
+    if cut and not _cut_after_softmax(weights, function.tolerance):
+        sentence += ": a sink, or weights that were cut; claim row_sum=1 or None"
+        return described("row sums", sentence)
+    return broken("row sums", sentence, "row_sum_not_one")
+
+
+def _one_sink(function):
+    """Say whether queries of 0 leave the same to a sink, beside the own key, in every row."""
+    Q, K = function.inputs()
+    weights = function.weights(0 * Q, K)
+    own = np.diagonal(weights, axis1=-2, axis2=-1)
     with np.errstate(all="ignore"):
-        half = np.asarray(function.half(*given, **context), dtype=float)
-        return bool((np.isfinite(function.outputs(*given, **context)) & ~np.isfinite(half)).any())
+        left = (1 - weights.sum(axis=-1)) / own
+    return bool((np.ptp(left, axis=-1) <= 1e-3 * (1 + np.abs(left).max())).all())
 
 
-def _ask_gradient(function):
-    """Ask whether each gradient agrees with differences, under a mask where one is taken."""
-    if function.gradient is None:
+def _cut_after_softmax(weights, precision):
+    """Say whether rows that see every key sum to 1, and shorter ones to less."""
+    sees_all = (weights > 0).all(axis=-1)
+    rows = weights.sum(axis=-1)
+    return sees_all.any() and abs(rows[sees_all] - 1).max() <= precision < abs(rows - 1).max()
+
+
+def ask_mask_of(function, depends, claims, weights):
+    """Ask the mask as applied against the claimed one; here the diagonal counts, too."""
+    if not claims.masks:
+        return described("mask", str(simplest_pattern(depends) or "of no regular form"))
+    pattern, T = claims.pattern(), len(depends)
+    expected = depends & np.tri(T, dtype=bool) if pattern is None else pattern.mask(T)
+    if claims.get("causal") is not False:
+        expected = expected | np.eye(T, dtype=bool)
+    gap = hidden_in_a_head(weights) & expected if claims.pattern() else np.zeros_like(expected)
+    if gap.any() and np.array_equal(depends, expected):
+        i, j = np.argwhere(gap)[-1]
+        sentence = f"in some head query {i} does not see key {j}, in others it does"
+        return broken("mask", sentence, "mask_of_one_head")
+    if np.array_equal(depends, expected):
+        return passed("mask", f"as claimed: {simplest_pattern(depends) or 'drawn above'}")
+    wrong = depends != expected
+    i, j = np.argwhere(wrong)[-1]
+    verb = "sees" if depends[i, j] else "does not see"
+    sentence = f"query {i} {verb} key {j}; {int(wrong.sum())} pairs are other than claimed"
+    second = depends_of(function.weights(*function.inputs(T + 3, T + 3, seed=4)))
+    name, hints = mask_names([depends, second], claims)
+    name = "hidden_keys_seen" if name == "no_mask" else name  # the softmax may be cut instead
+    return broken("mask", sentence, name, hints)
+
+
+def ask_scale(function, claims, facts):
+    """Ask which factor scores have, at two widths."""
+    factors, question = [_factor(function, d_k) for d_k in function.widths], "scale"
+    if any(factor is None for factor in factors):
+        sentence = "log-ratios of weights are no multiple of q · k"
+        if "scale" not in claims:
+            return described(question, sentence)
+        return broken(question, sentence, "softmax_of_other_scores")
+    found = _law(function, factors)
+    facts["scale"] = found or tuple(factors)
+    at = (f"{factor:.4g} at d_k = {d}" for factor, d in zip(factors, function.widths, strict=True))
+    sentence = found or ", ".join(at)
+    if "scale" not in claims:
+        return described(question, sentence)
+    if found == claims["scale"]:
+        return passed(question, f"{sentence}, as claimed")
+    name = SCALES.get((claims["scale"], found), "scale_another")
+    if found is None and np.ptp(factors) <= 1e-3 * factors[0]:
+        name = "scale_of_fixed_width"
+    return broken(question, f"{sentence}, and claimed is {claims['scale']}", name)
+
+
+def _law(function, factors):
+    """Return the law that gives these factors at the two widths, in words, or None."""
+    allowed, sizes = max(1e-3, function.tolerance), (function.heads[0], function.length)
+    for word, law in LAWS.items():
+        if np.allclose(factors, [law(d_k, *sizes) for d_k in function.widths], allowed):
+            return word
+    return None
+
+
+def _factor(function, d_k):
+    """Fit the factor of the scores of the last query, or return None."""
+    H, G = function.heads
+    Q, K = function.inputs(d_k=d_k, size=0.5)
+    K = K.copy()
+    K[:, :, 1] = K[:, :, 0] + tokens(1, (B, G, d_k), seed=6)[0]
+    weights = function.weights(Q, K)[:, :, -1]  # (B, H, S)
+    with np.errstate(divide="ignore", invalid="ignore"):  # without what the distance alone does
+        weights = weights / function.weights(0 * Q, K)[:, :, -1]
+    weights = np.nan_to_num(weights, posinf=0.0)
+    factors = []
+    for order in (np.arange(H) // (H // G), np.arange(H) % G):
+        products = np.einsum("bhd,bhsd->bhs", Q[:, :, -1], K[:, order])
+        factors.append(_slope(weights, products, function.tolerance))
+    return next((factor for factor in factors if factor is not None), None)
+
+
+def _slope(weights, products, precision):
+    """Return the one slope of the log-weights against the products in all rows, or None."""
+    slopes, allowed = [], max(1e-3, 5 * precision)
+    for row, x in zip(*(x.reshape(-1, x.shape[-1]) for x in (weights, products)), strict=True):
+        seen = row > 0
+        if seen.sum() < 3:
+            return None
+        slope, offset = np.polyfit(x[seen], np.log(row[seen]), 1)
+        if abs(slope * x[seen] + offset - np.log(row[seen])).max() > allowed:
+            return None
+        slopes.append(slope)
+    mean = float(np.mean(slopes))
+    return mean if np.ptp(slopes) <= allowed * abs(mean) else None
+
+
+def ask_bias(function, claims, facts):
+    """Ask what equal keys leave of the weights: a bias by distance."""
+    Q, K = function.inputs()
+    equal = np.repeat(K[:, :, :1], function.length, axis=2)
+    last = function.weights(Q, equal)[0, :, -1]  # (H, S)
+    seen = last > 0
+    if (seen.sum(axis=-1) < 2).any():
+        return described("bias", "cannot be asked: the last query sees one key or none")
+    steps = np.diff(np.log(np.where(seen, last, 1.0)), axis=-1)[seen[:, 1:] & seen[:, :-1]]
+    sentence, facts["bias"] = "keys of unlike distance, in no order", "other"
+    if np.abs(steps).max() <= 100 * function.tolerance:
+        sentence, facts["bias"] = "none: equal keys have equal weights", "none"
+    elif (steps > 0).all():
+        sentence, facts["bias"] = "nearer keys have larger weights, in every head", "nearer"
+    elif (steps < 0).all():
+        sentence = "farther keys have larger weights, in every head"
+    claimed = claims.get("bias")
+    if claimed == "alibi" and facts["bias"] == "nearer":
+        return _slopes_as_claimed(function, steps.reshape(function.heads[0], -1))
+    if claimed in (None, facts["bias"]):
+        return [Finding(DESCRIBED if claimed is None else RIGHT, "bias", sentence)]
+    farther = claimed == "nearer" and (steps < 0).all()
+    name = "bias_to_farther_keys" if farther else "bias_another"
+    return broken("bias", f"{sentence}; claimed is {claimed!r}", name)
+
+
+def _slopes_as_claimed(function, steps):
+    """Compare what a key gains by one token, (H, …), with the slopes of ALiBi."""
+    if abs(steps - paper_slopes(len(steps))[:, None]).max() <= 100 * function.tolerance:
+        return passed("bias", "the slopes of ALiBi, in every head")
+    slopes = ", ".join(f"{slope:.3g}" for slope in steps[:, 0])
+    return broken("bias", f"the slopes of the heads are {slopes}", "bias_of_other_slopes")
+
+
+def paper_slopes(H):
+    """Return the slopes of ALiBi for H heads, also where H is no power of 2."""
+    power = 2 ** int(np.log2(H))
+    more = 2.0 ** (-4 / power * np.arange(1, 2 * (H - power), 2))
+    return np.concatenate([2.0 ** (-8 / power * np.arange(1, power + 1)), more])
+
+
+def ask_fewer_queries(function, claims, facts):
+    """Ask, with fewer queries than keys, where a causal mask is aligned."""
+    few = 5
+    depends, fewer = (depends_of(function.weights(*function.inputs(n))) for n in (few, few - 2))
+    whole = depends_of(function.weights(*function.inputs()))
+    if not off_diagonal(np.tri(len(whole), dtype=bool) & whole).any() or np.triu(whole, 1).any():
         return []
-    masked = "mask" in function.takes
-    wrong = _wrong_gradients(function, masked)
-    (found,) = gradient_findings([(f"that of {'QKV'[k]}", array) for k, array in wrong])
-    if found.sign == RIGHT or found.name == "gradient_cut":
-        return [found]
-    names = gradient_mistakes(function, dict(wrong), masked)
-    if len(names) != 1:
-        return [replace(found, hints=names)]
-    return [replace(found, name=names[0])]
+    corners = {"last": whole[-few:], "first": whole[:few]}
+    found = next((word for word, rows in corners.items() if np.array_equal(rows, depends)), None)
+    facts["corner"] = found
+    drawn = "\n    ".join(" ".join("·■"[int(seen)] for seen in row) for row in depends)
+    sentence = f"the mask is aligned to the {found} corner" if found else f"another:\n    {drawn}"
+    claimed = claims.get("corner")
+    if depends.all() and fewer.all():
+        name = "mask_dropped_for_fewer_queries"
+        return broken("fewer queries", "every query sees every key", name)
+    if claimed is None or found == claimed:
+        sign = DESCRIBED if claimed is None else RIGHT
+        return [Finding(sign, "fewer queries", sentence)]
+    name = "mask_first_corner" if found == "first" else "mask_another_corner"
+    return broken("fewer queries", f"{sentence}, and claimed is {claimed!r}", name)
 
 
-def _wrong_gradients(function, masked):
-    """Return the gradients that do not agree with differences: 0, 1 or 2, and the array."""
-    given = [*function.inputs(), function.inputs(seed=2)[1]]
-    mask = {"mask": np.tri(function.length, dtype=bool)} if masked else {}
-    dY = tokens(1, function.outputs(*given).shape, seed=4)[0]
-    wrong = []
-    for k, gradient in enumerate(function.gradient(*given, dY, **mask)):
-        direction = tokens(1, given[k].shape, seed=(6, k))[0]
+def ask_large_scores(function):
+    """Ask whether weights stay finite, and rows sum to 1, at scores of 80 to a million.
 
-        def outputs(step, k=k, direction=direction):
-            moved = [array + step * direction if i == k else array for i, array in enumerate(given)]
-            return function.outputs(*moved, **mask)
+    In half precision the largest overflows only if it is not scaled.
+    """
+    (Q, K), question, half = function.inputs(), "large scores", function.tolerance >= 1e-2
+    weights = function.weights(Q, K)
+    sums_to_1 = abs(weights.sum(axis=-1) - 1).max() <= function.tolerance
+    large = [_weights_at(function, size) for size in (80.0, 1e4, 5e4 if half else 1e6)]
+    finite = [bool(np.isfinite(found).all()) for found in large]
+    high, low = _lost(function, Q, K) if sums_to_1 else (False, False)
+    if not all(finite[: 3 if half else 2]):
+        name = "maximum_not_subtracted" if high and finite[0] else "not_finite_at_large_scores"
+        name = "scores_overflow_in_half" if all(finite[:2]) else name
+        return broken(question, "weights are not finite at large scores", name)
+    more = depends_of(function.weights(Q * 30, K * 30))
+    if not half:  # query 0 and key 0 get a score that is below what hides the others
+        K[:, :, 0], Q[:, :, 0] = K[:, :1, 0], -1e3 * K[:, :1, 0]
+        more |= depends_of(function.weights(Q, K))
+    more = np.argwhere(more & ~depends_of(weights))
+    if len(more):
+        sentence = "query {} sees key {} where scores are large, else it does not".format(*more[0])
+        return broken(question, sentence, "mask_not_low_enough")
+    low = low and not high and _factor(function, function.widths[0]) is not None
+    lost = max(abs(found.sum(axis=-1) - 1).max() for found in large) > max(1e-3, function.tolerance)
+    if low or (sums_to_1 and lost):
+        sentence = "rows do not sum to 1 where scores are large"
+        return broken(question, sentence, "row_sum_lost_at_large_scores")
+    return passed(question, "finite, and rows sum to what they did")
 
-        if not agree(float((gradient * direction).sum()), outputs, dY):
-            wrong.append((k, gradient))
-    return wrong
+
+def _weights_at(function, size):
+    """Return the weights of scores of about this size."""
+    Q, K = function.inputs()
+    scale = np.sqrt(size / abs(np.einsum("bhtd,bhsd->bhts", Q[:, :1], K[:, :1])).max() * 4)
+    return function.weights(Q * scale, K * scale)
+
+
+def _lost(function, Q, K):
+    """Say whether rows are lost where all scores are one high number, and one low number."""
+    Q, K = (300 * abs(array[:1, :1, :1]) + 0 * array for array in (Q, K))
+    rows = [function.weights(sign * Q, K).sum(axis=-1) for sign in (1, -1)]
+    return [not abs(sums - 1).max() <= 1e-3 for sums in rows]
+
+
+def ask_mask_argument(function, claims, facts):
+    """Ask a mask that is handed over: its polarity, and a row in which everything is hidden."""
+    if "mask" not in function.takes:
+        return []
+    Q, K = function.inputs()
+    mask = np.random.default_rng(1).random((function.length,) * 2) < 0.3
+    mask |= np.eye(function.length, dtype=bool)
+    whole = depends_of(function.weights(Q, K))
+    if not np.array_equal(depends_of(function.weights(Q, K, mask=mask)), mask & whole):
+        name = _argument_name(function, (Q, K), mask, whole)
+        return broken("mask argument", "other keys are seen than it lets through", name)
+    if not _same_sink(function.weights(Q, K), function.weights(Q, K, mask=mask), mask):
+        sentence = "what a row leaves to a sink, beside a key, changes with keys that are hidden"
+        return broken("mask argument", sentence, "hidden_keys_in_the_sum")
+    mask[3] = False
+    weights = function.weights(Q, K, mask=mask)
+    return [*passed("mask argument", "as handed over"), *_empty(weights, claims, facts)]
+
+
+def _same_sink(weights, masked, mask):
+    """Say whether the rest of a row, divided by the weight of a key, is the same under a mask."""
+    rests = []
+    for found in (weights, masked):
+        with np.errstate(all="ignore"):
+            rests.append((1 - found.sum(axis=-1, keepdims=True)) / found)
+    seen = mask & (weights > 0) & (masked > 0)
+    return bool(np.allclose(rests[0][seen], rests[1][seen], rtol=1e-3, atol=1e-3))
+
+
+def _argument_name(function, QK, mask, whole):
+    """Return the mistake of a mask that is not applied as handed over, or None."""
+    seen, opposite = (depends_of(function.weights(*QK, mask=m)) for m in (mask, ~mask))
+    if np.array_equal(opposite, mask & whole):
+        return "mask_polarity"
+    if np.array_equal(seen, mask) and function.weights(*QK, mask=mask | True).all():
+        return "mask_replaces_causal"
+    if np.array_equal(seen, mask.T & whole) and np.array_equal(opposite, ~mask.T & whole):
+        return "mask_argument_transposed"
+    with np.errstate(all="ignore"):
+        gain = np.log(function.weights(*QK, mask=mask) / function.weights(*QK))
+        gain = gain - gain[..., :1] + 1.0 * mask[:, :1]
+    if largest(gain, mask * 1.0) <= 1e-4:
+        return "mask_added_as_number"
+    without, given = function.weights(*QK), function.weights(*QK, mask=mask)
+    if largest(given, without) <= function.tolerance:
+        return "mask_argument_ignored"
+    smaller = (given < without)[..., whole & ~mask]
+    low = np.array_equal(seen, whole) and smaller.mean() > 0.9
+    return "mask_not_low_enough" if low else "mask_argument_misread"
+
+
+def _empty(weights, claims, facts):
+    """Say what a row in which everything is hidden returns; row 3 is one."""
+    row, others = weights[:, :, 3], np.delete(weights, 3, axis=2)
+    if not np.isfinite(others).all():
+        return broken("empty row", "it makes other rows not finite", "empty_row_spoils_others")
+    found = "nan"
+    if np.isfinite(row).all():
+        found = "zero" if not row.any() else "mean" if np.ptp(row) <= 1e-4 / len(row) else "other"
+    facts["empty_row"] = found
+    claimed = claims.get("empty_row")
+    if claimed in (None, found):
+        sign = DESCRIBED if claimed is None else RIGHT
+        return [Finding(sign, "empty row", f"{found}, where a mask hides everything")]
+    name = f"empty_row_{found}" if found in ("nan", "mean") else "empty_row_another"
+    return broken("empty row", f"{found}, and claimed is {claimed!r}", name)

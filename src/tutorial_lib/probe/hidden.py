@@ -4,25 +4,32 @@ from dataclasses import replace
 
 import numpy as np
 
-from tutorial_lib.probe.dependence import HEADS, off_diagonal, table_of
-from tutorial_lib.probe.masks import unmasked
-from tutorial_lib.probe.names import PLACES
-from tutorial_lib.probe.numerics import agree, disagreement, gradient_findings
+from tutorial_lib.probe.alike import ask_gradient, ask_half, disagreement
+from tutorial_lib.probe.dependence import dependence, off_diagonal, table_of
+from tutorial_lib.probe.masks import name_unmasked
 from tutorial_lib.probe.report import (
     DESCRIBED,
+    PLACES,
     RIGHT,
     WRONG,
     Finding,
     answered,
+    broken,
+    described,
     one_name,
-    one_output,
+    passed,
     without_names,
 )
-from tutorial_lib.probe.subject import changed, largest, tokens
+from tutorial_lib.probe.subject import changed, largest, singly, tokens
 
 T = 10
 SHIFT = 3  # tokens of padding, and the step of other positions
-LONGER = 40  # tokens
+LONGER, LARGE = 64, 48  # tokens, and those of large scores
+WORDS = {
+    "none": "order does not matter",
+    "relative": "only distances matter",
+    "absolute": "the positions themselves matter",
+}
 
 
 def ask_batch(subject):
@@ -34,59 +41,14 @@ def ask_batch(subject):
     swapped[1, 4] = others[1, 4]  # another token 4 in sequence 1
     moved = changed(Y, subject.outputs(swapped), subject.noise)  # (3, T)
     if not moved[[0, 2]].any() and largest(Y, alone) <= subject.tolerance:
-        return [Finding(RIGHT, "batch", "each sequence for itself")]
+        return passed("batch", "each sequence for itself")
     one = subject.outputs(X.reshape(1, -1, subject.d_model)).reshape(Y.shape)
     name = "batch_as_one_sequence" if largest(one, Y) <= subject.tolerance else "sequences_mixed"
     if not moved[[0, 2]].any():
-        sentence = "a sequence in a batch has other outputs than alone"
-        return [Finding(WRONG, "batch", sentence, name)]
+        return broken("batch", "a sequence in a batch has other outputs than alone", name)
     if not np.delete(moved, 4, axis=1).any():
         name = "batch_as_tokens"
-    elif name == "sequences_mixed" and _heads_of_others(subject):
-        name = "heads_joined_across_batch"
-    return [Finding(WRONG, "batch", "a token of sequence 1 moves other sequences", name)]
-
-
-def _heads_of_others(subject):
-    """Say whether sequence b moves those that get its heads if (H, B) is read as (B, H)."""
-    tables = []
-    for B in (3, 5):
-        X, others = tokens(2, (B, T, subject.d_model), seed=17)
-        moved = np.zeros((B, B), bool)
-        for b in range(B):
-            there = X.copy()
-            there[b, 4] = others[b, 4]
-            moved[:, b] = changed(subject.outputs(X), subject.outputs(there), subject.noise).any(1)
-        tables.append(moved)
-    for heads in HEADS:
-        fits = []
-        for moved in tables:
-            B = len(moved)
-            row = np.arange(B * heads)
-            joined = np.zeros((B, B), bool)
-            joined[row // heads, row % B] = True
-            fits += [np.array_equal(moved, joined), not moved.all()]
-        if all(fits[::2]) and any(fits[1::2]):
-            return True
-    return False
-
-
-def ask_calls(subject):
-    """Ask whether calls are apart, and whether the input stays as it is."""
-    X, others = tokens(2, (1, T, subject.d_model))
-    given = X.copy()
-    first = np.array(subject.run(given), dtype=float)
-    findings = []
-    if not np.array_equal(given, X):
-        sentence = "the call writes into its input"
-        findings.append(Finding(WRONG, "input", sentence, "input_overwritten"))
-    if not np.isfinite(first).all():
-        sentence = f"{(~np.isfinite(first)).any(axis=-1).sum()} of {T} outputs are not finite"
-        return [*findings, Finding(WRONG, "calls", sentence, "not_finite")]
-    calls = one_output(
-        lambda: subject.outputs(X), first, lambda: subject.outputs(others), subject.tolerance
-    )
-    return [*findings, calls]
+    return broken("batch", "a token of sequence 1 moves other sequences", name)
 
 
 def ask_positions(subject, table, claims, facts):
@@ -100,24 +62,17 @@ def ask_positions(subject, table, claims, facts):
     facts["position"], claimed = found, claims.get("position")
     if found in (None, "aware"):
         sentence = f"order matters; {how}" if found else f"cannot be asked: {how}"
-        if "handed over" not in how and claimed:
-            sign = WRONG if claimed == "none" and found else DESCRIBED
-            return [Finding(sign, "positions", f"{sentence}; so {claimed!r} is not confirmed")]
-        if "handed over" not in how:
-            return [Finding(DESCRIBED, "positions", sentence)]
-        if claimed in ("relative", "absolute"):
-            return [Finding(WRONG, "positions", sentence, "positions_ignored")]
-        return [Finding(DESCRIBED, "positions", sentence, None, ("positions_ignored",))]
-    words = {
-        "none": "order does not matter",
-        "relative": "only distances matter",
-        "absolute": "the positions themselves matter",
-    }
-    sentence = f"{words[found]} ({how})"
+        if "handed over" in how and claimed in ("relative", "absolute"):
+            return broken("positions", sentence, "positions_ignored")
+        hints = ("positions_ignored",) if "handed over" in how else ()
+        sign = WRONG if claimed == "none" and found and not hints else DESCRIBED
+        sentence += f"; so {claimed!r} is not confirmed" if claimed and not hints else ""
+        return [Finding(sign, "positions", sentence, None, hints)]
+    sentence = f"{WORDS[found]} ({how})"
     if claimed in (None, found):
         return [Finding(DESCRIBED if claimed is None else RIGHT, "positions", sentence)]
     name = _position_name(subject, table, claimed, found)
-    return [Finding(WRONG, "positions", f"{sentence}, and claimed is {claimed!r}", name)]
+    return broken("positions", f"{sentence}, and claimed is {claimed!r}", name)
 
 
 def _position_name(subject, table, claimed, found):
@@ -128,33 +83,7 @@ def _position_name(subject, table, claimed, found):
         return "positions_used"
     if found == "relative":
         return "positions_only_relative"
-    if _of_keys_unused(subject, table):
-        return "positions_of_keys_unused"
-    return "positions_rounded" if _nearly_relative(subject) else "positions_not_relative"
-
-
-def _of_keys_unused(subject, table):
-    """Say whether another position of one token changes no other output."""
-    if "positions" not in subject.takes:
-        return False
-    X, places = tokens(1, (1, T, subject.d_model))[0], np.arange(T)[None]
-    Y, moved = subject.outputs(X), np.zeros((T, T), bool)
-    for j in range(T):
-        there = places + (np.arange(T) == j) * 5 * SHIFT
-        moved[:, j] = changed(subject.outputs(X, positions=there), Y, subject.noise)[0]
-    return bool(not off_diagonal(moved).any() and moved.any() and off_diagonal(table).any())
-
-
-def _nearly_relative(subject):
-    """Say whether a shift of positions changes little, and no shift of a few tokens much."""
-    if "positions" not in subject.takes:
-        return False
-    X, places = tokens(1, (1, T, subject.d_model))[0], np.arange(T)[None]
-    Y = subject.outputs(X)
-    return all(
-        largest(subject.outputs(X, positions=places + shift), Y) <= 0.05 * subject.effect
-        for shift in (1, SHIFT, 5 * SHIFT)
-    )
+    return "positions_not_relative"
 
 
 def _exchangeable(subject, table):
@@ -179,44 +108,28 @@ def _position(subject, table):
     Y, Y_exchanged = subject.outputs(X), subject.outputs(exchanged)
     if largest(Y[0, row], Y_exchanged[0, row]) <= subject.tolerance:
         return "none", f"tokens {seen[0]} and {seen[-1]} can be exchanged for output {row}"
-    shifted = _given_positions if "positions" in subject.takes else _more_tokens
-    if shifted is _more_tokens and "keep" in subject.takes:
-        padded, keep, real = _pad(X, "left", SHIFT)
-        with np.errstate(all="ignore"):
-            there = subject.outputs(padded, keep=keep)[:, real]
-        if largest(there, Y) <= subject.tolerance:
-            return "relative", "padding on the left changes nothing"
-    difference, how = shifted(subject, table, X, Y)
-    if difference is None:
-        return "aware", how
-    return ("relative" if difference <= subject.tolerance else "absolute"), how
-
-
-def _given_positions(subject, _table, X, Y):
-    """Shift all positions; return the difference, None where they are not used, and how."""
-    places = np.arange(T)[None]
-    if largest(subject.outputs(X, positions=2 * places), Y) <= subject.tolerance:
-        return None, "positions that are handed over change nothing"
-    there = subject.outputs(X, positions=places + SHIFT)
-    return largest(there, Y), f"all positions plus {SHIFT}"
+    if "positions" in subject.takes:
+        places, how = np.arange(T)[None], f"all positions plus {SHIFT}"
+        if largest(subject.outputs(X, positions=2 * places), Y) <= subject.tolerance:
+            return "aware", "positions that are handed over change nothing"
+        difference = largest(subject.outputs(X, positions=places + SHIFT), Y)
+        return ("relative" if difference <= subject.tolerance else "absolute"), how
+    return _more_tokens(subject, table, X, Y)
 
 
 def _more_tokens(subject, table, X, Y):
-    """Put tokens before the text that some outputs do not see; return the difference there."""
-    rows = [i for i in range(SHIFT, T + SHIFT) if _sees_alike(table, i)]
+    """Put tokens before the text that some outputs do not see, and compare these."""
+    off, rows = off_diagonal(table), []
+    for i in range(SHIFT, T + SHIFT):  # which see, behind the others, what they see without
+        seen = off[i, : T + SHIFT]
+        alike = np.array_equal(seen[SHIFT:], off[i - SHIFT, :T])
+        rows += [i] if alike and seen.any() and not seen[:SHIFT].any() else []
     if not rows:
-        return None, "whether by distance can be asked with positions= or where a window ends"
+        return "aware", "whether by distance can be asked with positions= or where a window ends"
     before = tokens(1, (1, SHIFT, subject.d_model), seed=7)[0]
     there = subject.outputs(np.concatenate([before, X], axis=1))
-    difference = largest(there[:, rows], Y[:, [i - SHIFT for i in rows]])
-    return difference, f"{SHIFT} more tokens, out of sight"
-
-
-def _sees_alike(table, i):
-    """Say whether output i, behind SHIFT more tokens, sees what output i - SHIFT sees, and any."""
-    seen = off_diagonal(table)[i, : T + SHIFT]
-    here = off_diagonal(table)[i - SHIFT, :T]
-    return seen.any() and not seen[:SHIFT].any() and np.array_equal(seen[SHIFT:], here)
+    same = largest(there[:, rows], Y[:, [i - SHIFT for i in rows]]) <= subject.tolerance
+    return ("relative" if same else "absolute"), f"{SHIFT} more tokens, out of sight"
 
 
 def ask_padding(subject, claims, table, facts):
@@ -229,6 +142,9 @@ def ask_padding(subject, claims, table, facts):
         padded[-1] = replace(padded[-1], name="padding_counted")
     if len({found.name for found in padded} - {None}) > 1:
         padded = sorted(padded, key=lambda found: found.name in PLACES)
+    if claims.get("position") == "relative":  # then a shift should have no effect
+        shifted = {"padding_shifts_positions": "positions_not_relative"}
+        padded = [replace(found, name=shifted.get(found.name, found.name)) for found in padded]
     masked = answered("mask with padding", lambda: _mask_with_padding(subject, table))
     if any(found.name == "padding_polarity" for found in padded):
         masked = without_names(masked)
@@ -239,33 +155,26 @@ def ask_padding(subject, claims, table, facts):
     return one_name(both)
 
 
-def _all(X):
-    """Return a padding mask that hides nothing."""
-    return np.ones(X.shape[:2], bool)
-
-
 def _mask_with_padding(subject, table):
     """Ask whether a padding mask that hides nothing leaves the mask as it is."""
 
-    def outputs(X):
-        return subject.outputs(X, keep=_all(X))
+    def run(X, **given):
+        return subject.run(X, keep=np.ones(X.shape[:2], bool), **given)
 
-    there = off_diagonal(table_of(subject, len(table), outputs=outputs))
-    other = there != off_diagonal(table)
-    if not other.any():
-        return [Finding(RIGHT, "mask with padding", "the same as without")]
-    i, j = np.argwhere(other)[0]
+    beside, question = replace(subject, run=run), "mask with padding"
+    there, one = off_diagonal(table_of(beside, len(table))), np.eye(len(table), dtype=bool)
+    other = np.argwhere(there != off_diagonal(table))
+    if not len(other):
+        return passed(question, "the same as without")
+    i, j = other[0]
     verb = "depends" if there[i, j] else "does not depend"
     sentence = f"beside a padding mask that hides nothing output {i} {verb} on token {j}"
-    one = np.eye(len(table), dtype=bool)
     name = "mask_another_with_padding"
-    if (there | one).all():
-        beside = replace(subject, run=lambda X, **given: subject.run(X, keep=_all(X), **given))
-        dropped = unmasked(beside, one_by_one=False)() == "no_mask"
-        name = "mask_dropped_with_padding" if dropped else name
+    if (there | one).all() and name_unmasked(beside) == "no_mask":
+        name = "mask_dropped_with_padding"
     elif np.array_equal(there | one, np.tri(len(table), dtype=bool)):
         name = "window_dropped_with_padding"
-    return [Finding(WRONG, "mask with padding", sentence, name)]
+    return broken(question, sentence, name)
 
 
 def _nothing_real(subject):
@@ -277,9 +186,9 @@ def _nothing_real(subject):
     question = "padding alone"
     if not largest(Y[0], subject.outputs(X[:1])[0]) <= subject.tolerance:
         sentence = "a sequence of padding changes another one"
-        return [Finding(WRONG, question, sentence, "padding_alone_spoils_others")]
+        return broken(question, sentence, "padding_alone_spoils_others")
     what = "finite" if np.isfinite(Y[1]).all() else "not finite"
-    return [Finding(DESCRIBED, question, f"the outputs of a sequence of padding are {what}")]
+    return described(question, f"the outputs of a sequence of padding are {what}")
 
 
 def _pad(X, side, amount, seed=5):
@@ -346,7 +255,8 @@ def _unused(subject, padded, keep):
         return "padding_seen"
     padding = masked[0, ~keep[0]]  # hidden queries have one output, whatever they are
     alike = np.isnan(padding).all() or np.ptp(padding, axis=0).max() <= subject.tolerance
-    return "padding_on_queries" if alike else None
+    others = np.ptp(masked[0, keep[0]], axis=0).max() > subject.tolerance
+    return "padding_on_queries" if alike and others else None
 
 
 def _counted(subject, side, X, padding, facts):
@@ -383,13 +293,11 @@ def _two_lengths(subject, side):
         together = subject.outputs(X, keep=keep)
     except Exception as error:
         sentence = f"padding is refused in a batch, and not alone: {type(error).__name__}"
-        return [Finding(WRONG, question, sentence, "padding_refused_in_batch")]
+        return broken(question, sentence, "padding_refused_in_batch")
     if largest(together[keep], alone[keep]) <= subject.tolerance:
-        return [Finding(RIGHT, question, "each text has its own padding")]
-    sentence = (
-        "in a batch of two lengths, a padded text has other outputs than in a batch of its own"
-    )
-    return [Finding(WRONG, question, sentence, _padding_name(subject, X, keep, together))]
+        return passed(question, "each text has its own padding")
+    sentence = "beside a longer text, a padded one has other outputs than in a batch of its own"
+    return broken(question, sentence, _padding_name(subject, X, keep, together))
 
 
 def _padding_name(subject, X, keep, together):
@@ -414,64 +322,76 @@ def ask_positions_in_batch(subject):
     together = subject.outputs(X, positions=places)
     alone = np.concatenate([subject.outputs(X[[b]], positions=places[[b]]) for b in range(len(X))])
     question = "positions in a batch"
+    beside = _packed_beside_padding(subject, X[:1]) if "keep" in subject.takes else []
+    if beside and beside[0].sign == WRONG:
+        return beside
     if largest(together, alone) <= subject.tolerance:
-        return [Finding(RIGHT, question, "each sequence has its own positions")]
+        return [*beside, *passed(question, "each sequence has its own positions")]
     first = subject.outputs(X, positions=places[[0, 0]])
     same = largest(together, first) <= subject.tolerance
     sentence = "in a batch of unlike positions outputs differ from those of each text alone"
     name = "positions_of_first_sequence" if same else "positions_mixed_in_batch"
-    return [Finding(WRONG, question, sentence, name)]
+    return broken(question, sentence, name)
 
 
-def ask_packed(subject):
-    """Ask for positions that begin again, with and without a padding mask that hides nothing."""
-    if not {"keep", "positions"} <= subject.takes:
+def _packed_beside_padding(subject, X):
+    """Ask two texts in one, whose positions begin anew, beside padding that hides nothing."""
+    again = {"positions": np.arange(T)[None] % (T // 2)}
+    there = subject.outputs(X, keep=np.ones((1, T), bool), **again)
+    if largest(there, subject.outputs(X, **again)) <= subject.tolerance:
         return []
-    X, places = tokens(1, (1, T, subject.d_model), seed=9)[0], np.arange(T)[None] % (T // 2)
-    without, given = subject.outputs(X, positions=places), {"positions": places, "keep": _all(X)}
-    if largest(subject.outputs(X, **given), without) <= subject.tolerance:
-        return [Finding(RIGHT, "packed", "positions that begin again, with a padding mask or not")]
-    sentence = "a padding mask that hides nothing changes what positions that begin again do"
-    return [Finding(DESCRIBED, "packed", sentence)]  # as transformers does on purpose
+    sentence = "where positions begin anew, a padding mask that hides nothing has an effect"
+    found = Finding(WRONG, "packed texts", sentence, "mask_another_with_padding")
+    return [found if subject.packed else replace(found, sign=DESCRIBED, name=None)]
+
+
+def _more_seen(subject, table, outputs):
+    """Say which hidden token outputs of another kind depend on, or return None."""
+    there = table_of(subject, len(table), outputs=singly(outputs))
+    more = np.argwhere(off_diagonal(there) & ~table)
+    return f"output {more[0][0]} depends on token {more[0][1]}" if len(more) else None
 
 
 def ask_precision(subject, table):
     """Ask whether single and double precision agree, and what half precision loses."""
     if subject.single is None:
         return []
-    X = tokens(1, (1, T, subject.d_model))[0]
+    (X,) = subject.example()
     with np.errstate(all="ignore"):
         found = disagreement(np.asarray(subject.single(X), dtype=float), subject.outputs(X))
     if found[0].sign != WRONG:
         return [*found, *answered("half precision", lambda: _ask_half(subject, table))]
-    in_single = table_of(subject, T, one_by_one=True, outputs=subject.single)
-    if (off_diagonal(in_single) & ~table[:T, :T]).any():
-        found = [replace(found[0], name="mask_lost_in_single")]
-    return found
+    lost = _more_seen(subject, table, subject.single)
+    return [replace(found[0], name="mask_lost_in_single")] if lost else found
 
 
 def _ask_half(subject, table):
     """Ask for what is finite in double precision and not in half, and for the mask there."""
-    if subject.half is None:
+    found = ask_half(subject)
+    if not found or found[0].sign == WRONG:
+        return found
+    more = _more_seen(subject, table, subject.half)
+    if more:
+        sentence = f"{more}, in double precision it does not"
+        return broken("half precision", sentence, "mask_lost_in_half")
+    return passed("half precision", "finite, and the same tokens are seen")
+
+
+def ask_longer_mask(subject, table, claims):
+    """Ask a text of which no usual length of blocks or tiles is a divisor."""
+    pattern, length = claims.pattern(), LONGER + 3
+    if pattern is None or (off_diagonal(table ^ pattern.mask(len(table)))).any():
         return []
-    X, question = tokens(1, (1, T, subject.d_model))[0], "half precision"
-    lost = [_lost_in_half(subject, x) for x in (X, X / 1000)]
-    if lost[0]:
-        name = "mask_value_overflows_in_half" if lost[1] else "scores_overflow_in_half"
-        return [Finding(WRONG, question, "not finite where double precision is", name)]
-    in_half = table_of(subject, T, one_by_one=True, outputs=subject.half)
-    more = off_diagonal(in_half) & ~table[:T, :T]
-    if more.any():
-        i, j = np.argwhere(more)[0]
-        sentence = f"output {i} depends on token {j}, in double precision it does not"
-        return [Finding(WRONG, question, sentence, "mask_lost_in_half")]
-    return [Finding(RIGHT, question, "finite, and the same tokens are seen")]
-
-
-def _lost_in_half(subject, X):
-    with np.errstate(all="ignore"):
-        lost = ~np.isfinite(np.asarray(subject.half(X), dtype=float))
-        return bool((lost & np.isfinite(subject.outputs(X))).any())
+    expected, seen = pattern.mask(length), table_of(subject, length)
+    near = abs(np.arange(length)[:, None] - np.arange(length)) < T
+    more = seen & ~expected  # a bias may leave far keys a weight that nothing shows
+    wrong = np.argwhere(off_diagonal(more | (expected & ~seen & near)))
+    if not len(wrong):
+        return passed("longer mask", f"as claimed for {length} tokens")
+    verb = "depends" if seen[tuple(wrong[0])] else "does not depend"
+    sentence = f"of {length} tokens output {wrong[0][0]} {verb} on token {wrong[0][1]}"
+    name = "hidden_keys_seen" if off_diagonal(more).any() else "keys_not_seen"
+    return broken("longer mask", sentence, name)
 
 
 def ask_lengths(subject, table, claims):
@@ -480,68 +400,90 @@ def ask_lengths(subject, table, claims):
         return []
     X = tokens(1, (1, LONGER, subject.d_model), seed=18)[0]
     whole = subject.outputs(X)
-    for length in (1, 5, 16, 33):
+    for length in (1, 7, 16, 33, 43):
         if largest(subject.outputs(X[:, :length]), whole[:, :length]) > subject.tolerance:
             sentence = f"{length} tokens alone have other outputs than at the head of {LONGER}"
-            return [Finding(WRONG, "lengths", sentence, "length_changes_outputs")]
-    return [Finding(RIGHT, "lengths", f"the first of {LONGER} tokens are as they are alone")]
+            return broken("lengths", sentence, "length_changes_outputs")
+    return passed("lengths", f"the first of {LONGER} tokens are as they are alone")
+
+
+def ask_scores(subject, table):
+    """Ask whether weights depend on scores: without, outputs are linear in all tokens."""
+    if not off_diagonal(table).any() or not _linear(subject, len(table)):
+        return []
+    sentence = "outputs are linear in the tokens, so weights do not depend on scores"
+    name = "scores_without_effect" if _linear(subject, len(table), 100) else "scores_lost_in_single"
+    return broken("scores", sentence, name)
+
+
+def _linear(subject, length, size=1):
+    """Say whether the sum of two texts of a size has the sum of their outputs."""
+    X, others = tokens(2, (1, length, subject.d_model), size=size, seed=21)
+    both, one, other, none = map(subject.outputs, (X + others, X, others, 0 * X))
+    return largest(both + none, one + other) <= 10 * size * subject.tolerance
+
+
+def ask_copies(subject, table, facts):
+    """Ask large scores, where a row of weights has one 1, so copies of a token change nothing.
+
+    Nor do more tokens have an effect on an output than there are heads, while one token may have an
+    effect on many; a softmax over the queries exchanges the two.
+    """
+    whole = np.array_equal(table, np.tri(len(table))) or table.all()
+    if facts.get("position") != "none" or not whole:
+        return []
+    X, step = tokens(2, (3, LARGE, subject.d_model), seed=22)
+    X, most = 100 * X, np.zeros(2, int)
+    with np.errstate(all="ignore"):
+        for x, other in zip(X, X + step, strict=True):
+            seen = dependence(subject.outputs, x, other, tolerance=1e-6 * subject.effect)
+            most = np.maximum(most, [off_diagonal(seen).sum(axis=axis).max() for axis in (1, 0)])
+        copied = subject.outputs(np.concatenate([X[:, :1].repeat(4, axis=1), X], axis=1))[:, 4:]
+        same = largest(copied, subject.outputs(X)) <= 1e-3 * subject.effect
+    if same or most[0] <= 1.5 * most[1]:
+        return []
+    sentence = f"at large scores, {most[0]} tokens have an effect on one output, and copies matter"
+    return broken("softmax", sentence, "softmax_over_queries")
 
 
 def ask_training(subject, table):
     """Ask whether the mask holds in training mode, too."""
     if subject.training is None:
         return []
-    in_training = table_of(subject, len(table), one_by_one=True, outputs=subject.training)
-    more = off_diagonal(in_training) & ~table
-    if more.any():
-        i, j = np.argwhere(more)[0]
-        sentence = f"in training mode output {i} depends on token {j}, in evaluation it does not"
-        return [Finding(WRONG, "training", sentence, "mask_dropped_in_training")]
+    before, evaluated, after = subject.switched() if subject.switched else (False,) * 3
+    if evaluated:
+        sentence = "after a call in training mode an evaluation is random"
+        return broken("training", sentence, "random_in_evaluation")
+    if before and not after:
+        sentence = "it was random before an evaluation, and is not after it"
+        return broken("training", sentence, "dropout_lost_after_evaluation")
+    more = _more_seen(subject, table, subject.training)
+    if more:
+        sentence = f"in training mode {more}, in evaluation it does not"
+        return broken("training", sentence, "mask_dropped_in_training")
     X = tokens(1, (1, T, subject.d_model))[0]
     if largest(subject.training(X), subject.outputs(X)) <= subject.tolerance:
-        return [Finding(RIGHT, "training", "as in evaluation, dropout apart")]
-    return [Finding(DESCRIBED, "training", "other values than in evaluation, and the same mask")]
+        return passed("training", "as in evaluation, dropout apart")
+    return described("training", "other values than in evaluation, and the same mask")
 
 
 def ask_parameters(subject):
     """Ask whether each parameter takes part in the output."""
     if subject.unused is None:
         return []
-    whole, partly, cut = subject.unused()
-    findings = []
-    for names, sentence, name in (
-        (whole, "no part in the output", "parameter_unused"),
-        (partly, "some rows have no part in the output", "parameter_unused_in_part"),
-        (cut, "a part in the output, and no gradient", "gradient_cut"),
-    ):
-        if names:
-            sentence = f"{', '.join(names)}: {sentence}"
-            findings.append(Finding(WRONG, "parameters", sentence, name))
-    return findings or [Finding(RIGHT, "parameters", "each takes part in the output")]
+    without_effect, cut = map(", ".join, subject.unused())
+    name, sentence = "parameter_unused", "no part in the output, at least in some rows"
+    found = broken("parameters", f"{without_effect}: {sentence}", name) if without_effect else []
+    sentence = f"{cut}: a part in the output, and no gradient"
+    found += broken("parameters", sentence, "gradient_cut") if cut else []
+    return found or passed("parameters", "each takes part in the output")
 
 
-def ask_gradient(subject):
-    """Ask whether the gradient agrees with differences."""
-    if subject.gradient is None:
-        return []
-    X, dY, direction = tokens(3, (1, 6, subject.d_model))
-    dY = dY[..., :1] * np.ones(subject.outputs(X).shape[-1])
-    found = []
-    for words, context in (("X", {}), *_with_padding(subject, X)):
-        gradient = subject.gradient(X, dY, **context)
-        slope = float((gradient * direction).sum())
-
-        def outputs(step, context=context):
-            return subject.outputs(X + step * direction, **context)
-
-        if not agree(slope, outputs, dY):
-            found.append((f"that of {words}", gradient))
-    return gradient_findings(found, by_rule=subject.by_rule is not None and subject.by_rule())
-
-
-def _with_padding(subject, X):
-    """Yield a padding mask under which the last token is padding, if one is taken."""
-    keep = np.ones(X.shape[:2], bool)
-    keep[:, -1] = False
+def ask_gradient_of(subject):
+    """Ask whether the gradient agrees with differences, with padding where it is taken."""
+    contexts, token = {"": {}}, np.arange(T)[None]
     if "keep" in subject.takes:
-        yield "X, with padding", {"keep": keep}
+        contexts[", with padding"] = {"keep": token < T - 1}
+        contexts[", with padding on the left"] = {"keep": token > 0}
+    cut = subject.unused and (lambda: subject.unused()[1])
+    return ask_gradient(subject, "X", contexts, cut=cut or tuple)

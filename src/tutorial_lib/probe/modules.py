@@ -5,8 +5,8 @@ import inspect
 
 import numpy as np
 
-from tutorial_lib.probe.adapters import context_of, gradients, width_of, words_taken
-from tutorial_lib.probe.subject import Cache, ProbeError, Subject, Undecidable, tokens
+from tutorial_lib.probe.adapters import Arguments, arguments_of, gradients, width_of
+from tutorial_lib.probe.subject import Cache, ProbeError, Subject, Undecidable, set_seeds, tokens
 
 
 def with_random_weights(module, seed=0):
@@ -39,31 +39,37 @@ def without_dropout(module):
 
 
 class Module:
-    """A module of PyTorch, called with arrays of NumPy.
+    """A module of PyTorch in evaluation mode, called with arrays of NumPy.
 
-    Parameters
-    ----------
-    module : the module, in evaluation mode
-    call : a function of it, X and what is handed over by name
-    context : a function of keep and positions, which returns what is handed over
-    width : that of X
+    `call` is a function of it, X, a memory where there is one, and what is handed over by name.
     """
 
-    def __init__(self, module, call, context, width):
+    def __init__(self, module, call, arguments, width):
         import torch
 
-        self.module, self.call, self.context, self.width = module, call, context, width
+        self.module, self.call, self.arguments, self.width = module, call, arguments, width
         self.dtype = torch.float64
 
-    def run(self, X, keep=None, positions=None):
+    def run(self, X, **given):
         """Return the outputs for X (B, T, d_model)."""
         import torch
 
-        given = self.context(keep, positions)
-        given = {name: torch.from_numpy(np.ascontiguousarray(x)) for name, x in given.items()}
         with torch.no_grad():
-            Y = self.call(self.module, torch.from_numpy(X).to(self.dtype), **given)
-        return first_array(Y)
+            return first_array(self._called(torch.from_numpy(X).to(self.dtype), **given))
+
+    def _called(self, X, **given):
+        """Call the module with a tensor X and arrays."""
+        memory, named = self.arguments(len(X), **given)
+        return self.call(self.module, X, *self._tensors(memory), **self._tensors(named))
+
+    def _tensors(self, arrays):
+        """Return tensors of arrays, those of floats in the precision of the module."""
+        import torch
+
+        if isinstance(arrays, dict):
+            return dict(zip(arrays, self._tensors(arrays.values()), strict=True))
+        tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
+        return [x.to(self.dtype) if x.is_floating_point() else x for x in tensors]
 
     def of(self, module):
         """Return the same way to call another module, in its precision."""
@@ -71,53 +77,60 @@ class Module:
         other.module, other.dtype = module, next(module.parameters()).dtype
         return other
 
-    def single(self):
-        """Return the outputs in single precision as a function of X."""
-        return self.of(copy.deepcopy(self.module).float()).run
-
-    def half(self):
-        """Return the outputs in half precision as a function of X."""
-        return self.of(copy.deepcopy(self.module).half()).run
+    def lower(self, precision):
+        """Return the outputs in a precision, "float" or "half", as a function of X."""
+        return self.of(getattr(copy.deepcopy(self.module), precision)()).run
 
     def training(self):
         """Return the outputs in training mode without dropout as a function of X."""
-        import torch
-
         trained = self.of(without_dropout(self.module))
 
         def run(X):
-            torch.manual_seed(0)
+            set_seeds()
             return trained.run(X)
 
         return run
 
+    def switched(self, fresh):
+        """Return whether a module that was not evaluated yet is random, mode by mode."""
+
+        def random():
+            module, X = copy.deepcopy(fresh), tokens(1, (1, 6, self.width))[0]
+            called, found = self.of(module.to(self.dtype)), []
+            for mode in (True, False, True):
+                module.train(mode)
+                set_seeds()
+                first, second = called.run(X), called.run(X)
+                found.append(not np.array_equal(first, second))
+            return found
+
+        return random
+
     def gradient(self, X, dY, keep=None):
-        """Return dX, of the shape of X."""
+        """Return dX, of the shape of X, in a list."""
         import torch
 
-        given = {name: torch.from_numpy(x) for name, x in self.context(keep, None).items()}
         X = torch.from_numpy(X).requires_grad_()
-        Y = self.call(self.module, X, **given)
-        return gradients(Y, [X], torch.from_numpy(dY))[0]
+        return gradients(self._called(X, keep=keep), [X], torch.from_numpy(dY))
 
     def unused(self):
         """Return names of parameters without a gradient, in whole or in rows of a linear layer.
 
-        The first list holds those that have no effect at all, the second those with rows of none,
-        and the third those that change the output all the same.
+        The first list holds those that have no effect, the second those that have one all the same.
         """
         import torch
 
-        named, Y = dict(self.module.named_parameters()), self._graph()
+        named = dict(self.module.named_parameters())
+        X = torch.from_numpy(tokens(1, (16, 16, self.width))[0]).to(self.dtype)
+        Y = self._called(X.requires_grad_())
+        Y = Y[0] if isinstance(Y, tuple | list) else Y
         given = torch.autograd.grad(Y.sum(), list(named.values()), allow_unused=True)
-        whole, partly, cut = [], [], []
+        without_effect, cut = [], []
         for (name, parameter), gradient in zip(named.items(), given, strict=True):
             rows = self._without_gradient(name, parameter, gradient)
-            if rows.any() and self._moves(parameter, rows):
-                cut.append(name)
-            elif rows.any():
-                (whole if rows.all() else partly).append(name)
-        return whole, partly, cut
+            if rows.any():
+                (cut if self._moves(parameter, rows) else without_effect).append(name)
+        return without_effect, cut
 
     def _without_gradient(self, name, parameter, gradient):
         """Say of each row of a parameter whether no gradient comes to it."""
@@ -138,51 +151,27 @@ class Module:
         before, saved = self.run(X), parameter.detach().clone()
         with torch.no_grad():
             parameter[rows] += (
-                torch.linspace(-1, 1, saved[rows].numel()).reshape(saved[rows].shape).to(saved)
+                torch.linspace(-1, 1, saved[rows].numel()).view_as(saved[rows]).to(saved)
             )
             after = self.run(X)
             parameter.copy_(saved)
         return bool(np.abs(after - before).max() > 0)
-
-    def by_rule(self):
-        """Say whether no step of the backward pass was written by hand, as an autograd Function."""
-        import torch
-
-        nodes, seen = [self._graph().grad_fn], set()
-        while nodes:
-            node = nodes.pop()
-            if isinstance(node, torch.autograd.function.BackwardCFunction):
-                return False
-            if node is not None and node not in seen:
-                seen.add(node)
-                nodes += [before for before, _ in node.next_functions]
-        return True
-
-    def _graph(self):
-        """Return an output with its graph."""
-        import torch
-
-        X = torch.from_numpy(tokens(1, (16, 16, self.width))[0]).to(self.dtype)
-        Y = self.call(self.module, X.requires_grad_())
-        return Y[0] if isinstance(Y, tuple | list) else Y
 
     def cached(self, cache):
         """Return a cache of arrays, of one whose functions take the module first."""
         import torch
 
         def of(step):
-            def call(X, state, *keep):
-                keep = map(torch.from_numpy, keep)
+            def call(X, state, *more):
+                X, *more = self._tensors((X, *more))
                 with torch.no_grad():
-                    X = torch.from_numpy(X).to(self.dtype)
-                    Y, state = step(self.module, X, state, *keep)
+                    Y, state = step(self.module, X, state, *more)
                 return first_array(Y), state
 
             return step and call
 
-        return Cache(
-            of(cache.step), lambda: cache.empty(self.module), cache.rewind, of(cache.padded)
-        )
+        empty = lambda: cache.empty(self.module)  # noqa: E731
+        return Cache(of(cache.step), empty, cache.rewind, of(cache.padded))
 
 
 def first_array(out):
@@ -191,93 +180,86 @@ def first_array(out):
     return out.detach().double().numpy()
 
 
-def _call(module, X, **given):
+def _call(module, X, *memory, **given):
     """Call a module on hidden states."""
     import torch
 
     if isinstance(module, torch.nn.MultiheadAttention):
-        return module(X, X, X, need_weights=False, **given)
-    return module(X, **given)
+        keys = memory[0] if memory else X
+        return module(X, keys, keys, need_weights=False, **given)
+    return module(X, *memory, **given)
 
 
 def torch_module(module, *, call=_call, own_weights=False, **options):
     """Return a module as a subject, in double precision, and what is left as claims."""
     import torch
 
-    names = {word: options.pop(word, None) for word in ("keep", "positions", "cache", "d_model")}
-    keep, positions, cache, d_model = names.values()
+    cache, arguments = options.pop("cache", None), arguments_of(options)
+    width = width_of(module, options.pop("d_model", None))
     module = copy.deepcopy(module) if own_weights else with_random_weights(module)
-    width = width_of(module, d_model)
-    called = Module(module.eval(), call, context_of(keep, positions), width)
-    called = _in_best_precision(called, np.ones((1, 2, width)))
+    evaluated = Module(copy.deepcopy(module).eval(), call, arguments, width)
+    called = _in_best_precision(evaluated, np.ones((1, 2, width)))
     double = called.dtype == torch.float64
-    subject = Subject(
+    return Subject(
         called.run,
         width,
-        words_taken(keep, positions),
+        arguments.words,
         cache=None if cache is None else called.cached(cache),
-        single=called.single() if double else None,
-        half=called.half(),
+        single=called.lower("float") if double else None,
+        half=called.lower("half"),
         training=called.training(),
+        switched=called.switched(module),
         gradient=called.gradient if double else None,
         unused=called.unused,
-        by_rule=called.by_rule,
         precision=1e-6 if double else 1e-3,
-    )
-    return subject, options
+        memory=arguments.memory,
+    ), options
 
 
 def transformers_model(model, layer, *, seed=0, double=True):
     """Return the attention of one layer inside a model as a subject."""
-    import torch
-
     model = with_random_weights(model, seed).eval()
     width = model.get_input_embeddings().embedding_dim
     accepts = inspect.signature(model.forward).parameters
     fixed = {"use_cache": False} if "use_cache" in accepts else {}
 
-    def call(model, X, **given):
-        return _attended(model, layer, X, **fixed, **given)[0]
+    def call(model, X, attention_mask=None, **given):
+        keep = {} if attention_mask is None else {"attention_mask": attention_mask.long()}
+        return _attended(model, layer, X, **fixed, **keep, **given)[0]
 
-    called = Module(model, call, _context, width)
-    called = _in_best_precision(called, np.ones((1, 2, width))) if double else _in_single(called)
-    double = called.dtype == torch.float64  # norms and rotations stay single inside such a model
+    positions = {"positions": "position_ids"} if "position_ids" in accepts else {}
+    arguments, X = Arguments(keep="attention_mask", **positions), np.ones((1, 2, width))
+    called = _in_best_precision(Module(model, call, arguments, width), X, double=double)
+    double = called.dtype.itemsize == 8  # norms and rotations stay single inside such a model
     return Subject(
         called.run,
         width,
-        frozenset({"keep"} | ({"positions"} if "position_ids" in accepts else set())),
+        called.arguments.words,
         _cache_of(called, layer, accepts, width),
-        single=called.single() if double else None,
+        single=called.lower("float") if double else None,
         training=called.training(),
         precision=1e-4 if double else 1e-3,
+        packed=False,  # packed texts are not looked for where a mask is handed over, by design
     )
 
 
-def _context(keep, positions):
-    given = {} if keep is None else {"attention_mask": keep.astype(np.int64)}
-    return given if positions is None else given | {"position_ids": positions}
-
-
-def _in_best_precision(called, X):
+def _in_best_precision(called, X, *, double=True):
     """Use double precision, or single where a kernel, as for experts, has no other."""
-    double = called.of(called.module.double())
     try:
-        double.run(X)
+        if double:
+            called = called.of(called.module.double())
+            called.run(X)
+            return called
     except RuntimeError:
-        return _in_single(called)
-    return double
-
-
-def _in_single(called):
+        pass
     return called.of(called.module.float())
 
 
 def _attended(model, layer, X, **given):
     """Return what the attention of a layer returns within a call of its model, and the result."""
     caught = []
-    hook = _attention_of(model, layer).register_forward_hook(
-        lambda _module, _inputs, out: caught.append(out)
-    )
+    attention = _attention_of(model, layer)
+    hook = attention.register_forward_hook(lambda _module, _inputs, out: caught.append(out))
     try:
         result = model(inputs_embeds=X, **given)
     finally:
@@ -287,6 +269,8 @@ def _attended(model, layer, X, **given):
 
 def _cache_of(called, layer, accepts, width):
     """Return the cache of a model, or None where it has none, as an encoder that ignores one."""
+    from transformers import DynamicCache
+
     # Models call what they are given "cache" from transformers 5.24 on, and past_key_values before.
     name = next((name for name in ("cache", "past_key_values") if name in accepts), None)
     if name is None:
@@ -297,14 +281,8 @@ def _cache_of(called, layer, accepts, width):
         Y, result = _attended(model, layer, X, **{name: state, "use_cache": True}, **given)
         return Y, result.get(name)
 
-    cache = called.cached(Cache(step, _empty_cache, _crop, step))
+    cache = called.cached(Cache(step, lambda model: DynamicCache(config=model.config), _crop, step))
     return cache if cache.step(np.ones((1, 1, width)), cache.empty())[1] is not None else None
-
-
-def _empty_cache(model):
-    from transformers import DynamicCache
-
-    return DynamicCache(config=model.config)
 
 
 def _crop(state, length):

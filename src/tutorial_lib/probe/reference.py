@@ -5,7 +5,6 @@ which, and its bias. Then one part at a time is exchanged for a mistake. The mis
 no other explains the outputs as well, for two widths and two lengths.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, product
 
@@ -53,9 +52,7 @@ WEIGHTS = {
     "softmax_over_heads": lambda s, seen, scale: stable_softmax(hidden(s, seen), 1),
     "softmax_over_batch": lambda s, seen, scale: stable_softmax(hidden(s, seen), 0),
     "softmax_over_all_pairs": lambda s, seen, scale: stable_softmax(hidden(s, seen), (-2, -1)),
-    "softmax_twice": lambda s, seen, scale: stable_softmax(
-        hidden(stable_softmax(hidden(s, seen)), seen)
-    ),
+    "softmax_twice": lambda s, *seen: stable_softmax(hidden(WEIGHTS[None](s, *seen), seen[0])),
     "softmax_in_logarithms": lambda s, seen, scale: _log_softmax(s, seen),
     "softmax_in_base_2": lambda s, seen, scale: stable_softmax(hidden(s * np.log(2), seen)),
     "softmax_missing": lambda s, seen, scale: np.where(seen, s, 0.0),
@@ -64,49 +61,16 @@ WEIGHTS = {
     "softmax_with_one_more": lambda s, seen, scale: _plus_one(s, seen),
     "sigmoid_for_softmax": lambda s, seen, scale: np.where(seen, 1 / (1 + np.exp(-s)), 0.0),
     "scale_after_softmax": lambda s, seen, scale: stable_softmax(hidden(s / scale, seen)) * scale,
-    "weights_transposed": lambda s, seen, scale: np.swapaxes(
-        stable_softmax(hidden(s, seen)), -1, -2
-    ),
-    "scores_transposed": lambda s, seen, scale: stable_softmax(
-        hidden(np.swapaxes(s, -1, -2), seen)
-    ),
+    "weights_transposed": lambda s, seen, scale: stable_softmax(hidden(s, seen)).swapaxes(-1, -2),
+    "scores_transposed": lambda s, seen, scale: stable_softmax(hidden(s.swapaxes(-1, -2), seen)),
 }
 
 
-def _zero_keys(scores, seen, tile):
-    """Return weights if the last tile of keys is filled up with zeros."""
-    powers = np.exp(hidden(scores, seen))
-    return powers / (powers.sum(axis=-1, keepdims=True) + -scores.shape[-1] % tile)
-
-
-def _tiles_not_rescaled(scores, seen, tile):
-    """Return weights if what earlier tiles added up is not rescaled to the new maximum."""
-    scores = hidden(scores, seen)
-    top = np.maximum.accumulate(scores, axis=-1)
-    last = np.minimum(np.arange(scores.shape[-1]) // tile * tile + tile, scores.shape[-1]) - 1
-    powers = np.exp(scores - top[..., last])
-    return powers / np.exp(scores - top[..., -1:]).sum(axis=-1, keepdims=True)
-
-
-VARIANTS = [
-    (name, lambda s, seen, scale, of=of, tile=tile: of(s, seen, tile))
-    for name, of in (
-        ("zero_keys_in_last_tile", _zero_keys),
-        ("tiles_not_rescaled", _tiles_not_rescaled),
-    )
-    for tile in (2, 4, 8, 16)
-]
+VARIANTS = []
 for _cap in CAPS:
-    VARIANTS += [
-        (
-            "soft_cap",
-            lambda s, seen, scale, c=_cap: stable_softmax(hidden(c * np.tanh(s / c), seen)),
-        ),
-        (
-            "mask_before_soft_cap",
-            lambda s, seen, scale, c=_cap: stable_softmax(c * np.tanh(hidden(s, seen) / c)),
-        ),
-    ]
+    _capped = lambda s, seen, scale, c=_cap: stable_softmax(hidden(c * np.tanh(s / c), seen))  # noqa: E731
+    _after = lambda s, seen, scale, c=_cap: stable_softmax(c * np.tanh(hidden(s, seen) / c))  # noqa: E731
+    VARIANTS += [("soft_cap", _capped), ("mask_before_soft_cap", _after)]
 # What is handed over as Q, K and V (each of all heads) in place of them.
 ARRAYS = {
     None: lambda Q, K, V: (Q, K, V),
@@ -122,8 +86,8 @@ ARRAYS = {
 JOINS = {
     None: lambda Y, Q: Y,
     "queries_added": lambda Y, Q: Y + Q,
-    "heads_joined_without_transpose": lambda Y, Q: np.swapaxes(
-        Y.reshape(Y.shape[0], Y.shape[2], Y.shape[1], Y.shape[3]), 1, 2
+    "heads_joined_without_transpose": lambda Y, Q: Y.reshape(len(Y), *Y.shape[2:0:-1], -1).swapaxes(
+        1, 2
     ),
 }
 LAWS = {  # the factor of the scores, of d_k, H, T
@@ -146,48 +110,25 @@ SCALES = {  # (claimed, found)
 }
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The parts of attention, each a pair: the name of a mistake, or None, and how it is computed.
+def outputs_of(parts, Q, K, V):
+    """Return what a function of these parts returns, (B, H, T, d).
 
-    Parameters
-    ----------
-    mask : a function of T, which returns (T, T)
-    scale : a function of d_k, H and T
-    heads : two functions, which make K and V (B, H, S, d) of those of the KV heads
-    weights, arrays, joins : as in the tables above
-    exchanged : whether heads and tokens have changed places
-    bias : what is added to the scores, a function of T
+    Each part is how it is computed: mask, of T; scale, of d_k, H and T; heads, two functions that
+    make K and V (B, H, S, d) of those of the KV heads; bias, of T; exchanged, whether heads and
+    tokens have changed places; weights, arrays and joins, as in the tables above.
     """
-
-    mask: tuple
-    scale: tuple
-    heads: tuple
-    weights: tuple
-    arrays: tuple
-    joins: tuple
-    exchanged: tuple
-    bias: tuple
-
-    @property
-    def names(self):
-        """The names of all mistakes in it."""
-        return frozenset(name for name, _ in vars(self).values() if name)
-
-    def outputs(self, Q, K, V):
-        """Return what a function of these parts returns, (B, H, T, d)."""
-        of_keys, of_values = self.heads[1]
-        Q, K, V = self.arrays[1](Q, of_keys(K), of_values(V))
-        if self.exchanged[1]:
-            Q, K, V = (np.swapaxes(x, 1, 2) for x in (Q, K, V))
-        scale = self.scale[1](Q.shape[-1], *Q.shape[1:3])
-        scores = Q @ np.swapaxes(K, -1, -2) * scale
-        if self.exchanged[1]:
-            return np.swapaxes(stable_softmax(scores) @ V, 1, 2)
-        T = Q.shape[2]
-        with np.errstate(all="ignore"):
-            weights = self.weights[1](scores + self.bias[1](T), self.mask[1](T), scale)
-            return self.joins[1](weights @ V, Q)
+    of_keys, of_values = parts["heads"]
+    Q, K, V = parts["arrays"](Q, of_keys(K), of_values(V))
+    if parts["exchanged"]:
+        Q, K, V = (np.swapaxes(x, 1, 2) for x in (Q, K, V))
+    scale = parts["scale"](Q.shape[-1], *Q.shape[1:3])
+    scores = Q @ np.swapaxes(K, -1, -2) * scale
+    if parts["exchanged"]:
+        return np.swapaxes(stable_softmax(scores) @ V, 1, 2)
+    T = Q.shape[2]
+    with np.errstate(all="ignore"):
+        weights = parts["weights"](scores + parts["bias"](T), parts["mask"](T), scale)
+        return parts["joins"](weights @ V, Q)
 
 
 def masks(function, claims, *, values):
@@ -259,30 +200,11 @@ def _measured_order(function):
 
 
 class Explanation:
-    """Which mistakes give what a function returns.
-
-    Parameters
-    ----------
-    function : a Function
-    claims : what was claimed
-    values : whether the outputs depend on V, so that weights can be read
-    """
+    """Which mistakes give what a function returns; `values`: its outputs depend on V."""
 
     def __init__(self, function, claims, *, values=True):
-        self.options = self._options(function, claims, values=values)
-        self.cases = []
-        for more, d_k in zip((0, 3), function.widths, strict=True):
-            length = function.length + more
-            Q, K = function.inputs(length, length, d_k, seed=21 + more)
-            V = tokens(1, K.shape, seed=23 + more)[0]
-            self.cases.append((Q, K, V, function.outputs(Q, K, V)))
-        self.allowed = 10 * function.precision
-
-    @staticmethod
-    def _options(function, claims, *, values):
-        """Return what each part may be."""
         order = claims.get("key_heads", "repeated")
-        return {
+        self.options = {  # what each part may be
             "mask": masks(function, claims, values=values),
             "scale": scales(claims),
             "heads": kv_orders(function, order, values=values),
@@ -290,8 +212,14 @@ class Explanation:
             "arrays": list(ARRAYS.items()),
             "joins": [*JOINS.items(), *(_head_orders(function) if values else ())],
             "exchanged": [(None, False), ("attention_over_heads", True)],
-            "bias": [(None, bias) for bias in (_biases(function) if values else (_no_bias,))],
+            "bias": [(None, bias) for bias in (_biases(function) if values else (lambda T: 0.0,))],
         }
+        self.cases, self.allowed = [], 10 * function.tolerance
+        for more, d_k in zip((0, 3), function.widths, strict=True):
+            length = function.length + more
+            Q, K = function.inputs(length, length, d_k, seed=21 + more)
+            V = tokens(1, K.shape, seed=23 + more)[0]
+            self.cases.append((Q, K, V, function.outputs(Q, K, V)))
 
     def names(self, most=1):
         """Return the names on which all fitting functions of the fewest mistakes agree.
@@ -300,7 +228,7 @@ class Explanation:
         right function fits, or none.
         """
         for number in range(most + 1):
-            fits = {parts.names for parts in self._changed(number) if self._fits(parts)}
+            fits = {names for names, parts in self._changed(number) if self._fits(parts)}
             if fits:
                 names = tuple(sorted(frozenset().union(*fits)))
                 return (names, ()) if len(fits) == 1 else ((), names)
@@ -308,22 +236,23 @@ class Explanation:
 
     def right(self, Q, K, V):
         """Return what each right function that fits would return."""
-        return [parts.outputs(Q, K, V) for parts in self._changed(0) if self._fits(parts)]
+        return [outputs_of(parts, Q, K, V) for _, parts in self._changed(0) if self._fits(parts)]
 
     def _changed(self, number):
-        """Yield the parts with so many mistakes."""
+        """Yield the names of so many mistakes, and the parts with them."""
         for kinds in combinations(self.options, number):
             named = [
                 [option for option in options if (option[0] is not None) == (kind in kinds)]
                 for kind, options in self.options.items()
             ]
             for chosen in product(*named):
-                yield Parts(*chosen)
+                parts = {kind: how for kind, (_, how) in zip(self.options, chosen, strict=True)}
+                yield frozenset(name for name, _ in chosen if name), parts
 
     def _fits(self, parts):
         """Say whether a function of these parts returns what was returned, where that is finite."""
         for Q, K, V, found in self.cases:
-            out, finite = parts.outputs(Q, K, V), np.isfinite(found)
+            out, finite = outputs_of(parts, Q, K, V), np.isfinite(found)
             if not finite.any() or largest(out[finite], found[finite]) > self.allowed:
                 return False
         return True
@@ -347,10 +276,6 @@ def _head_orders(function):
     return [("heads_in_another_order", lambda Y, Q: Y[:, order])]
 
 
-def _no_bias(T):
-    return 0.0
-
-
 def _biases(function):
     """Return what may be added to scores: nothing, or what weights without queries show."""
 
@@ -363,90 +288,6 @@ def _biases(function):
 
     T = function.length
     sums = function.weights(0 * function.inputs(T, T)[0], function.inputs(T, T)[1]).sum(axis=-1)
-    if largest(sums, 1.0) > function.precision or largest(measured(T), 0.0) <= 1e-6:
-        return [_no_bias]
-    return [_no_bias, cache(measured)]
-
-
-def gradient_mistakes(function, wrong, masked):
-    """Return the mistakes of a backward pass whose formula gives every wrong gradient.
-
-    Parameters
-    ----------
-    wrong : gradients that do not agree with differences, by 0, 1 or 2, of Q, K or V
-    masked : whether they were taken under a causal mask
-    """
-    Q, K = function.inputs()
-    V = function.inputs(seed=2)[1]
-    H, G = function.heads
-    mask = {"mask": np.tri(function.length, dtype=bool)} if masked else {}
-    dY = tokens(1, (*Q.shape[:3], V.shape[-1]), seed=4)[0]
-    order = np.arange(H) // (H // G)
-    weights = function.weights(Q, K, **mask)
-    given = (Q, K[:, order], V[:, order], dY, weights)
-    unmasked = (*given[:4], function.weights(Q, K))
-    found = []
-    for name, formula in GRADIENTS.items():
-        arrays = unmasked if name == "gradient_without_mask" else given
-        expected = formula(*arrays)
-        shared = _LAST if name == "gradient_of_shared_heads" else (_summed,)
-        if any(
-            all(_near(share(expected[k], G) if k else expected[0], wrong[k]) for k in wrong)
-            for share in shared
-        ):
-            found.append(name)
-    return tuple(found)
-
-
-def _near(expected, found):
-    return largest(expected, found) <= 1e-6 * np.abs(found).max()
-
-
-def _summed(gradient, G):
-    """Return the sum over the query heads of each KV head."""
-    B, H, *more = gradient.shape
-    return gradient.reshape(B, G, H // G, *more).sum(axis=2)
-
-
-_LAST = (
-    lambda gradient, G: _summed(gradient, G) * G / gradient.shape[1],
-    lambda gradient, G: gradient.reshape(len(gradient), G, -1, *gradient.shape[2:])[:, :, 0],
-    lambda gradient, G: gradient.reshape(len(gradient), G, -1, *gradient.shape[2:])[:, :, -1],
-)
-
-
-def _backward(Q, K, V, dY, weights):
-    """Return the gradients of Q, K and V."""
-    dweights = dY @ np.swapaxes(V, -1, -2)
-    dscores = weights * (dweights - (weights * dweights).sum(axis=-1, keepdims=True))
-    return _of_scores(dscores * Q.shape[-1] ** -0.5, Q, K, np.swapaxes(weights, -1, -2) @ dY)
-
-
-def _of_scores(dscores, Q, K, dV):
-    return dscores @ K, np.swapaxes(dscores, -1, -2) @ Q, dV
-
-
-def _without_row_sum(Q, K, V, dY, weights):
-    dscores = weights * (dY @ np.swapaxes(V, -1, -2)) * Q.shape[-1] ** -0.5
-    return _of_scores(dscores, Q, K, np.swapaxes(weights, -1, -2) @ dY)
-
-
-def _scaled(factor):
-    return lambda *given: [factor(given[0].shape[-1]) * gradient for gradient in _backward(*given)]
-
-
-def _transposed(Q, K, V, dY, weights):
-    dQ, *_ = _backward(Q, K, V, dY, weights)
-    dweights = dY @ np.swapaxes(V, -1, -2)
-    dscores = weights * (dweights - (weights * dweights).sum(axis=-1, keepdims=True))
-    return dQ, dscores @ Q * Q.shape[-1] ** -0.5, weights @ dY
-
-
-GRADIENTS = {
-    "gradient_without_mask": _backward,
-    "gradient_of_shared_heads": _backward,
-    "gradient_without_row_sum": _without_row_sum,
-    "gradient_without_scale": _scaled(lambda d: d**0.5),
-    "gradient_scaled_twice": _scaled(lambda d: d**-0.5),
-    "gradient_transposed": _transposed,
-}
+    if largest(sums, 1.0) > function.tolerance or largest(measured(T), 0.0) <= 1e-6:
+        return [lambda T: 0.0]
+    return [lambda T: 0.0, cache(measured)]

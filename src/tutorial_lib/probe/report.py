@@ -1,11 +1,35 @@
-"""What a probe found, for people and for programs."""
+"""What a probe found, for people and for programs, and the names of mistakes.
 
+names.csv holds mistakes. Such a name is given only where two witnesses agree: what was seen first,
+and one prediction that this mistake makes and its like do not. With the first alone, a report lists
+it as what would show this, too. places.csv holds names that say where something is wrong, and no
+more. The page on the probe prints both tables.
+"""
+
+import csv
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import NamedTuple
 
 from tutorial_lib.probe.dependence import draw
-from tutorial_lib.probe.names import NAMES, PLACES
-from tutorial_lib.probe.subject import Undecidable, largest, set_seeds
+from tutorial_lib.probe.subject import Undecidable
 
+
+class Name(NamedTuple):
+    """A mistake, or its place: what is wrong, where the book explains it, what only it predicts."""
+
+    meaning: str
+    section: str
+    witness: str
+
+
+def _names(table):
+    text = files("tutorial_lib.probe").joinpath(table).read_text(encoding="utf-8")
+    return {name: Name(*row) for name, *row in list(csv.reader(text.splitlines()))[1:]}
+
+
+PLACES = _names("places.csv")
+NAMES = _names("names.csv") | PLACES
 RIGHT, WRONG, DESCRIBED = "✓", "✗", "·"
 
 
@@ -13,13 +37,9 @@ RIGHT, WRONG, DESCRIBED = "✓", "✗", "·"
 class Finding:
     """What one question found.
 
-    Parameters
-    ----------
-    sign : ✓ as claimed, or as every layer has to be; ✗ broken; · described, or not decidable
-    question : one or two words, such as "batch"
-    sentence : what was seen
-    name : the mistake, where two witnesses agree on it, else where it is, or None
-    hints : mistakes that would show this, too
+    `sign` is ✓ as claimed, or as every layer has to be; ✗ broken; · described, or not decidable.
+    `name` is the mistake, where two witnesses agree on it, else where it is, or None; `hints` are
+    mistakes that would show this, too.
     """
 
     sign: str
@@ -40,6 +60,21 @@ class Finding:
         return "\n".join(lines)
 
 
+def passed(question, sentence):
+    """Return what is as claimed, or as every layer has to be."""
+    return [Finding(RIGHT, question, sentence)]
+
+
+def described(question, sentence, hints=()):
+    """Return what is described, or cannot be decided."""
+    return [Finding(DESCRIBED, question, sentence, None, hints)]
+
+
+def broken(question, sentence, name=None, hints=()):
+    """Return what is broken."""
+    return [Finding(WRONG, question, sentence, name, hints)]
+
+
 def without_names(findings):
     """Return findings whose names are hints, as where something more basic is broken, too."""
     return [
@@ -52,34 +87,6 @@ def one_name(findings):
     """Return findings of which the first that is broken keeps its name, and others of that name."""
     first = next((found.name for found in findings if found.sign == WRONG and found.name), None)
     return [found if found.name == first else without_names([found])[0] for found in findings]
-
-
-def one_output(call, first, other, tolerance):
-    """Ask whether calls are apart.
-
-    Parameters
-    ----------
-    call : a function without arguments, which returns an array
-    first : what it returned at the first call
-    other : a call with other arguments
-    """
-    other()
-    later = [call() for _ in range(3)]
-    same = [largest(Y, later[-1]) <= tolerance for Y in (first, *later[:-1])]
-    if all(same):
-        return Finding(RIGHT, "calls", "one input, one output")
-    if same[-1]:
-        sentence = "one input has another output after a call with other arrays"
-        return Finding(WRONG, "calls", sentence, "state_between_calls")
-    sentence = "one input has another output at each call"
-    drawn = []
-    for _ in range(2):
-        set_seeds()
-        drawn.append(call())
-    random = largest(*drawn) <= tolerance
-    return Finding(
-        WRONG, "calls", sentence, "random_in_evaluation" if random else "calls_depend_on_calls"
-    )
 
 
 def answered(question, ask, *, refused=None):
@@ -97,13 +104,8 @@ def answered(question, ask, *, refused=None):
 class Report:
     """The answer of a probe; true in a condition if nothing is broken.
 
-    Parameters
-    ----------
-    findings : a tuple of Finding
-    depends : (T, T) of booleans; row i, column j: output i depends on token j
-    expected : (T, T), the claimed mask, or None
-    pattern : the mask in words, a Pattern, or None
-    facts : what was described, by name: "position", "key_heads", "scale", …
+    `depends` (T, T) says which output depends on which token, `expected` is the claimed mask, or
+    None, `pattern` the mask in words, and `facts` what was described: "position", "scale", …
     """
 
     findings: tuple

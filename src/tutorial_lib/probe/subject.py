@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,7 +25,8 @@ class Cache:
 
     Parameters
     ----------
-    step : a function of X (B, t, d_model) and a state, which returns Y (B, t, d) and the new state
+    step : a function of X (B, t, d_model) and a state, which returns Y (B, t, d) and the new state;
+        of a layer with a memory, its third argument is the memory (B, S, d_memory)
     empty : a function without arguments, which returns the state before the first token
     rewind : a function of a state and a number n, which returns the state after n tokens, or None
     padded : as step, with a third argument (B, n), True for each real one of all tokens so far;
@@ -36,11 +38,11 @@ class Cache:
     rewind: Callable | None = None
     padded: Callable | None = None
 
-    def run(self, X, lengths):
+    def run(self, X, lengths, *memory):
         """Feed X (B, T, d_model) in chunks of these lengths; the outputs, joined."""
         state, outputs, start = self.empty(), [], 0
         for length in lengths:
-            Y, state = self.step(X[:, start : start + length].copy(), state)
+            Y, state = self.step(X[:, start : start + length].copy(), state, *memory)
             outputs.append(np.asarray(Y, dtype=float))
             start += length
         return np.concatenate(outputs, axis=1)
@@ -48,21 +50,17 @@ class Cache:
 
 @dataclass(frozen=True)
 class Subject:
-    """A layer on hidden states, and what else it can be asked.
+    """A layer on hidden states, and what else it can be asked; what cannot be asked is None.
 
-    Parameters
-    ----------
-    run : a function of X (B, T, d_model), keep=None and positions=None, both (B, T), which returns
-        an array (B, T, d); in `keep`, True is a real token and False is padding
-    d_model : the width of X
-    takes : which of "keep" and "positions" `run` uses
-    cache : how it is fed in chunks, or None
-    single, half, training : the same in lower precision, and in training mode, or None
-    gradient : a function of X, dY and keep=None, which returns dX, or None
-    unused : a function that returns three lists of names of parameters, of which the whole, or
-        some rows, have no effect, or an effect without a gradient; or None
-    by_rule : a function that says whether no step of the backward pass was written by hand, or None
-    precision : equality is this part of the effect that one token has on its own output
+    `run` takes X (B, T, d_model), keep= and positions=, both (B, T), and returns (B, T, d); in
+    `keep`, True is a real token and False is padding. With a memory (S, d_memory) it also takes
+    memory= (B, S, d_memory) and memory_keep= (B, S). `takes` names those that it uses.
+    `single`, `half` and `training` are the same in lower precision, and in training mode.
+    `switched` says whether outputs are random in training, in an evaluation after it, and in
+    training again. `gradient` takes X, dY and keep=, and returns a list of dX. `unused` returns two
+    lists of names of parameters: of their rows, those have no effect, and these no gradient alone.
+    Unless `packed`, texts that begin anew in `positions` need not be apart beside a padding mask.
+    Equality is `precision` times the effect that one token has on its own output.
     """
 
     run: Callable
@@ -72,10 +70,16 @@ class Subject:
     single: Callable | None = None
     half: Callable | None = None
     training: Callable | None = None
+    switched: Callable | None = None
     gradient: Callable | None = None
     unused: Callable | None = None
-    by_rule: Callable | None = None
     precision: float = 1e-6
+    memory: tuple | None = None
+    packed: bool = True
+
+    def example(self, seed=SEED):
+        """Return the arrays of a call: X (1, 10, d_model)."""
+        return tokens(1, (1, 10, self.d_model), seed=seed)
 
     def outputs(self, X, **context):
         """Run on a copy of X (B, T, d_model), and require an output for each token."""
@@ -97,10 +101,11 @@ class Subject:
         change = change[np.isfinite(change)]
         return float(np.median(change)) if change.size else 0.0
 
-    @property
+    @cached_property
     def tolerance(self):
         """What two ways to one output may differ by."""
-        return self.precision * self.effect
+        rounded = 50 * rounding(self.outputs, *self.example())
+        return max(self.precision * self.effect, min(rounded, 1e-2 * self.effect))
 
     @cached_property
     def noise(self):
@@ -113,10 +118,34 @@ class Subject:
         return float(np.clip(found, 1e-2 * self.precision * self.effect, 1e-3 * self.effect))
 
 
+def rounding(outputs, X, *others):
+    """Return what outputs, as a rule, are rounded by beside double precision.
+
+    Where a function is smooth, its fourth difference is far below its steps, so what is left of it
+    is rounding; none is, where one input has several outputs.
+    """
+    with np.errstate(all="ignore"):
+        Y = [outputs(X * (1 + step), *others) for step in 1e-3 * np.array([0, 1, 2, 3, 4, 0])]
+        apart = np.abs(Y[0] - 4 * Y[1] + 6 * Y[2] - 4 * Y[3] + Y[4]).max(axis=-1)
+        largest_output = np.abs(Y[0]).max()
+    found = float(np.median(apart)) / 10
+    return found if np.array_equal(Y[0], Y[5]) and found > 1e-10 * largest_output else 0.0
+
+
 def tokens(draws, shape, *, size=1.0, seed=SEED):
     """Draw that many arrays of a shape, normal, of a standard deviation."""
     rng = np.random.default_rng(seed)
     return [size * rng.normal(size=shape) for _ in range(draws)]
+
+
+def singly(run):
+    """Return a function to which the sequences of a batch are handed over one by one."""
+
+    def outputs(X, **given):
+        rows = ({word: x[[b % len(x)]] for word, x in given.items()} for b in range(len(X)))
+        return np.concatenate([run(X[[b]], **row) for b, row in enumerate(rows)])
+
+    return outputs
 
 
 def changed(Y, others, tolerance):
@@ -134,8 +163,27 @@ def largest(Y, others):
     return float(np.where(np.isfinite(difference), difference, np.inf).max(initial=0.0))
 
 
+def memory_of(shape, B):
+    """Return the memory (B, S, d_memory) that a layer has where no other one is handed over."""
+    return np.repeat(tokens(1, (1, *shape), seed=41)[0], B, axis=0)
+
+
 def set_seeds():
     """Set the generators from which a random layer draws, PyTorch's where it is in use."""
     np.random.seed(0)  # noqa: NPY002
     if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(0)
+        sys.modules["torch"].default_generator.manual_seed(0)
+
+
+@contextmanager
+def seeded():
+    """Begin with set generators, and put them back as they were."""
+    torch, state = sys.modules.get("torch"), np.random.get_state()  # noqa: NPY002
+    of_torch = torch and torch.get_rng_state()
+    set_seeds()
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+        if torch:
+            torch.set_rng_state(of_torch)

@@ -1,0 +1,121 @@
+"""What layers on hidden states and functions of Q, K and V are asked alike.
+
+Both have `example`, the arrays of a call, `outputs`, `tolerance`, and `single`, `half` and
+`gradient` where they can be asked.
+"""
+
+import numpy as np
+
+from tutorial_lib.probe.report import RIGHT, WRONG, Finding, broken, passed
+from tutorial_lib.probe.subject import Undecidable, largest, set_seeds, tokens
+
+
+def ask_calls(subject):
+    """Ask whether calls are apart, and whether the input stays as it is."""
+    given, others = subject.example(), subject.example(seed=1)
+    before = [array.copy() for array in given]
+    first = np.array(subject.run(*given), dtype=float)
+    findings = []
+    if not all(map(np.array_equal, given, before)):
+        findings = broken("input", "the call writes into its input", "input_overwritten")
+    if not np.isfinite(first).all():
+        sentence = f"{(~np.isfinite(first)).any(axis=-1).mean():.0%} of the outputs are not finite"
+        return [*findings, Finding(WRONG, "calls", sentence, "not_finite")]
+    subject.outputs(*others)
+    later = [subject.outputs(*before) for _ in range(3)]
+    same = [largest(Y, later[-1]) <= subject.tolerance for Y in (first, *later[:-1])]
+    if all(same):
+        return [*findings, Finding(RIGHT, "calls", "one input, one output")]
+    if same[-1]:
+        sentence, name = "after a call with other arrays", "state_between_calls"
+    else:
+        drawn = [set_seeds() or subject.outputs(*before) for _ in range(2)]
+        random = largest(*drawn) <= subject.tolerance
+        name = "random_in_evaluation" if random else "calls_depend_on_calls"
+        sentence = "at each call"
+    return [*findings, Finding(WRONG, "calls", f"one input has another output {sentence}", name)]
+
+
+def disagreement(single, double):
+    """Return what single and double precision are found to be."""
+    effect = np.std(double[np.isfinite(double)]) or 1.0
+    difference = largest(single, double) / effect
+    if difference <= 1e-2:
+        return passed("precision", "single and double agree")
+    size = f"{difference:.0%}" if np.isfinite(difference) else "infinitely, in part"
+    return broken("precision", f"single and double differ by {size} of an output", "lost_in_single")
+
+
+def ask_half(subject, context=None):
+    """Ask for what is finite in double precision and not in half, under a mask where one is given.
+
+    `context` is None where nothing can be said without the mask.
+    """
+    given, question = subject.example(), "half precision"
+
+    def lost(size=1.0, context=context):
+        arrays = size * given[0], *given[1:]
+        with np.errstate(all="ignore"):
+            half = np.asarray(subject.half(*arrays, **context or {}), dtype=float)
+            double = subject.outputs(*arrays, **context or {})
+        return bool((np.isfinite(double) & ~np.isfinite(half)).any())
+
+    if subject.half is None:
+        return []
+    if not lost():
+        return passed(question, "finite where double precision is")
+    name = None
+    if not lost(1e-3):
+        name = "scores_overflow_in_half"
+    elif context is None or (context and not lost(context={})):
+        name = "mask_value_overflows_in_half"
+    return broken(question, "not finite where double precision is", name)
+
+
+def agree(slope, outputs, dY):
+    """Say whether a slope agrees with differences of any of five sizes.
+
+    Raises Undecidable where no two sizes agree with one another: the outputs are rounded.
+    `outputs` is a function of a step in the direction of the slope.
+    """
+    slopes = []
+    for step in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
+        slopes.append(float(((outputs(step) - outputs(-step)) * dY).sum() / (2 * step)))
+    allowed = 1e-3 * (max(map(abs, slopes)) or 1.0)
+    if min(abs(slope - found) for found in slopes) <= allowed:
+        return True
+    if min(map(abs, np.diff(slopes))) > allowed:
+        raise Undecidable("differences of five sizes disagree, so the outputs are rounded")
+    return False
+
+
+def ask_gradient(subject, words, contexts, *, cut=tuple):
+    """Ask whether gradients of the arrays of a call, named by `words`, agree with differences.
+
+    `contexts` holds what is handed over by name, by the end of a sentence, and `cut` returns the
+    parameters to which no gradient comes, though they have an effect.
+    """
+    if subject.gradient is None:
+        return []
+    given, wrong = subject.example(), []
+    dY = tokens(1, subject.outputs(*given).shape, seed=4)[0]
+    for ending, context in contexts.items():
+        for k, gradient in enumerate(subject.gradient(*given, dY, **context)):
+            direction = tokens(1, given[k].shape, seed=(6, k))[0]
+
+            def outputs(step, k=k, direction=direction, context=context):
+                moved = [x + step * direction if i == k else x for i, x in enumerate(given)]
+                return subject.outputs(*moved, **context)
+
+            finite, slope = np.isfinite(outputs(0.0)).all(), float((gradient * direction).sum())
+            if finite and not agree(slope, outputs, dY):
+                wrong.append((f"that of {words[k]}{ending}", gradient))
+    if not wrong:
+        return passed("gradient", "agrees with differences")
+    found = " and ".join(word for word, _ in wrong)
+    if all(not np.any(gradient) for _, gradient in wrong):
+        sentence = f"{found} is 0 throughout, and differences are not"
+        return broken("gradient", sentence, "gradient_cut")
+    finite = all(np.isfinite(gradient).all() for _, gradient in wrong)
+    name = "gradient_cut" if finite and cut() else "gradient_of_another_function"
+    return broken("gradient", f"{found} does not agree with differences", name)

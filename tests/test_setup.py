@@ -143,6 +143,16 @@ def test_the_number_that_the_guide_changes_is_said_by_its_chapter_once():
     assert comment in chapter
 
 
+def test_what_assistants_are_told_is_in_the_guide():
+    told = (ROOT / "AGENTS.md").read_text(encoding="utf-8")
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    commands = re.findall(r"`(make [^`]+)`", told)
+    assert len(commands) == 2
+    assert [command for command in commands if command not in guide] == []
+    [rule] = re.findall(r"^- (What is shown is what was run.*)$", told, re.MULTILINE)
+    assert rule.lower() in guide.lower()
+
+
 def test_commands_without_make_are_those_that_make_runs(monkeypatch):
     monkeypatch.delenv("CONSTRAINTS", raising=False)
     section = RUNNING.partition("# Without make")[2].partition("```sh\n")[2].partition("```")[0]

@@ -64,10 +64,8 @@ def write_new(notebook, path):
     Beside it stands what assistants are asked to do, which a teacher may have changed.
     """
     make_folder(path.parent, 0o777)
-    with (
-        contextlib.suppress(FileExistsError),
-        open(path.parent / "AGENTS.md", "x", encoding="utf-8") as file,
-    ):
+    asked = path.parent / "AGENTS.md"
+    with contextlib.suppress(FileExistsError), asked.open("x", encoding="utf-8") as file:
         file.write(TUTOR)
     try:
         with path.open("x", encoding="utf-8") as file:

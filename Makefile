@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help help-all book serve pdf site-assets chapter check test test-all test-library test-oldest test-site test-blas test-gpu test-peers pictures colab-check student coursework-check notebooks bench lint format release lock clean browser colab oldest python
+.PHONY: help help-all book serve pdf site-assets chapter check test test-all test-library test-oldest test-site test-blas test-gpu test-peers pictures colab-check student coursework-check notebooks bench lint format release dist lock clean browser colab oldest python
 
 # Two hashes: for everyone who changes a page; three: for all the rest.
 help:  ### List what a contributor needs
@@ -135,6 +135,9 @@ format: $(TEST)  ## Mend style and formatting
 
 release: $(MADE)  ### Set the version and what the set-up cells install (VERSION=1.0.0)
 	@$(BIN)/python -m tools.release "$(VERSION)"
+
+dist: book  ### Pack the library and the built site into dist/, as a release offers them
+	@$(BIN)/python -m tools.pack
 
 lock: python  ### Renew requirements.lock from requirements.txt
 	@$(PYTHON) tools/environment.py lock

@@ -143,6 +143,16 @@ def test_the_number_that_the_guide_changes_is_said_by_its_chapter_once():
     assert comment in chapter
 
 
+def test_what_assistants_are_told_is_in_the_guide():
+    told = (ROOT / "AGENTS.md").read_text(encoding="utf-8")
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    commands = re.findall(r"`(make [^`]+)`", told)
+    assert len(commands) == 2
+    assert [command for command in commands if command not in guide] == []
+    [rule] = re.findall(r"^- (What is shown is what was run.*)$", told, re.MULTILINE)
+    assert rule.lower() in guide.lower()
+
+
 def test_commands_without_make_are_those_that_make_runs(monkeypatch):
     monkeypatch.delenv("CONSTRAINTS", raising=False)
     section = RUNNING.partition("# Without make")[2].partition("```sh\n")[2].partition("```")[0]
@@ -183,12 +193,35 @@ def test_commands_for_windows_are_those_for_linux():
         assert said.replace(".venv\\Scripts\\", ".venv/bin/") in linux
 
 
+def runs_of(path, system):
+    """Return the commands of a workflow's jobs on a system."""
+    jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()
+    steps = [step for job in jobs if job["runs-on"].endswith(system) for step in job["steps"]]
+    return {step["run"] for step in steps if "run" in step}
+
+
+def test_windows_installs_and_builds_by_the_commands_of_the_page():
+    [path] = [path for path in WORKFLOWS if path.stem == "weekly"]
+    block = RUNNING.partition("### On Windows\n")[2].split("```")[1]
+    commands = runs_of(path, "windows-latest")
+    [tests] = commands - set(block.splitlines())
+    assert len(commands) == 5
+    check = words(" ".join(line.rstrip("\\") for line in make_here("-n", "-B", "check")[-3:]))
+    assert set(check[check.index("-p") : -1]) <= set(words(tests))
+
+
+def test_the_container_prepares_the_stage_of_make_test_and_ends_in_it():
+    lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
+    assert lines[-1] == 'CMD ["make", "test"]'
+    assert "RUN python3 tools/environment.py real" in lines
+    assert re.search(r"^test: .*\$\(REAL\)", MAKEFILE, re.MULTILINE)
+
+
 def test_continuous_integration_calls_targets_of_the_makefile_and_nothing_else():
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
     called = set()
     for path in WORKFLOWS:
-        jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()
-        runs = [step["run"] for job in jobs for step in job["steps"] if "run" in step]
+        runs = runs_of(path, "-latest") - runs_of(path, "windows-latest")
         called |= {run.split()[1] for run in runs if run.startswith("make ")}
         assert all(run.startswith(("make ", "command -v ")) for run in runs), path.name
     assert called <= targets

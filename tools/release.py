@@ -37,8 +37,12 @@ def _pyproject(root):
 
 
 def git(root, *words):
-    """Return what git answers, without the end of its last line; None where it fails."""
-    done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
+    """Return what git answers, without the end of its last line; None where it fails or is not."""
+    command = ["git", *words]
+    try:
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
     return None if done.returncode else done.stdout.strip()
 
 
@@ -60,19 +64,24 @@ def chosen(root, version):
 
     Raises
     ------
-    ValueError : no version; a tag that is there; a library that no commit has
+    ValueError : no version; no repository; a tag that is there; a library that no commit has
     """
     if not VERSION.fullmatch(version):
         raise ValueError(
             f"VERSION={version!r} is no version: give three numbers, such as 1.0.0, "
             "or with .dev0 behind them for what comes before."
         )
+    commit = git(root, "rev-parse", "HEAD")
+    if commit is None:
+        raise ValueError(
+            f"A release is a commit, and git finds none in {root}: install git, or work in a clone "
+            "in place of an unpacked ZIP file, then repeat the command."
+        )
     if not is_development(version):
         if git(root, "tag", "--list", f"v{version}"):
             raise ValueError(f"There is a release v{version}: give a VERSION of its own.")
         return f"v{version}"
-    commit = git(root, "rev-parse", "HEAD")
-    if not commit or git(root, "status", "--porcelain", "src") != "":
+    if git(root, "status", "--porcelain", "src"):
         raise ValueError(
             "The set-up cells of a development version install a commit, and this library is in "
             "none: commit what `git status src` names, then repeat the command."

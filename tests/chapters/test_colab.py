@@ -1,5 +1,8 @@
 """A chapter's file alone, in Colab's versions, installs the library and prints what is stored.
 
+An assignment of each part that has one goes the whole way: out of the book, through Colab's
+versions and Colab's form of a file, back to the grader.
+
 `make colab-check` asks this, and `make test` does not.
 """
 
@@ -13,10 +16,15 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell
 
+from coursework.grader.assignment import solution_source
+from coursework.grader.release import release
+from tests.chapters.named import points
 from tests.chapters.pages import NAMES, code_cells, listed, printed, read, written
 from tests.chapters.planted import cell_of, good
 from tests.conftest import found_weights
+from tests.coursework.classes import command, grades
 from tests.wheel import build_wheel
 from tools.chapters import ROOT, page
 from tools.environment import COLAB, python_of
@@ -25,6 +33,13 @@ from tutorial_lib.models.real.model import MISSING, VARIABLE, real_file
 PYTHON = python_of(ROOT / "_build" / "colab")  # which `make colab-check` has made
 LIBRARY = "tutorial-lib"
 OUTER = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE"}
+TOOL = ROOT / "tools" / "run_notebooks.py"
+WALKS = {"Part I": "heads", "Part II": "masks", "Part III": "kv_cache", "Part IV": "scored_heads"}
+FORM = {  # what Colab's *Download .ipynb* says of a file; the ids of cells are in their metadata
+    "colab": {"provenance": []},
+    "kernelspec": {"name": "python3", "display_name": "Python 3"},
+    "language_info": {"name": "python"},
+}
 PICTURE = re.compile(r'<svg\b.*?</svg>| style="[^"]*"', re.DOTALL)  # and the room it takes
 
 
@@ -75,15 +90,49 @@ def _pages(cell):
 def test_notebook_alone_prints_what_is_stored(wheel, tmp_path, name):
     alone = Path(shutil.copy(page(name).path, tmp_path))
     before = versions()
-    tool = ROOT / "tools" / "run_notebooks.py"
     given = {"TUTORIAL_LIB_SOURCE": str(wheel)}
     if page(name).needs_weights:
         given[VARIABLE] = str(real_file()) if found_weights() else pytest.skip(MISSING)
-    run(PYTHON, tool, alone, folder=tmp_path, **given)
+    run(PYTHON, TOOL, alone, folder=tmp_path, **given)
     found = differences(written(name), read(alone))
     assert not found, f"print what Colab's versions print too: {listed(found)}"
     assert versions() == before | {LIBRARY: wheel.name.split("-")[1]}
     assert f"numpy=={before['numpy']}" in COLAB
+
+
+def solve(notebook, name):
+    """Write the solution of an assignment below its stubs, as a student does."""
+    cells = []
+    for cell in notebook.cells:
+        stubs = re.findall(r"^def (\w+)\(", cell.source, re.M) if cell.cell_type == "code" else []
+        cells += [cell, *(new_code_cell(solution_source(name, [stub])) for stub in stubs)]
+    notebook.cells = cells
+
+
+def as_colab_writes_it(notebook):
+    """Return the text of a notebook in Colab's form."""
+    cells = [cell | {"metadata": {"id": cell["id"]}} for cell in notebook.cells]
+    for cell in cells:
+        del cell["id"]
+    return json.dumps({"nbformat": 4, "nbformat_minor": 0, "metadata": FORM, "cells": cells})
+
+
+@pytest.mark.colab
+@pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.parametrize("name", WALKS.values(), ids=WALKS)
+def test_assignment_is_opened_run_solved_exported_handed_in_and_graded(wheel, tmp_path, name):
+    mine, handins = release(name, tmp_path / "mine"), tmp_path / "handins"
+    notebook = nbformat.read(mine, as_version=4)
+    solve(notebook, name)
+    nbformat.write(notebook, mine)
+    run(PYTHON, TOOL, mine, folder=mine.parent, TUTORIAL_LIB_SOURCE=str(wheel))
+    handins.mkdir()
+    text = as_colab_writes_it(nbformat.read(mine, as_version=4))
+    (handins / "anna.ipynb").write_text(text, encoding="utf-8")
+    (tmp_path / "seed").write_text("5", encoding="utf-8")
+    given = ("--seed-file", tmp_path / "seed", "--out", tmp_path / "results")
+    run(*command("grade", name, handins, *given))
+    assert grades(tmp_path / "results") == {"anna": points(name)}
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,16 @@ def test_released_notebook_holds_no_solution_and_replaces_nothing(tmp_path, caps
     assert (tmp_path / f"{NAME}.ipynb").read_text() == "my work"
 
 
+def test_assistants_are_asked_to_tutor_beside_every_release_and_a_teachers_words_stay(tmp_path):
+    for kind, name in {"release": NAME, "student": "05_concatenation"}.items():
+        assert main([kind, name, "--out", str(tmp_path / kind)]) == 0
+        asked = (tmp_path / kind / "AGENTS.md").read_text(encoding="utf-8")
+        assert "tutor, and do not solve" in asked
+    (tmp_path / "release" / "AGENTS.md").write_text("ours", encoding="utf-8")
+    assert main(["release", "vectorised", "--out", str(tmp_path / "release")]) == 0
+    assert (tmp_path / "release" / "AGENTS.md").read_text(encoding="utf-8") == "ours"
+
+
 def test_unknown_assignment_is_told_with_those_that_there_are(tmp_path, capsys):
     assert main(["release", "04_multi_head_attention", "--out", str(tmp_path)]) == 1
     said = capsys.readouterr().err

@@ -27,6 +27,8 @@
       const size = `${(bytes / 1e6).toFixed(1)} MB`;
       status.textContent = `Python is loading from ${host}: ${files} of ${of} files, ${size}.`;
     });
+    // The others say that Python would be loaded.
+    for (const form of forms) form.querySelector("[role=status]").textContent = "";
   };
 
   const show = (form, { kind, text }) => {

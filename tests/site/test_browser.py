@@ -66,10 +66,11 @@ TORN = """() => [...document.querySelectorAll('span.math')].filter((e) => {
 OPERATE = """() => {
   const say = (e, type) => e.dispatchEvent(new Event(type, {bubbles: true}));
   const use = (e) => {
-    if (!e.checkVisibility({visibilityProperty: true})) return;
+    // A form would fetch Python from another host.
+    if (!e.checkVisibility({visibilityProperty: true}) || e.matches(".tl-python button")) return;
     if (e.matches("[type=radio], [type=checkbox], button, summary, td")) e.click();
     else if (e.matches("select")) e.selectedIndex = e.options.length - 1;
-    else e.value = e.max || "1/2";
+    else e.value = e.max || (e.type == "number" ? 1 : "1/2");
     say(e, "input");
     say(e, "change");
   };

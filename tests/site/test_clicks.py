@@ -103,6 +103,9 @@ def test_question_without_a_choice_asks_for_one(show):
     page = show(bank_html("quiz"))
     page.get_by_role("button", name="Check").first.click()
     assert told(page.locator("tl-quiz")) == ["Choose an answer first."]
+    page.get_by_role("radio").first.check()
+    page.get_by_role("button", name="Check").first.click()
+    assert told(page.locator("fieldset").first) == ["✓ Right. Each query shares out its attention."]
 
 
 def test_quiz_by_keys(show):
@@ -274,6 +277,7 @@ def test_parsons_by_keys_alone(show):
     for _ in range(5):
         page.keyboard.press("Enter")
     assert lines(page, "ul") == []
+    assert focused(page).startswith("Move up: ")  # of the last, as none is left beside it
     for place, line in enumerate(SOLUTION):
         up = page.get_by_role("button", name=f"Move up: {line.strip()}", exact=True)
         up.focus()
@@ -292,12 +296,14 @@ def test_parsons_by_keys_alone(show):
     assert told(page.locator("tl-parsons"))[0] == "✓ Right. Every line is in its place."
 
 
-def test_first_line_stays_when_moved_up_and_last_when_moved_down(show):
+def test_line_moves_down_but_the_first_not_up_and_the_last_not_down(show):
     page = show(bank_html("parsons"))
     take(page, *SOLUTION)
     page.get_by_role("button", name="Move up:").first.click()
     page.get_by_role("button", name="Move down:").last.click()
     assert lines(page, "ol") == SOLUTION
+    page.get_by_role("button", name="Move down:").first.click()
+    assert lines(page, "ol") == [SOLUTION[1], SOLUTION[0], *SOLUTION[2:]]
 
 
 def test_parsons_by_touch(show):
@@ -305,6 +311,8 @@ def test_parsons_by_touch(show):
     assert lines(page, "ul") == [line for line, *_ in shuffled(PROBLEM)]
     for line in SOLUTION:  # a tap anywhere on the line
         page.locator("tl-parsons ul code", has_text=re.compile(f"^{re.escape(line)}$")).tap()
+    page.locator("tl-parsons ol code").first.tap()
+    assert lines(page, "ol") == SOLUTION, "what is in the program stays in its place"
     page.get_by_role("button", name="Check").tap()
     assert told(page.locator("tl-parsons"))[0] == "✓ Right. Every line is in its place."
 
@@ -353,10 +361,24 @@ def test_line_is_dragged_to_the_place_that_a_bar_shows(show):
     drag(page, SOLUTION[3], *edge(page, "ol", 0))
     page.mouse.up()
     assert lines(page, "ol") == [SOLUTION[3], *SOLUTION[:3]]
+    drag(page, SOLUTION[3], *edge(page, "ol", 1, below=True))
+    page.mouse.up()
+    assert lines(page, "ol") == [SOLUTION[0], SOLUTION[3], *SOLUTION[1:3]]
     drag(page, SOLUTION[0], *edge(page, "ul", 0))
     page.mouse.up()
     assert lines(page, "ul")[0] == SOLUTION[0]
     assert told(page.locator("tl-parsons"))[-1] == "Taken out"
+
+
+def test_page_scrolls_towards_the_edge_at_which_a_line_is_held(show):
+    page = show(bank_html("parsons"), '<div style="height: 2000px"></div>')
+    page.evaluate("() => scrollTo(0, 100)")
+    drag(page, SOLUTION[0], 300, 20)
+    above = page.evaluate("() => scrollY")
+    page.mouse.move(300, 880)
+    assert above < 100
+    assert page.evaluate("() => scrollY") > above
+    page.mouse.up()
 
 
 @pytest.mark.long

@@ -448,7 +448,10 @@ ROWS = {
 BANK = sample_bank()
 ASKED_LAST = "What does a row of the mask without a True give?"
 answer = partial(dict.fromkeys, ("picked", "told", "first"))
-BUGGY = {"program": [BANK["parsons"]["distractors"][0]["line"]], "pool": [], "checked": True}
+LINES, BUGS = (BANK["parsons"][key] for key in ("lines", "distractors"))
+BUG, OTHER = (bug["line"] for bug in BUGS)
+BUGGY = {"program": [BUG], "pool": [*LINES, OTHER], "checked": True}
+TOO_LONG = BUGGY | {"program": [*LINES, OTHER], "pool": [BUG]}
 QUESTIONS = {
     "quiz": Row(
         partial(draw_quiz, BANK, CHAPTER),
@@ -458,7 +461,7 @@ QUESTIONS = {
     ),
     "parsons": Row(
         partial(draw_parsons, BANK, CHAPTER),
-        [BUGGY],
+        [BUGGY, TOO_LONG],
         {},
         uncut="li, li > code",
         added=".tl-grip, li > button",
@@ -476,11 +479,18 @@ NO_STATES += [
     {"opened": 3},
 ]
 # All that a reader can do: the second option of each question, a number, and every button once.
+# Returns how much was done.
 ANSWER = """(question) => {
-  question.querySelectorAll("[type=text]").forEach((field) => (field.value = "0.665"));
-  question.querySelectorAll("fieldset").forEach((box) => box.querySelectorAll("input")[1].click());
-  [...question.querySelectorAll("button")].filter((one) => one.checkVisibility())
-    .forEach((button) => button.click());
+  const find = (selector) => [...question.querySelectorAll(selector)];
+  const buttons = find("button").filter((one) => one.checkVisibility());
+  const presses = [...find("fieldset").map((box) => box.querySelectorAll("input")[1]), ...buttons];
+  const fields = find("[type=text]");
+  for (const field of fields) {
+    field.value = "0.665";
+    field.dispatchEvent(new Event("input"));
+  }
+  presses.forEach((one) => one.click());
+  return fields.length + presses.length;
 }"""
 UNSETTABLE = ("toString", "T", "3")
 NONSENSE = (None, 7, {}, ["m=1"], "toString=1")
@@ -656,8 +666,8 @@ each_row = pytest.mark.parametrize("row", ALL.values(), ids=ALL)
 @pytest.mark.parametrize("row", STATED.values(), ids=STATED)
 def test_the_script_of_a_question_draws_every_state_as_python_does(row, open_row, count):
     rng = np.random.default_rng(23)
-    for _ in range(count):
-        state, question = row.state(rng), open_row(row)
+    for state in [*row.states, *(row.state(rng) for _ in range(count))]:
+        question = open_row(row)
         assert question.evaluate(RECALL, state)
         assert_shows(question, row.call(state), besides=row.added)
 
@@ -670,8 +680,9 @@ def test_what_a_question_tells_is_put_back_in_silence_and_nonsense_is_not(row, o
     assert [later.evaluate(RECALL, state) for state in NO_STATES] == [False] * len(NO_STATES)
     assert differences(seen(later), view) == []
     question.page.evaluate(TELL)
-    question.evaluate(ANSWER)
-    *_, told = question.page.evaluate(TOLD)
+    actions = question.evaluate(ANSWER)
+    *before, told = question.page.evaluate(TOLD)
+    assert len(before) + 1 == actions, "each is told, also what is not yet checked"
     of = question.locator("fieldset").count() or 1
     work = {"done": 0 if row.added else of, "of": of}  # all lines are in, in a wrong order
     assert {key: told[key] for key in work} == later.evaluate(RECALL, told["state"]) == work

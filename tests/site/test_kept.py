@@ -97,7 +97,7 @@ def kept(open_fresh):
     return page, page.evaluate(SEEN), page.context.storage_state()
 
 
-def test_what_was_done_yesterday_is_there_today(kept, open_fresh):
+def test_what_was_done_yesterday_is_there_today_until_it_is_forgotten(kept, open_fresh):
     _, before, stored = kept
     page = open_fresh(FIRST, storage_state=stored)
     assert page.evaluate(SEEN) == before
@@ -113,6 +113,11 @@ def test_what_was_done_yesterday_is_there_today(kept, open_fresh):
     page.go_back()
     page.wait_for_load_state("load")
     assert page.evaluate(SEEN) == before
+    page.locator(".tl [aria-live=off]").first.wait_for(state="detached", timeout=10_000)
+    page.once("dialog", lambda dialog: dialog.accept())
+    with page.expect_navigation():
+        page.get_by_role("button", name="Forget what I did on this page").click()
+    assert words(page, "#") is None
     assert page.problems == []
 
 

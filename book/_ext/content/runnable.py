@@ -31,6 +31,7 @@ BANKS = {  # of the rooms that the archive holds; they are fetched as data is
     if page_of_room(path.parent.name) not in ELSEWHERE
 }
 PYTHON_FORM = 'class="tl tl-python"'
+STATUS = '<p role="status">'
 BEFORE = '<section id="goal">'
 BAR = """\
 <div class="tl-run" data-library="{library}">
@@ -115,11 +116,15 @@ def place_library(app):
 
 
 def add_button(app, pagename, templatename, context, doctree):
-    """Place the button above the goal of a page that can run; name the library to forms."""
+    """Place the button above the goal of a page that can run; tell forms the library.
+
+    The status of a form says what a first press downloads.
+    """
     if PYTHON_FORM in context.get("body", ""):
         app.add_js_file("forms.js", loading_method="defer")
         form = f'{PYTHON_FORM} data-library="{app.library.name}"'
-        context["body"] = context["body"].replace(PYTHON_FORM, form)
+        body = context["body"].replace(PYTHON_FORM, form)
+        context["body"] = body.replace(STATUS, f'{STATUS[:-1]} aria-live="polite">{NOTICE}')
     if pagename not in {FOLDER + p.name for p in pages() if p.runs_in_browser}:
         return
     app.add_js_file("run.js", loading_method="defer")

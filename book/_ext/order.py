@@ -28,6 +28,7 @@ from book._ext.content import (
     hunts,
     runnable,
     search,
+    sheet,
     touch,
     variants,
 )
@@ -51,6 +52,7 @@ DIRECTIVES = {
     "model-cards": cards.Cards,
     "model-table": cards.Table,
     "prediction": exhibits.Prediction,
+    "sheet": sheet.Sheet,
     "suspects": hunts.Suspects,
     "things": touch.Things,
     "variants": variants.Variants,
@@ -84,6 +86,7 @@ EVENTS = (
     ("html-page-context", addresses.offer_book, 900),
     ("build-finished", site_shell.write_start_page, 500),
     ("build-finished", addresses.write_sitemap, 500),
+    ("build-finished", sheet.write_sheet, 500),
 )
 FINISH = (
     site_shell.mend,

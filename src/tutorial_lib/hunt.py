@@ -165,11 +165,11 @@ def suspects(level=None, *, last_chapter=18):
     found = [suspect for suspect in found if suspect.mistake.edits]
     random.Random(17).shuffle(found)
     found.sort(key=lambda suspect: not inspect.getdoc(inspect.unwrap(suspect.task.right)))
-    found = [suspect for suspect in found if _chapter_of(suspect.task.name) <= last_chapter]
+    found = [suspect for suspect in found if chapter_of(suspect.task.name) <= last_chapter]
     return tuple(suspect for suspect in found if level is None or suspect.level == level)
 
 
-def _chapter_of(name):
+def chapter_of(name):
     """Return the number of the chapter that checks a function."""
     return int(getattr(checks, f"check_{name}").__module__.partition(".ch")[2][:2])
 

@@ -131,8 +131,9 @@ def steps_map() -> str:
     return "".join(parts)
 
 
-def column(x, y, width, title, rows, gap) -> str:
+def column(place, title, rows, gap) -> str:
     """Draw a column: its head, a rule, and rows of lines, each (words, style), a gap apart."""
+    x, y, width = place
     parts = [text(x, y, title, size=12, **{**BOLD, "fill": BLUE})]
     parts.append(f'<path d="M{x} {y + 5}h{width}" stroke="{BLUE}" stroke-width="1.2"/>')
     y += 19 - gap
@@ -198,10 +199,10 @@ def sheet(address) -> str:
         text(LEFT, 44, TITLE, size=21, **BOLD),
         text(WIDTH - LEFT, 44, about, fill=SOFT, text_anchor="end"),
         steps_map(),
-        column(LEFT, TOP, 194, "Names and shapes", name_rows(), 15.8),
-        column(SECOND, TOP, 222, "Ten formulas", formula_rows(), 14.4),
-        column(SECOND, 483, 222, "Bytes of a cache", cache_rows(), 11.5),
-        column(THIRD, TOP, WIDTH - LEFT - THIRD, "Ten traps", trap_rows(), 17),
+        column((LEFT, TOP, 194), "Names and shapes", name_rows(), 15.8),
+        column((SECOND, TOP, 222), "Ten formulas", formula_rows(), 14.4),
+        column((SECOND, 483, 222), "Bytes of a cache", cache_rows(), 11.5),
+        column((THIRD, TOP, WIDTH - LEFT - THIRD), "Ten traps", trap_rows(), 17),
     ]
     start = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
     start += f'width="297mm" height="210mm" font-family="{SANS}" fill="{INK}">'

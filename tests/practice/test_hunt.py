@@ -92,9 +92,7 @@ def test_every_suspect_has_a_wrong_line_and_a_level_and_edited_inner_functions_a
 
 
 def test_a_reader_of_part_1_gets_functions_of_part_1_and_those_with_a_purpose_first():
-    assert {hunt.chapter_of(s.task.name) for s in hunt.suspects(last_chapter=8)} == set(
-        range(1, 9)
-    )
+    assert {hunt.chapter_of(s.task.name) for s in hunt.suspects(last_chapter=8)} == set(range(1, 9))
     said = [bool(hunt.inspect.getdoc(hunt.inspect.unwrap(s.task.right))) for s in hunt.suspects()]
     assert said == sorted(said, reverse=True)
 

@@ -22,7 +22,7 @@ from tutorial_lib.counting import model_cache_bytes
 from tutorial_lib.example import running_example
 from tutorial_lib.figures.ink import HEAD_COLOURS
 
-FILE = "book/sheet.svg"
+FILE, PDF = "book/sheet.svg", "book/sheet.pdf"  # the second is there once `make pdf` has run
 WIDTH, HEIGHT, LEFT, TOP = 842, 595, 30, 212  # of A4, its margin, and where the columns begin
 SMALL, BODY, CELL = 7.2, 8, 8.5
 BLUE, INK, SOFT = HEAD_COLOURS[0], "#1c2733", "#55616e"
@@ -205,8 +205,8 @@ def sheet(address) -> str:
         column((THIRD, TOP, WIDTH - LEFT - THIRD), "Ten traps", trap_rows(), 17),
     ]
     start = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-    start += f'width="297mm" height="210mm" font-family="{SANS}" fill="{INK}">'
-    return f"{start}<title>{TITLE}</title>{''.join(parts)}</svg>"
+    start += f'width="297mm" height="210mm" font-family="{SANS}" fill="{INK}" aria-label="{TITLE}">'
+    return f"{start}{''.join(parts)}</svg>"
 
 
 class Sheet(Directive):

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "_build" / "html"
 PDF = SITE / "attention-head-by-head.pdf"  # published with the site
 FIRST = "book/intro.html"
+SHEET = "book/sheet.html"
 PATIENCE_MS = 300_000
 SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 
@@ -85,12 +86,22 @@ def print_book(browser, site: Path, places=()) -> bytes:
     return pdf
 
 
+def print_sheet(browser, site: Path) -> bytes:
+    """Return the page to pin up as a PDF of one page, as a reader prints it."""
+    page = browser.new_page(color_scheme="light")
+    page.goto((site / SHEET).as_uri(), wait_until="load")
+    pdf = page.pdf(prefer_css_page_size=True, print_background=True)
+    page.close()
+    return pdf
+
+
 def main() -> int:
     """Print the site of this tree and say where the file is."""
     try:
         with sync_playwright() as playwright:
             browser = launch(playwright)
             PDF.write_bytes(print_book(browser, SITE))
+            (SITE / SHEET).with_suffix(".pdf").write_bytes(print_sheet(browser, SITE))
             browser.close()
     except (CannotPrint, NoChromium) as error:
         print(error, file=sys.stderr)

@@ -29,6 +29,7 @@ from book._ext.content import (
     hunts,
     runnable,
     search,
+    sheet,
     touch,
     variants,
 )
@@ -53,6 +54,7 @@ DIRECTIVES = {
     "model-cards": cards.Cards,
     "model-table": cards.Table,
     "prediction": exhibits.Prediction,
+    "sheet": sheet.Sheet,
     "suspects": hunts.Suspects,
     "things": touch.Things,
     "variants": variants.Variants,
@@ -86,6 +88,7 @@ EVENTS = (
     ("html-page-context", addresses.offer_book, 900),
     ("build-finished", site_shell.write_start_page, 500),
     ("build-finished", addresses.write_sitemap, 500),
+    ("build-finished", sheet.write_sheet, 500),
 )
 FINISH = (
     site_shell.repair_theme_faults,

@@ -154,7 +154,7 @@ class Suspect:
             print_text("○ First show it by an input or by a property; then name the line.")
         elif number in wrong:
             name, end = self.task.name, remedy(self.mistake)
-            chapter = f"It is explained in {SITE}notebooks/{_chapter_of(name)}.html"
+            chapter = f"It is explained in {SITE}notebooks/{chapter_of(name)}.html"
             print_text(lay_out(f"✓ {name}: {self.mistake.says}", *end, chapter))
         else:
             print_text(f"○ Line {number} is as it should be.")
@@ -180,7 +180,7 @@ def suspects(level=None, *, last_chapter=18):
     """Return the suspects of chapters up to one, of one level or of all, in a mixed order."""
     found = [Suspect(task, m) for task in tasks().values() for m in task.mistakes if m.edits]
     random.Random(17).shuffle(found)
-    found = [s for s in found if int(_chapter_of(s.task.name)[:2]) <= last_chapter]
+    found = [s for s in found if int(chapter_of(s.task.name)[:2]) <= last_chapter]
     return tuple(suspect for suspect in found if level is None or suspect.level == level)
 
 
@@ -199,7 +199,7 @@ def properties_of(task):
     return [n for n in PROPERTIES if not lacks(n, task.right) and any(lacks(n, f) for f in wrong)]
 
 
-def _chapter_of(name):
+def chapter_of(name):
     """Return the chapter that checks a function, such as "03_attention_weights"."""
     return getattr(checks, f"check_{name}").__module__.split(".")[2].removeprefix("ch")
 

@@ -176,7 +176,7 @@ def test_every_suspect_has_a_wrong_line_and_a_level_and_edited_inner_functions_a
 
 
 def test_a_reader_of_part_1_gets_functions_of_part_1():
-    rooms = {hunt._chapter_of(s.task.name)[:2] for s in hunt.suspects(last_chapter=8)}
+    rooms = {hunt.chapter_of(s.task.name)[:2] for s in hunt.suspects(last_chapter=8)}
     assert rooms == {f"0{chapter}" for chapter in range(1, 9)}
 
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import pytest
 
 from book._ext.content.addresses import BOOK
+from book._ext.content.sheet import PDF
 from tools import chapters
 
 LOADING_LINKS = {"stylesheet", "preload", "icon", "modulepreload", "manifest"}
@@ -108,7 +109,7 @@ def test_internal_links_and_pictures_resolve(pages, page_name, config, site_dir)
             if urlsplit(target).netloc == urlsplit(base).netloc:
                 broken.append(f"{url} leaves the site's folder")
             continue
-        if target == base + BOOK:  # beside the pages once it is printed
+        if target in (base + BOOK, base + PDF):  # beside the pages once they are printed
             continue
         path, _, anchor = target.removeprefix(base).partition("#")
         if "=" in anchor:  # a state of an exhibit: test_addresses.py follows it

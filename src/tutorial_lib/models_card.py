@@ -365,33 +365,6 @@ def _read_state(given, entry):
     )
 
 
-def transformers_cache_bytes(entry, tokens, *, itemsize=2):
-    """Count the bytes that the cache of transformers 5.23 holds after so many tokens.
-
-    They are those of `model_cache_bytes` but for three habits: of a window it keeps one row less,
-    since the newest is computed with the query; of a convolution one column more; and states are
-    in 32 bits.
-
-    Parameters
-    ----------
-    entry : dict, as `read_config` returns it
-    tokens : 1 or more
-    itemsize : bytes of an entry; those of a state are 4
-
-    Returns
-    -------
-    bytes : of one sequence
-    """
-    kept = {**entry, "window": entry.get("window", 2) - 1}
-    count = layer_kinds(entry).count("state")
-    if not count:
-        return model_cache_bytes(kept, tokens, itemsize=itemsize)
-    state = entry["state"]
-    kept["state"] = {**state, "convolution": state["convolution"] + 1}
-    wider = (4 - itemsize) * count * state["heads"] * state["d_k"] * state["d_v"]
-    return model_cache_bytes(kept, tokens, itemsize=itemsize) + wider
-
-
 def count_attention_parameters(entry):
     """Count the entries of W_Q, W_K, W_V and W_O in all layers with attention.
 

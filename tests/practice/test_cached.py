@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import tutorial_lib as tl
+from tests.practice.cached_layer import cached_layer, windowed
 from tests.practice.rooms import ROOMS, ending
 from tutorial_lib import checks
 from tutorial_lib.practice import cache_tests
-from tutorial_lib.practice.ch14_kv_cache.mistakes import cached_layer, windowed
 from tutorial_lib.practice.mistake import Edit, apply_edits, mistake_by_name
 from tutorial_lib.variants.cache import KVCache, decode_step
 from tutorial_lib.variants.patterns import window_mask

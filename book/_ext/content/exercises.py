@@ -7,7 +7,7 @@ import re
 
 from sphinx.util.docutils import SphinxDirective
 
-from book._ext.content.courses import short
+from book._ext.content.courses import short_name
 from book._ext.content.exhibits import COMMENT, cells, raw
 from tools.chapters import FOLDER, pages
 from tools.minutes import LONG, SPECIFIED, TASKS, Counts, count_words, passages
@@ -40,7 +40,9 @@ def row(page, text, code) -> str:
     name = f"{title[2]}. {title[3]}" if title[2] == "order the lines" else title[2]
     address = f"../{FOLDER}{page.name}.ipynb"
     place = f"{address}#exercise-{title[1]}" if title[1] else f"{address}#the-task"
-    chapter = f"{short(page)} {page.title.partition(': ')[0]}" if page.number else short(page)
+    chapter = (
+        f"{short_name(page)} {page.title.partition(': ')[0]}" if page.number else short_name(page)
+    )
     lines = sum(bool(line.strip()) for k, c in code if k == "code" for line in c.split("\n"))
     further = max(0, count_words(SPECIFIED.sub(r"\1", text)) - LONG)
     parts = (

@@ -5,7 +5,7 @@
 
 PYTHON ?= python3
 PORT ?= 8000
-JOBS ?= 4
+JOBS ?= 3
 BENCH ?= numpy_attention gradients tiny_model torch_attention packed_projection decode windows state
 
 VENV := $(if $(filter undefined,$(origin CONSTRAINTS)),.venv,_build/newest)

@@ -124,7 +124,7 @@ def _grade(args):
     class_list = args.roster and roster.read_roster(args.roster)
     found, sentences = _hand_ins_of_class(args, class_list), []
     options = {name: getattr(args, name) for name in ("jobs", "trusted", "seconds")}
-    options |= {"source": args.handins, "told": _print_progress, "say": sentences.append}
+    options |= {"source": args.handins, "on_progress": _print_progress, "say": sentences.append}
     graded = batch.grade_batch(exam, found, args.out, **options)
     print(file=sys.stderr)
     for sentence in sentences:

@@ -47,16 +47,9 @@ def pack(target):
     return sorted(target.iterdir())
 
 
-def main():
-    """Pack into `dist/`, and name what is there afterwards."""
+if __name__ == "__main__":
     try:
         for path in pack(ROOT / "dist"):
             print(f"packed: {path.relative_to(ROOT)}, {path.stat().st_size / 1e6:.1f} MB")
     except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        sys.exit(str(error))

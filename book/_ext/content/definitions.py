@@ -19,7 +19,7 @@ GLOSSARY, REFERENCES = "book/glossary.html", "book/references.html"
 # Here a kernel is Jupyter's, an id that of a cell or a student, or the page explains nothing new.
 UNLINKED = {
     *(GLOSSARY, REFERENCES, "book/intro.html", "book/running.html", "book/teaching_grading.html"),
-    "book/exercises.html",
+    *("book/exercises.html", "book/sheet.html", "book/teaching_institution.html"),
 }
 CARDS = "definitions-cards.js"
 ENTRY = r'<dt id="(term-[^"]+)">(.*?)<a class="headerlink".*?</dt><dd>(.*?)</dd>'

@@ -98,9 +98,34 @@ def halves(vec):
     return np.concatenate([a * c - b * s, a * s + b * c], axis=-1)
 
 
+def with_biases(x, in_proj_weight, in_proj_bias, out_w, out_b, num_heads):
+    return packed_rows(x, in_proj_weight, out_w, num_heads) + out_b + in_proj_bias[: x.shape[-1]]
+
+
+def causal(x, wq, wk, wv, wo, n_heads):
+    return packed(x, wq, wk, wv, wo, n_heads, causal=True)
+
+
+def without_projection(x, wq, wk, wv, n_heads):
+    return packed(x, wq, wk, wv, np.eye(wq.shape[1]), n_heads)
+
+
+def weights_with_bias(scores, bias):
+    weights = softmax_of_columns(np.where(np.isfinite(bias).any(-1)[..., None], scores + bias, 0.0))
+    return weights * np.isfinite(bias).any(-1)[..., None]
+
+
+def softmax_in_single(rows):
+    return softmax_of_columns(rows.astype(np.float32))
+
+
 @pytest.mark.parametrize(
     ("function", "kind", "taken"),
     [
+        (causal, "layer", "asked: without a mask, with a causal mask of its own"),
+        (without_projection, "layer", "without an output projection"),
+        (weights_with_bias, "weights", "bias = mask"),
+        (softmax_in_single, "softmax", "rows = scores"),
         (softmax_of_columns, "softmax", "axes (B, H, T, d)"),
         (tokens_first, "attention", "values = V, queries = Q, keys = K, allowed = mask"),
         (tokens_first, "attention", "axes (B, T, H, d)"),
@@ -173,6 +198,7 @@ def test_a_wrong_function_in_its_own_style_is_said_to_be_wrong(function, kind, w
     [
         (lambda: mine.check(in_place, "soft"), "give one of softmax"),
         (lambda: mine.check(lambda s: s.sum(), "softmax"), "No order of axes"),
+        (lambda: mine.check(with_biases, "layer"), "No order of axes"),
         (lambda: mine.check(lambda s: None, "softmax"), "is its last line a return"),
         (lambda: mine.check_text("softmax", "x = 1"), "no function in the code"),
         (lambda: mine.check_text("softmax", "def f(:"), "Line 1 of your code is no Python"),

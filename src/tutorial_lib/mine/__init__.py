@@ -16,6 +16,7 @@ import numpy as np
 
 from tutorial_lib.mine.kinds import (
     AXES,
+    CHOSEN,
     D_K,
     D_MODEL,
     EMPTY_ROWS,
@@ -40,6 +41,7 @@ SIZES = {  # name of an argument that wants a number -> the number
 PACKED = re.compile(NAMES["W_QKV"], re.IGNORECASE)
 STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV)}
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
+ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
 
@@ -135,6 +137,8 @@ def _arguments(way, case):
             given[name] = role
         elif role in case.given and not (role == "mask" and _is_asked_by_a_flag(way, case)):
             given[name] = way.lay(role, case.given[role])
+            if role == "mask" and ADDED.search(name):
+                given[name] = np.where(given[name], 0.0, -np.inf)
     return copy.deepcopy(given)
 
 
@@ -146,8 +150,8 @@ def _call(function, way, case):
     """Return the array of the right shape that a function gives on a case, or None, and a fault."""
     if _lacks_needed_argument(way, case):
         return None, "skip"
-    given, before = _arguments(way, case), _arguments(way, case)
     try:
+        given, before = _arguments(way, case), _arguments(way, case)
         with np.errstate(all="ignore"):
             values = _arrays_in(function(**given))
     except Exception as error:  # of a reader's function
@@ -267,6 +271,10 @@ def _verdict(asked, way, answers, heard):
         for words, wrong in asked.wrong.items()
         if _mistake_gives_answers(wrong, asked, way, answers, heard)
     ]
+    taken = {"mask" if role is True else role for role in way.arguments.values()}
+    for role, words in (CHOSEN[name] for name in names if name in CHOSEN):
+        if role not in taken:
+            return "right", f"{shown}, {words}"
     return (names[0] if len(names) == 1 else "wrong"), shown
 
 

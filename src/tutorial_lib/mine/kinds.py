@@ -15,6 +15,10 @@ from tutorial_lib.variants.positions import rope_frequencies, rotate
 B, H, G, T, S, D_K, D_V, D_MODEL = 2, 6, 2, 5, 7, 8, 11, 48  # d_model is H·d_k
 QKV = ("W_Q", "W_K", "W_V")
 MASK = re.compile("mask|allow|visib|keep|^m$", re.IGNORECASE)
+CHOSEN = {  # what is no mistake of a function that takes no argument of a role -> the role, and it
+    "a causal mask is always applied": ("mask", "with a causal mask of its own"),
+    "the output projection W_O is missing": ("W_O", "without an output projection"),
+}
 
 
 class Case(NamedTuple):
@@ -364,6 +368,9 @@ def _grouped_spec(equal=False):
         "keys are repeated, 0 0 1 1, but values are tiled, 0 1 0 1": partial(
             attend, share=(_repeat_kv_heads, _tiled)
         ),
+        "a causal mask is always applied": lambda Q, K, V, mask=None: right(
+            Q, K, V, causal_mask(T, K.shape[-2])
+        ),
         "all heads use the first KV head": partial(
             attend, share=(lambda x: x[..., :1, :, :], lambda x: x[..., :1, :, :])
         ),
@@ -383,7 +390,7 @@ OF_SOFTMAX = [words for words in WEIGHINGS if "mask" not in words and "hidden" n
 
 def _softmax_spec(equal=False):
     n_keys = T if equal else S
-    ordinary = 3 * normal(5, B, H, T, n_keys)
+    ordinary = np.round(3072 * normal(5, B, H, T, n_keys)) / 1024  # behind 1e4, exact in float32
     far = ordinary + 1e4 * (np.arange(n_keys) == 2)
     apart = ordinary + 1e4 * (np.arange(T) == 2)[:, None]
     given = {"ordinary scores": ordinary, "scores of ten thousand": far, "a row far above": apart}
@@ -416,6 +423,9 @@ def _layer_spec():
         ),
         "the output projection W_O is missing": lambda W_O, **rest: layer(
             W_O=np.eye(H * D_K), **rest
+        ),
+        "a causal mask is always applied": lambda mask=None, **rest: layer(
+            mask=causal_mask(T), **rest
         ),
         "W_O is used transposed": lambda W_O, **rest: layer(W_O=W_O.T, **rest),
         "the values are projected with W_K": lambda W_K, W_V, **rest: layer(

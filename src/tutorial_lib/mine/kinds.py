@@ -411,7 +411,7 @@ def _weights_spec():
 
 
 def _layer_spec():
-    given = {"X": normal(9, B, T, D_MODEL)}
+    given, causal = {"X": normal(9, B, T, D_MODEL)}, causal_mask(T)
     given |= {n: normal(10 + i, H, D_MODEL, D_K) / 7 for i, n in enumerate(QKV)}
     given["W_O"] = normal(13, H * D_K, D_MODEL) / 7
     wrong = _wrong(layer, SHIFTED | KEEPDIMS) | {
@@ -424,9 +424,7 @@ def _layer_spec():
         "the output projection W_O is missing": lambda W_O, **rest: layer(
             W_O=np.eye(H * D_K), **rest
         ),
-        "a causal mask is always applied": lambda mask=None, **rest: layer(
-            mask=causal_mask(T), **rest
-        ),
+        "a causal mask is always applied": lambda **given: layer(**given | {"mask": causal}),
         "W_O is used transposed": lambda W_O, **rest: layer(W_O=W_O.T, **rest),
         "the values are projected with W_K": lambda W_K, W_V, **rest: layer(
             W_K=W_K, W_V=W_K, **rest
@@ -435,7 +433,7 @@ def _layer_spec():
             layer, split=lambda x: np.swapaxes(x, 1, 2).reshape(x.shape)
         ),
     }
-    cases = _cases(layer, given, causal=causal_mask(T))
+    cases = _cases(layer, given, causal=causal)
     return FunctionSpec(_roles("X", *QKV, "W_O"), LAYERS, cases, wrong)
 
 

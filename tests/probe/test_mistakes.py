@@ -481,6 +481,9 @@ def test_what_weights_do_with_scores_shows_in_hidden_states():
     assert probe(with_weights(of_queries), **options).names == ("softmax_over_queries",)
     assert probe(with_weights(lost_in_single), **CAUSAL).names == ("scores_lost_in_single",)
     assert probe(with_weights(layers.softmax), **options).ok
+    means = probe(lambda X: X + np.cumsum(X, 1) / np.arange(1, 1 + X.shape[1])[:, None], **CAUSAL)
+    assert means.ok
+    assert "weights do not depend on scores" in str(means)
 
 
 PLACED = {
@@ -498,10 +501,6 @@ PLACED = {
             Q, K, V, given if given is None or given.ndim < 4 or given.shape[2] > 1 else given[::-1]
         ),
         ARGUMENT,
-    ),
-    "scores_without_effect": (
-        lambda X: X + np.cumsum(X, axis=1) / np.arange(1, 1 + X.shape[1])[:, None],
-        CAUSAL,
     ),
     "mask_another_with_padding": (packed, PADDED),
     "sequences_mixed": (over_the_batch, CAUSAL),

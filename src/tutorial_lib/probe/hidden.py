@@ -412,8 +412,9 @@ def ask_scores(subject, table):
     if not off_diagonal(table).any() or not _linear(subject, len(table)):
         return []
     sentence = "outputs are linear in the tokens, so weights do not depend on scores"
-    name = "scores_without_effect" if _linear(subject, len(table), 100) else "scores_lost_in_single"
-    return broken("scores", sentence, name)
+    if _linear(subject, len(table), 100):  # a mean of tokens, say, which is no mistake of its own
+        return [Finding(DESCRIBED, "scores", sentence)]
+    return broken("scores", sentence, "scores_lost_in_single")
 
 
 def _linear(subject, length, size=1):

@@ -38,7 +38,6 @@ MAP = re.compile(r"^[^·\n]+(?: · [^·\n]+)+$", re.MULTILINE)
 DEEPER = "Deeper: "
 # The sections whose headings say behind a colon what is in them; without it they are alike.
 LABELLED = "Check", "Look", "Myth and measurement"
-IN_BROWSER = {*sys.stdlib_module_names, "numpy", "matplotlib", "tutorial_lib"}
 
 
 class ContentsError(ValueError):
@@ -216,12 +215,6 @@ def _choose(name, known):
     if name not in known:
         raise ContentsError(f"There is no {name!r} in _toc.yml. Choose one of: {', '.join(known)}.")
     return known[name]
-
-
-def in_browser(module):
-    """Whether a page of the site has a module."""
-    known = module.partition(".")[0] in IN_BROWSER
-    return known and not module.startswith("tutorial_lib.pytorch")
 
 
 def main(words):

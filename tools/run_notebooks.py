@@ -188,16 +188,6 @@ def notebook_text(notebook):
     return nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
 
 
-def stored_text(text):
-    """Return the text that is stored for a notebook whose cells are not run again.
-
-    Raises
-    ------
-    Unreadable : it is no notebook
-    """
-    return notebook_text(normalise(parse_notebook(text)))
-
-
 def refresh(path, *, others=None, report=print):
     """Run one notebook and replace its file if all of its cells ran.
 

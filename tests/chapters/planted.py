@@ -6,6 +6,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tests.chapters.rules import SETUP
+from tools.run_notebooks import normalise, notebook_text, parse_notebook
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -67,3 +68,8 @@ def cell_of(notebook, name):
 def text(name, source):
     """Return a Markdown cell."""
     return new_markdown_cell(source, id=name)
+
+
+def stored_text(text):
+    """The text that is stored for a notebook whose cells are not run again."""
+    return notebook_text(normalise(parse_notebook(text)))

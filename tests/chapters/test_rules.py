@@ -6,10 +6,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, new_raw_cell
 
 from tests.chapters.pages import NAMES, advises, listed, written
-from tests.chapters.planted import cell_of, code, good
+from tests.chapters.planted import cell_of, code, good, stored_text
 from tests.chapters.rules import FORBIDDEN, markdown_faults, violations
 from tools.chapters import ROOT, page
-from tools.run_notebooks import stored_text
 
 MARKDOWN = [*sorted((ROOT / "book").rglob("*.md")), ROOT / "README.md"]
 BANKS = sorted((ROOT / "src/tutorial_lib/practice").glob("*/bank.json"))

@@ -6,13 +6,13 @@ import re
 import pytest
 import yaml
 
+from tests.chapters.rules import in_browser
 from tools.chapters import (
     FOLDER,
     ROOT,
     ContentsError,
     Page,
     documents,
-    in_browser,
     main,
     pages,
 )

@@ -7,7 +7,7 @@ import re
 import pytest
 from nbformat.v4 import new_notebook
 
-from tests.chapters.planted import METADATA, cell_of, code, good, stdout, text
+from tests.chapters.planted import METADATA, cell_of, code, good, stdout, stored_text, text
 from tools import blas_matrix, run_notebooks
 from tools.run_notebooks import (
     SETTINGS,
@@ -16,7 +16,6 @@ from tools.run_notebooks import (
     changed_outputs,
     main,
     notebook_text,
-    stored_text,
 )
 
 SOURCES = {

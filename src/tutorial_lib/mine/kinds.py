@@ -413,7 +413,7 @@ def _weights_spec():
 def _layer_spec():
     given, causal = {"X": normal(9, B, T, D_MODEL)}, causal_mask(T)
     given |= {n: normal(10 + i, H, D_MODEL, D_K) / 7 for i, n in enumerate(QKV)}
-    given["W_O"] = normal(13, H * D_K, D_MODEL) / 7
+    given["W_O"], identity = normal(13, H * D_K, D_MODEL) / 7, np.eye(H * D_K)
     wrong = _wrong(layer, SHIFTED | KEEPDIMS) | {
         "heads are laid side by side without bringing the token axis forward": partial(
             layer, merge=lambda heads: heads.reshape(len(heads), T, -1)
@@ -421,9 +421,7 @@ def _layer_spec():
         "the entries of the heads take turns where head 0 comes first": partial(
             layer, merge=lambda heads: heads.transpose(0, 2, 3, 1).reshape(len(heads), T, -1)
         ),
-        "the output projection W_O is missing": lambda W_O, **rest: layer(
-            W_O=np.eye(H * D_K), **rest
-        ),
+        "the output projection W_O is missing": lambda **given: layer(**given | {"W_O": identity}),
         "a causal mask is always applied": lambda **given: layer(**given | {"mask": causal}),
         "W_O is used transposed": lambda W_O, **rest: layer(W_O=W_O.T, **rest),
         "the values are projected with W_K": lambda W_K, W_V, **rest: layer(

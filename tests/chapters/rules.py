@@ -33,7 +33,7 @@ if importlib.util.find_spec("tutorial_lib") is None:
 KNOWN_TAGS = {"hide-input", "keeper", "remove-input", "hide-output", "solution", "hide-cell"}
 COMPARED_TYPES = {"text/plain", "text/html", "text/markdown", "text/latex", "image/svg+xml"}
 CLOCKS = {"time", "timeit", "datetime"}
-LARGEST_NOTEBOOK = 600_000  # bytes
+LARGEST_NOTEBOOK = 750_000  # bytes
 STORE = "`make chapter` stores it as it should be"
 PLAIN = "write plain Markdown, which Colab shows too"
 
@@ -44,7 +44,7 @@ SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 ABSOLUTE_PATH = re.compile(r"(?<![\w.:/<)\]}])/[A-Za-z_][\w.-]*/[\w.-]+|\b[A-Z]:\\\w")
 RASTER = re.compile(  # but for a mask, whose bytes an exhibit writes from numbers, everywhere alike
-    r"(?<!mask-image:url\()data:image/(?!svg)[\w+]+|<image\b|<img\b"
+    r'(?<!mask-image:url\()data:image/(?!svg)[\w+]+|<image\b|<img\b(?! src="data:image/svg)'
 )
 FENCE = re.compile(r"^(```+|~~~+)(.*?)\n.*?^\1\s*$", re.DOTALL | re.MULTILINE)
 MATHS = re.compile(r"\$\$.*?\$\$|\$[^$\n]+\$", re.DOTALL)

@@ -40,7 +40,7 @@ FORM = {  # what Colab's *Download .ipynb* says of a file; the ids of cells are 
     "kernelspec": {"name": "python3", "display_name": "Python 3"},
     "language_info": {"name": "python"},
 }
-PICTURE = re.compile(r'<svg\b.*?</svg>| style="[^"]*"', re.DOTALL)  # and the room it takes
+PICTURE = re.compile(r'<svg\b.*?</svg>|<img\b[^>]*>| style="[^"]*"', re.DOTALL)  # and its room
 
 
 @pytest.fixture(scope="module")

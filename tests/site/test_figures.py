@@ -1,9 +1,13 @@
 """Figures on the built site: labels that can be read on a desk and on a phone, and no torn page."""
 
+import re
+
+import numpy as np
 import pytest
 
 from tests.sampling import long
 from tools.chapters import pages
+from tutorial_lib.figures import attention_maps
 
 SAMPLE = "05_concatenation"
 DRAWN = [p.name for p in pages() if "ahh-figure" in p.path.read_text(encoding="utf-8")]
@@ -74,3 +78,23 @@ def test_paper_has_the_picture_for_a_desk(visit):
 def test_each_picture_is_shown_once_as_it_was_drawn_for_a_desk_or_for_a_phone(measured, width):
     for figure in measured[width]:
         assert set(figure["pictures"]) == {1}, figure["caption"]
+
+
+def test_images_show_in_place_of_pictures_only_where_style_sheets_and_svg_are_stripped(browser):
+    whole = attention_maps(np.eye(2), ["dogs", "bark"], caption="").html()
+    stripped = re.sub(r"<(style|svg)\b.*?</\1>", "", whole)
+    page = browser.new_page()
+    page.set_content(whole + stripped)  # side by side, as where one cell of a notebook was run
+    found = page.locator("figure").evaluate_all(
+        """(figures) => figures.map((figure) => ["img", "svg"].map((kind) =>
+          [...figure.querySelectorAll(kind)].map((node) => node.checkVisibility())))"""
+    )
+    page.close()
+    assert found == [[[False, False], [True, True]], [[True, True], []]]
+
+
+def test_no_page_carries_the_images_for_other_viewers(site_dir):
+    for name in DRAWN:
+        page = (site_dir / f"notebooks/{name}.html").read_text(encoding="utf-8")
+        assert "ahh-panels" in page
+        assert "ahh-fallback" not in page

@@ -23,6 +23,8 @@ MENDS = (
     (r"<!--(?:(?!-->).)*-->", ""),
     # Code in the colour of the text around it.
     (r'<span class="(?:n|nn|nx|p|w)">([^<]*)</span>', r"\1"),
+    # The images of a figure, for viewers that show no other picture.
+    (r'<style>[^<]*</style><div class="ahh-fallback">.*?</div>', ""),
     # A name that hides the visible text "Search Ctrl+K" from speech control.
     (r'(<button class="btn search-button-field[^>]*?) aria-label="Search"', r"\1"),
     # The search button and the book's contents stood in no landmark.

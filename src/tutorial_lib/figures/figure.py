@@ -9,19 +9,16 @@ import numpy as np
 from tutorial_lib.contract import require_value_fits_annotation
 from tutorial_lib.describe import entry_formatter, format_array, fraction_text
 from tutorial_lib.errors import ShapeError, require_finite
+from tutorial_lib.figures.svg import fallback_images
 
 _TABLE_CSS = (
     "width:auto;margin:0.5rem 0;border-collapse:separate;border-spacing:0.8rem 0.15rem;"
     "text-align:right;font-variant-numeric:tabular-nums"
 )
 _NO_MATH_CSS = "tex2jax_ignore mathjax_ignore"  # a token may be a dollar sign
-# JupyterLab strips pictures, but not their texts, from a notebook that it does not trust: the
-# texts then have no size, and what a picture never shows, its description, is left to be read.
-_UNTRUSTED_HTML = (
-    '<svg width="0" height="0" style="position:absolute"><desc><span style="font-size:0.875rem">'
-    "Jupyter hides this picture until the notebook is trusted: run the cell, or choose "
-    "Trust Notebook in the command palette.</span></desc></svg>"
-)
+# GitHub, and Jupyter for a notebook that it does not trust, strip style sheets and SVG, but not
+# images; texts of the SVG, which may be left, have no size. Elsewhere the rule hides the images.
+_FALLBACK_RULE = "<style>style+.ahh-fallback{display:none}</style>"
 
 
 @dataclass(frozen=True)
@@ -90,11 +87,14 @@ class Figure:
     def html(self):
         """Return the figure as one HTML element that follows the page's text colour."""
         tables_html = "".join(table.html() for table in self.tables)
+        alt_html = escape(self.alt)
+        images_html = fallback_images(self.svg).replace('alt=""', f'alt="{alt_html}"', 1)
         tab_index = ' tabindex="0"' if "ahh-wide" in self.svg else ""  # a keyboard can scroll it
         return (
             '<figure class="ahh-figure" style="margin:1rem 0">'
-            f'<div class="ahh-panels {_NO_MATH_CSS}" role="img" aria-label="{escape(self.alt)}" '
-            f'style="overflow-x:auto;font-size:0"{tab_index}>{_UNTRUSTED_HTML}{self.svg}</div>'
+            f'<div class="ahh-panels {_NO_MATH_CSS}" role="img" aria-label="{alt_html}" '
+            f'style="overflow-x:auto;font-size:0"{tab_index}>{_FALLBACK_RULE}'
+            f'<div class="ahh-fallback">{images_html}</div>{self.svg}</div>'
             f'<figcaption style="margin:0.5rem 0">{escape(self.caption)}</figcaption>'
             f"<details><summary>The numbers</summary>{tables_html}</details></figure>"
         )

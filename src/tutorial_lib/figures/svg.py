@@ -9,6 +9,7 @@ import io
 import math
 import re
 import warnings
+from base64 import b64encode
 from xml.etree import ElementTree
 
 import matplotlib.style
@@ -43,11 +44,14 @@ _RC_PARAMS = {
     ),
 }
 _ROOT_CSS = f"overflow:visible;stroke-linejoin:round;font-family:inherit;font-size:{_FONT_SIZE}px"
+_IMAGE_CSS = f"stroke-linejoin:round;font:{_FONT_SIZE}px sans-serif;background:#fff"
 _NARROW_CHARACTERS = frozenset(" ,.:;'()[]|/!fijlrtI1")
 _GEOMETRY = ("x", "y", "d", "transform")
 _SUPERSCRIPTS = str.maketrans("−0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SUPERSCRIPT_DIGITS = tuple("⁰¹²³⁴⁵⁶⁷⁸⁹")
 _RECTANGLE_PATH = re.compile(r"M(\S+) (\S+)L(\S+) \2L\3 (\S+)L\1 \4L\1 \2$")
+_PICTURE = re.compile(r"<div>(<svg.*?</svg>)<svg.*?</svg></div>|(<svg.*?</svg>)")  # the wide one
+_MIXED_COLOUR = re.compile(r";[\w-]+:(?:light-dark|color-mix)\((?:[^()]|\([^()]*\))*\)")
 _DROPPED_PROPERTIES = ("font-family", "stroke-dashoffset", "stroke-linejoin")
 _DEFAULTS = (("text-anchor", "start"), ("stroke-linecap", "butt"), ("font-size", f"{_FONT_SIZE}px"))
 
@@ -118,6 +122,21 @@ def side_by_side(draws, *, least=0, key=""):
     )
     class_names = "ahh-grid ahh-wide" if least > _MIN_PHONE else "ahh-grid"
     return f'<div class="{class_names}" style="{grid_style}">{"".join(pictures)}</div>{key}'
+
+
+def fallback_images(grid):
+    """Return the pictures of a grid as images on white, for a viewer that takes SVG out of pages.
+
+    An image knows neither the page's colours nor its font, and has but one width.
+    """
+    return "".join(_fallback_image(wide or single) for wide, single in _PICTURE.findall(grid))
+
+
+def _fallback_image(picture):
+    image = re.sub(r'style="[^"]*"', f'style="{_IMAGE_CSS}"', picture, count=1)
+    data = b64encode(_MIXED_COLOUR.sub("", image).encode()).decode()
+    width = _picture_width(picture)
+    return f'<img src="data:image/svg+xml;base64,{data}" width="{width}" alt="" />'
 
 
 def _column_width(n_pictures, min_room):

@@ -211,15 +211,17 @@ def test_panels_of_a_figure_have_one_scale_and_shrink_no_further_than_13_pixels_
     assert 14 * width_px / width_of(matrix) >= 13
 
 
-def test_where_svg_is_stripped_images_on_white_are_left_and_no_loose_letters():
-    page_html = figures.attention_maps(np.eye(2), ["dogs", "bark"], caption="").html()
-    html = re.search(r'<div class="ahh-panels.*</div>(?=<figcaption)', page_html)[0]
+def test_where_svg_is_stripped_images_on_white_are_left_and_no_loose_letters(figure):
+    html = re.search(r'<div class="ahh-panels.*</div>(?=<figcaption)', figure.html())[0]
     without_svg = ElementTree.fromstring(re.sub(r"</?(svg|path|text)\b[^>]*>", "", html))
     assert "font-size:0" in without_svg.get("style")
     sources = [image.get("src").partition("base64,")[2] for image in without_svg.iter("img")]
-    for svg in map(ElementTree.fromstring, map(b64decode, sources)):
-        assert "background:#fff" in svg.get("style")
-        styles = "".join(node.get("style", "") for node in svg.iter())
+    images = [ElementTree.fromstring(b64decode(source)) for source in sources]
+    assert [text.text for image in images for text in image.iter(f"{SVG}text")] == words(figure)
+    for image, picture in zip(images, pictures(figure), strict=True):
+        assert image.get("viewBox") == picture.get("viewBox")  # of that for a desk
+        assert "background:#fff" in image.get("style")
+        styles = "".join(node.get("style", "") for node in image.iter())
         assert not re.search("light-dark|color-mix|inherit", styles)
 
 

@@ -160,12 +160,13 @@ def shown(page, number):
 def outputs(page):
     """The words of every cell's output, open or closed, and how many pictures it has.
 
-    An array is a table in the page as built, and text where its cell has run again.
+    An array is a table in the page as built, and text where its cell has run again. A figure that
+    has run again brings a style sheet, which is no words.
     """
     return page.locator(CELLS).evaluate_all(
         """cells => cells.map((cell) => {
-          const texts = ({childNodes, textContent}) =>
-            childNodes.length ? [...childNodes].flatMap(texts) : textContent;
+          const texts = ({localName, childNodes, textContent}) => localName == "style" ? []
+            : childNodes.length ? [...childNodes].flatMap(texts) : textContent;
           const output = cell.querySelector('.cell_output');
           const words = output && [texts(output)].flat().join(" ").trim().split(/\\s+/);
           return output ? [words.join(" "), output.querySelectorAll('svg').length] : null;

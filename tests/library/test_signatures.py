@@ -247,19 +247,28 @@ def case_id(case):
     return f"{function.__qualname__}({', '.join(changes)}): {message}"
 
 
-CASES = [case for f in contracted().values() for case in call_faults(f, arguments(f))]
+def takes_anything(function):
+    """Whether a function forbids nothing by its annotations."""
+    return {p.annotation for p in inspect.signature(function).parameters.values()} == {object}
 
 
-@pytest.mark.parametrize("case", CASES, ids=case_id)
-def test_what_an_annotation_forbids_is_refused_before_any_arithmetic(case):
-    function, values, changes, error, message = case
+def is_refused(function, values, changes, error, message):
+    """Whether a call is refused before any arithmetic, in words that name what changed."""
     values = values | changes
     arrays = {name: value for name, value in values.items() if type(value) is np.ndarray}
-    values |= {name: array.view(NoArithmetic) for name, array in arrays.items()}
-    with pytest.raises(error) as refusal:
-        function(**values)
-    for fragment in (*changes, message):
-        assert fragment in str(refusal.value)
+    try:
+        function(**values | {name: array.view(NoArithmetic) for name, array in arrays.items()})
+    except error as refusal:
+        return all(fragment in str(refusal) for fragment in (*changes, message))
+    return False
+
+
+@pytest.mark.parametrize("name", contracted())
+def test_what_an_annotation_forbids_is_refused_before_any_arithmetic(name):
+    function = contracted()[name]
+    cases = [*call_faults(function, arguments(function))]
+    assert cases or takes_anything(function)
+    assert [case_id(case) for case in cases if not is_refused(*case)] == []
 
 
 @pytest.mark.parametrize("name", contracted())

@@ -200,7 +200,7 @@ class _Tabs:
     """Empty pages that one test after another uses, each as it would find one in a fresh context.
 
     A page opens in half the time in a tab that has shown one before. With options beside those of a
-    phone a tab is a fresh one.
+    phone, or of a reader without scripts, a tab is a fresh one.
     """
 
     def __init__(self, open_, origin="file://"):
@@ -218,7 +218,7 @@ class _Tabs:
     @staticmethod
     def is_kept(page):
         """Whether another test may have the page after this one."""
-        return page.options.keys() <= {"has_touch", "is_mobile"}
+        return page.options.keys() <= {"has_touch", "is_mobile", "java_script_enabled"}
 
     def give_back(self, page):
         """Empty a page and its store for another test, or close it with its context."""

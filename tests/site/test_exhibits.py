@@ -15,7 +15,6 @@ from urllib.parse import parse_qsl, quote_plus, urlencode
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from tests.elements.sample_bank import CHAPTER, sample_bank
 from tests.elements.test_strip import PRODUCT
@@ -42,6 +41,7 @@ from tests.site.states import (
     sum_state,
     tiles_state,
 )
+from tests.site.test_browser import violations
 from tools.chapters import FOLDER, pages
 from tutorial_lib.elements import exhibits
 from tutorial_lib.elements.exhibits.ask.element import draw_ask
@@ -791,13 +791,12 @@ def test_targets_are_large_for_a_finger(row, open_row):
 
 @each_row
 @pytest.mark.parametrize(("appearance", "width"), LOOKS)
-def test_nothing_sticks_out_is_too_small_or_found_by_axe(row, open_row, appearance, width):
+def test_nothing_sticks_out_is_too_small_or_found_by_axe(row, open_row, axe, appearance, width):
     exhibit = open_row(row, mode=appearance, width=width)
     page = exhibit.page
     for state in ("", row.first):
         exhibit.evaluate(RECALL, state)
-        found = Axe().run(page).response["violations"]
-        assert [(v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found] == []
+        assert violations(axe, page) == []
         page.evaluate(OPEN_ALL)
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width
         assert exhibit.locator(row.uncut).evaluate_all(CUT) == []

@@ -106,6 +106,20 @@ class Function:
         Q = tokens(1, (B, H, T, d_k), size=size, seed=(seed, 1))[0]
         return Q, tokens(1, (B, G, S, d_k), size=size, seed=(seed, 2))[0]
 
+    def cases(self, claims):
+        """Return what is compared with a reference: a size, arrays, what has names, and rows."""
+        Q, K, V = self.example(seed=51)
+        Q_long, K_long = self.inputs(LONGEST, LONGEST, seed=54)
+        mask = np.tri(self.length, dtype=bool) & (np.arange(self.length) != 2)
+        return {
+            "ordinary arrays": (1, [Q, K, V], {}, ...),
+            "equal keys": (1, [Q, K[:, :, :1] + 0 * K, V], {}, ...),
+            "large scores": (10, [10 * Q, 10 * K, V], {}, ...),
+            "few queries": (1, [Q[:, :, :5], K, V], {}, ...),
+            "longer arrays": (1, [Q_long, K_long, -K_long], {}, ...),
+            **({"a mask": (1, [Q, K, V], {"mask": mask}, ...)} if self.takes else {}),
+        }
+
     def weights(self, Q, K, **context):
         """Read the weights (B, H, T, S): values that are unit vectors let them through."""
         S, d_k = K.shape[2:]
@@ -231,7 +245,10 @@ def _ask_batch(function):
     alone = [function.outputs(*(array[[b]] for array in given)) for b in range(B)]
     if largest(function.outputs(*given), np.concatenate(alone)) <= function.tolerance:
         return passed("batch", "each sequence for itself")
-    return broken("batch", "a sequence in a batch has other outputs than alone", "sequences_mixed")
+    others = [np.concatenate([x[:1], 2 * x[1:]]) for x in given]
+    moved = largest(function.outputs(*others)[0], function.outputs(*given)[0]) > function.tolerance
+    name = "sequences_mixed" if moved else "sequence_changes_in_batch"
+    return broken("batch", "a sequence in a batch has other outputs than alone", name)
 
 
 def _ask_kv_heads(function, claims, facts):

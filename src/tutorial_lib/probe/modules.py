@@ -5,7 +5,14 @@ import inspect
 
 import numpy as np
 
-from tutorial_lib.probe.adapters import Arguments, arguments_of, gradients, width_of
+from tutorial_lib.probe.adapters import (
+    Arguments,
+    arguments_of,
+    gradients,
+    hidden_states,
+    tensor_function,
+    width_of,
+)
 from tutorial_lib.probe.subject import Cache, ProbeError, Subject, Undecidable, set_seeds, tokens
 
 
@@ -90,6 +97,16 @@ class Module:
             return trained.run(X)
 
         return run
+
+    def trained(self):
+        """Return run and gradient in training mode, if that is random; each begins with a seed."""
+        trained, X = self.of(copy.deepcopy(self.module).train()), tokens(1, (1, 6, self.width))[0]
+
+        def seeded(of):
+            return lambda *arrays, **given: set_seeds() or of(*arrays, **given)
+
+        random = not np.array_equal(trained.run(X), trained.run(X))
+        return (seeded(trained.run), seeded(trained.gradient)) if random else None
 
     def switched(self, fresh):
         """Return whether a module that was not evaluated yet is random, mode by mode."""
@@ -190,6 +207,30 @@ def _call(module, X, *memory, **given):
     return module(X, *memory, **given)
 
 
+def subjects(module, like, options):
+    """Return what makes a subject and claims of a module, and of a reference beside it.
+
+    Where weights of a module and of a reference are not equal, both keep their own.
+    """
+    import torch
+
+    options["d_model"] = width_of(module, options.get("d_model"))
+    modules = isinstance(like, torch.nn.Module)
+    states = [module.state_dict(), like.state_dict() if modules else {}]
+    equal = states[0].keys() == states[1].keys() and all(
+        torch.equal(tensor, states[1][name]) for name, tensor in states[0].items()
+    )
+    own = {"own_weights": True} if like is not None and not equal else {}
+
+    def made(layer):
+        if layer is module or modules:
+            return torch_module(layer, **options | own)
+        rest = {word: x for word, x in options.items() if word not in ("call", "own_weights")}
+        return hidden_states(tensor_function(layer), **rest)
+
+    return made
+
+
 def torch_module(module, *, call=_call, own_weights=False, **options):
     """Return a module as a subject, in double precision, and what is left as claims."""
     import torch
@@ -208,6 +249,7 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
         single=called.lower("float") if double else None,
         half=called.lower("half"),
         training=called.training(),
+        trained=called.trained() if double else None,
         switched=called.switched(module),
         gradient=called.gradient if double else None,
         unused=called.unused,

@@ -7,7 +7,7 @@ from torch import nn
 
 from tests.probe import layers
 from tests.probe.layers import D_MODEL, attention, band, full, layer
-from tests.probe.test_right import with_sink, with_soft_cap
+from tests.probe.test_right import with_sink
 from tutorial_lib.probe import ProbeError, probe
 
 HIDDEN = {"d_model": D_MODEL, "keep": "keep", "positions": "positions", "causal": True}
@@ -17,7 +17,7 @@ PLAIN = layers.of_scores(layers.hiding)
 PAIRS = {  # what is asked, a reference, options, the name that is given, words of the sentence
     "a soft cap": (
         PLAIN,
-        layers.of_scores(with_soft_cap),
+        layers.of_scores(lambda s, sees: layers.hiding(5 * np.tanh(s / 5), sees)),
         HEADS | {"scale": "1/sqrt(d_k)"},
         "other_than_reference",
         "; its scale: that of the claim, behind a soft cap",

@@ -19,12 +19,12 @@ def probe_like(ask, subject, reference, claims):
     (found,) = ask_like(subject, reference, claims)
     if found.sign == WRONG and not report.names:
         other = ask(reference, claims)
-        sentences = {one.question: one.sentence for one in other.findings}
-        apart = [one for one in report.findings if sentences.get(one.question) != one.sentence]
+        here, there = ({f.question: f.sentence for f in r.findings} for r in (report, other))
+        apart = [word for word in here if here[word] != there.get(word, here[word])]
         report = ask(subject, Claims(claims_of(other) | claims))
         sentence, name = found.sentence, None if report.names else "other_than_reference"
-        if len(apart) == 1 and apart[0].question in sentences:
-            sentence += f"; its {apart[0].question}: {sentences[apart[0].question]}"
+        if len(apart) == 1:
+            sentence += f"; its {apart[0]}: {there[apart[0]]}"
         found = replace(found, sentence=sentence, name=name)
     return replace(report, findings=(*report.findings, found))
 

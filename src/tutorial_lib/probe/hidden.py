@@ -154,7 +154,7 @@ def _without_weight(subject, rows, X, Y):
     unmoved = ~changed(there, beside, subject.noise) & rows
     if not unmoved.any():
         return "aware", UNDECIDED
-    same = largest(there[unmoved], Y.repeat(256, axis=0)[unmoved]) <= subject.tolerance
+    same = largest(there[unmoved], Y.repeat(256, axis=0)[unmoved]) <= 10 * subject.tolerance
     return ("relative" if same else "absolute"), "a token before the text, without a weight"
 
 

@@ -6,13 +6,14 @@
     assert probe(layer, d_model=16, causal=True, window=128)
     assert probe(function, heads=(8, 2), causal=True)     # a function of Q, K, V
     assert probe.torch(module, causal=True)
+    assert probe.torch(module, like=another)              # has the outputs of a right one
     assert probe.transformers(model, causal=True)
 
 It looks at what outputs depend on, and compares ways that must agree: a batch and its sequences, a
-text alone and padded, a whole text and its chunks. It cannot see values: another consistent layout
-than a checkpoint's, wrong frequencies of a rotation, a soft cap, queries and keys exchanged; which
-sink or slope serves which head; keys whose weight is below e^-30; mistakes beyond the tested length
-or on another device.
+text alone and padded, a whole text and its chunks. Without a reference, `like`, it cannot see
+values: another consistent layout than a checkpoint's, wrong frequencies of a rotation, a soft cap,
+queries and keys exchanged; which sink or slope serves which head. Nor does it see keys whose weight
+is below e^-30, mistakes beyond the tested length or on another device.
 """
 
 from dataclasses import replace

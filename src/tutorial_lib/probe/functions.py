@@ -66,6 +66,12 @@ class Function:
         least = 32 * -(-(self.length + 3) // 32)
         return least, 2 * least
 
+    @property
+    def orders(self):
+        """Which KV head serves each query head, by the words of a claim."""
+        H, G = self.heads
+        return {"repeated": np.arange(H) // (H // G), "tiled": np.arange(H) % G}
+
     @cached_property
     def tolerance(self):
         """What equal weights may differ by: precision is told by which numbers come back."""
@@ -255,20 +261,20 @@ def _ask_kv_heads(function, claims, facts):
     """Ask which key head, and which value head, serves which query head."""
     H, G = function.heads
     served = [function.served(of) for of in (1, 2)]
-    repeated, tiled = np.arange(H) // (H // G), np.arange(H) % G
-    found = None
-    for word, order in (("repeated", repeated), ("tiled", tiled)):
-        if all(np.array_equal(table, order[:, None] == np.arange(G)) for table in served):
-            found = found or word
-    if found is None:
+    found = [
+        word
+        for word, order in function.orders.items()
+        if all(np.array_equal(table, order[:, None] == np.arange(G)) for table in served)
+    ]
+    if not found:
         sentence = "a head of K or V serves other query heads than its own group"
         one_each = np.array_equal(*served) and (served[0].sum(axis=1) == 1).all()
         name = "key_heads_of_another_group" if one_each else "key_heads_mixed"
         return broken("KV heads", sentence, name)
     if G in (1, H):
         return passed("KV heads", "one for all" if G == 1 else "one per query head")
-    facts["key_heads"] = found
-    claimed = claims.get("key_heads", "repeated")
+    facts["key_heads"], claimed = found[0], claims.get("key_heads", "repeated")
+    found = found[0]
     if found == claimed:
         return passed("KV heads", f"{found}, head 0 of K serves {H // G} query heads")
     return broken("KV heads", f"{found}, not {claimed}", f"key_heads_{found}")
@@ -286,11 +292,10 @@ def _ask_own_heads(function):
 
 def _ask_values(function):
     """Ask whether an output is the sum of values by these weights, head by head."""
-    H, G = function.heads
     Q, K = function.inputs()
     V = tokens(1, K.shape, seed=3)[0]
     weights, out = function.weights(Q, K), function.outputs(Q, K, V)
-    mixes = [weights @ V[:, heads] for heads in (np.arange(H) // (H // G), np.arange(H) % G)]
+    mixes = [weights @ V[:, heads] for heads in function.orders.values()]
     if min(largest(mix, out) for mix in mixes) <= 10 * function.tolerance:
         return passed("values", "each output is its weights times the values")
     sentence = "outputs are not the weights times the values"
@@ -506,19 +511,18 @@ def _law(function, factors):
 
 def _factor(function, d_k):
     """Fit the factor of the scores of the last query, or return None."""
-    H, G = function.heads
     Q, K = function.inputs(d_k=d_k, size=0.5)
-    K = K.copy()
-    K[:, :, 1] = K[:, :, 0] + tokens(1, (B, G, d_k), seed=6)[0]
+    K[:, :, 1] = K[:, :, 0] + tokens(1, K[:, :, 0].shape, seed=6)[0]
     weights = function.weights(Q, K)[:, :, -1]  # (B, H, S)
     with np.errstate(divide="ignore", invalid="ignore"):  # without what the distance alone does
         weights = weights / function.weights(0 * Q, K)[:, :, -1]
     weights = np.nan_to_num(weights, posinf=0.0)
-    factors = []
-    for order in (np.arange(H) // (H // G), np.arange(H) % G):
+    for order in function.orders.values():
         products = np.einsum("bhd,bhsd->bhs", Q[:, :, -1], K[:, order])
-        factors.append(_slope(weights, products, function.tolerance))
-    return next((factor for factor in factors if factor is not None), None)
+        factor = _slope(weights, products, function.tolerance)
+        if factor is not None:
+            return factor
+    return None
 
 
 def _slope(weights, products, precision):
@@ -676,19 +680,20 @@ def _same_sink(weights, masked, mask):
 
 def _argument_name(function, QK, mask, whole):
     """Return the mistake of a mask that is not applied as handed over, or None."""
-    seen, opposite = (depends_of(function.weights(*QK, mask=m)) for m in (mask, ~mask))
-    if np.array_equal(opposite, mask & whole):
-        return "mask_polarity"
-    if np.array_equal(seen, mask) and function.weights(*QK, mask=mask | True).all():
-        return "mask_replaces_causal"
-    if np.array_equal(seen, mask.T & whole) and np.array_equal(opposite, ~mask.T & whole):
-        return "mask_argument_transposed"
-    with np.errstate(all="ignore"):
-        gain = np.log(function.weights(*QK, mask=mask) / function.weights(*QK))
-        gain = gain - gain[..., :1] + 1.0 * mask[:, :1]
-    if largest(gain, mask * 1.0) <= 1e-4:
-        return "mask_added_as_number"
     without, given = function.weights(*QK), function.weights(*QK, mask=mask)
+    seen, opposite = (depends_of(function.weights(*QK, mask=m)) for m in (mask, ~mask))
+    shown = {
+        "mask_polarity": (~mask & whole, mask & whole),
+        "mask_replaces_causal": (mask, ~mask),
+        "mask_argument_transposed": (mask.T & whole, ~mask.T & whole),
+    }
+    for name, tables in shown.items():
+        if all(map(np.array_equal, (seen, opposite), tables)):
+            return name
+    with np.errstate(all="ignore"):
+        gain = np.log(given / without)
+    if largest(gain - gain[..., :1] + 1.0 * mask[:, :1], 1.0 * mask) <= 1e-4:
+        return "mask_added_as_number"
     if largest(given, without) <= function.tolerance:
         return "mask_argument_ignored"
     smaller = (given < without)[..., whole & ~mask]

@@ -91,10 +91,16 @@ def _position_name(subject, table, claimed, found):
     return "positions_not_relative"
 
 
+def _most_seen(table):
+    """Return the output that sees most other tokens, and which."""
+    seen = off_diagonal(table)[:T, :T]
+    row = int(seen.sum(axis=1).argmax())
+    return row, list(np.flatnonzero(seen[row]))
+
+
 def _exchangeable(subject, table):
     """Say whether all tokens that an output sees can be exchanged, its own apart."""
-    row = max(range(T), key=lambda i: off_diagonal(table)[i, :T].sum())
-    seen = [j for j in range(T) if table[row, j] and j != row]
+    row, seen = _most_seen(table)
     X = tokens(1, (1, T, subject.d_model), seed=14)[0]
     there = X.copy()
     there[0, seen] = X[0, seen[::-1]]
@@ -103,8 +109,7 @@ def _exchangeable(subject, table):
 
 def _position(subject, table, claimed):
     """Return what positions do, and how that was seen."""
-    row = max(range(T), key=lambda i: off_diagonal(table)[i, :T].sum())
-    seen = [j for j in range(T) if table[row, j] and j != row]
+    row, seen = _most_seen(table)
     if len(seen) < 2:
         return None, "no output sees two other tokens"
     X = tokens(1, (1, T, subject.d_model))[0]

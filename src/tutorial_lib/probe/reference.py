@@ -167,8 +167,8 @@ def scales(claims):
 def kv_orders(function, claimed, *, values):
     """Return how KV heads may serve query heads: a name, or None, and two functions of arrays."""
     H, G = function.heads
-    repeated, tiled = np.arange(H) // (H // G), np.arange(H) % G
-    orders = {"repeated": repeated, "tiled": tiled}
+    orders = function.orders
+    repeated, tiled = orders.values()
 
     def served(*orders):
         return tuple(lambda K, order=order: K[:, order] for order in orders)

@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from tutorial_lib.probe import adapters, cached, hidden, memory, modules
-from tutorial_lib.probe.alike import ask_calls
+from tutorial_lib.probe.alike import ask_calls, ask_lengths
 from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
 from tutorial_lib.probe.dependence import simplest_pattern, table_of
 from tutorial_lib.probe.functions import Function, probe_function
@@ -33,7 +33,7 @@ from tutorial_lib.probe.masks import (
     length_for,
 )
 from tutorial_lib.probe.report import PLACES, RIGHT, WRONG, Report, answered, without_names
-from tutorial_lib.probe.subject import Cache, ProbeError, Subject, seeded, singly
+from tutorial_lib.probe.subject import Cache, ProbeError, Subject, seeded, singly, tokens
 
 __all__ = ["Cache", "ProbeError", "Report", "probe"]
 
@@ -176,6 +176,8 @@ class Probe:
 
 def _questions(subject, depends, claims, facts):
     """Return what a layer is asked besides its batch and its mask, by question."""
+    causal = claims.get("causal") and not np.triu(depends, 1).any()
+    longer, lengths = tokens(1, (1, hidden.LONGER, subject.d_model), seed=18), (1, 7, 16, 33, 43)
     return {
         "positions": lambda: hidden.ask_positions(subject, depends, claims, facts),
         "padding": lambda: hidden.ask_padding(subject, claims, depends, facts),
@@ -183,7 +185,7 @@ def _questions(subject, depends, claims, facts):
         "memory": lambda: memory.ask_memory(subject, depends, claims),
         "cache": lambda: cached.ask_cache(subject, depends),
         "longer mask": lambda: hidden.ask_longer_mask(subject, depends, claims),
-        "lengths": lambda: hidden.ask_lengths(subject, depends, claims),
+        "lengths": lambda: ask_lengths(subject, longer, lengths) if causal else [],
         "scores": lambda: hidden.ask_scores(subject, depends),
         "softmax": lambda: hidden.ask_copies(subject, depends, facts),
         "large scores": lambda: ask_large_scores(subject, depends, claims),

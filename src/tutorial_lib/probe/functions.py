@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tutorial_lib.probe.alike import ask_calls, ask_gradient, ask_half, disagreement
+from tutorial_lib.probe.alike import ask_calls, ask_gradient, ask_half, ask_lengths, disagreement
 from tutorial_lib.probe.dependence import off_diagonal, simplest_pattern
 from tutorial_lib.probe.masks import LEAST, length_for, mask_names
 from tutorial_lib.probe.reference import LAWS, LONG, SCALES, Explanation
@@ -16,6 +16,7 @@ from tutorial_lib.probe.report import (
     WRONG,
     Finding,
     Report,
+    agreed,
     answered,
     broken,
     described,
@@ -71,6 +72,13 @@ class Function:
         """Which KV head serves each query head, by the words of a claim."""
         H, G = self.heads
         return {"repeated": np.arange(H) // (H // G), "tiled": np.arange(H) % G}
+
+    @property
+    def order(self):
+        """Which query moves each head of the output, or None where these are not one each."""
+        served = self.served(0)
+        one = (served.sum(axis=0) == 1).all() and (served.sum(axis=1) == 1).all()
+        return served.argmax(axis=1) if one else None
 
     @cached_property
     def tolerance(self):
@@ -282,11 +290,10 @@ def _ask_kv_heads(function, claims, facts):
 
 def _ask_own_heads(function):
     """Ask whether the query of a head moves its own output alone."""
-    served = function.served(0)
-    if np.array_equal(served, np.eye(len(served))):
+    order = function.order
+    if np.array_equal(order, np.arange(function.heads[0])):
         return passed("heads", "each query moves its own head")
-    permuted = (served.sum(axis=0) == 1).all() and (served.sum(axis=1) == 1).all()
-    name = "heads_in_another_order" if permuted else "heads_mixed"
+    name = "heads_mixed" if order is None else "heads_in_another_order"
     return broken("heads", "the query of a head moves outputs of other heads, or not its own", name)
 
 
@@ -307,11 +314,9 @@ def _ask_lengths(function, claims, explanation):
     Q, K = function.inputs(LONGEST, LONGEST, LONGEST + 10)
     V = tokens(1, K.shape, seed=3)[0]
     whole, question = function.outputs(Q, K, V), "lengths"
-    for T in (1, 5, 16, 32, 33, 64) if claims.get("causal") else ():
-        part = function.outputs(*(array[:, :, :T] for array in (Q, K, V)))
-        if largest(part, whole[:, :, :T]) > 10 * function.tolerance:
-            sentence = f"{T} tokens alone have other outputs than at the head of {LONGEST}"
-            return broken(question, sentence, "length_changes_outputs")
+    found = ask_lengths(function, (Q, K, V), (1, 5, 16, 32, 33, 64)) if claims.get("causal") else []
+    if found and found[0].sign == WRONG:
+        return found
     right = explanation.right(Q, K, V)
     if right and min(largest(found, whole) for found in right) > 10 * function.tolerance:
         sentence = f"right for {function.length} tokens, and not for {LONGEST}"
@@ -333,7 +338,7 @@ def _ask_few_queries(function, claims, facts, depends):
     if corner in found or (corner is None and found):
         either = len(found) == 2 or facts.get("corner")
         sentence = "as among all" if either else f"counted from the {found[0]} corner"
-        return [Finding(RIGHT if either else DESCRIBED, question, sentence)]
+        return agreed(question, sentence, either or None)
     sentence = f"{few} queries have other outputs than among {Q.shape[2]}"
     name = "queries_change_with_their_number"
     if corner != "first" and ("first" in found or _counted_from_0(function, Q[:, :, -few:], K)):
@@ -490,10 +495,9 @@ def ask_scale(function, claims, facts):
     facts["scale"] = found or tuple(factors)
     at = (f"{factor:.4g} at d_k = {d}" for factor, d in zip(factors, function.widths, strict=True))
     sentence = found or ", ".join(at)
-    if "scale" not in claims:
-        return described(question, sentence)
-    if found == claims["scale"]:
-        return passed(question, f"{sentence}, as claimed")
+    if claims.get("scale") in (None, found):
+        claimed = ", as claimed" if "scale" in claims else ""
+        return agreed(question, sentence + claimed, claims.get("scale"))
     name = SCALES.get((claims["scale"], found), "scale_another")
     if found is None and np.ptp(factors) <= 1e-3 * factors[0]:
         name = "scale_of_fixed_width"
@@ -560,7 +564,7 @@ def ask_bias(function, claims, facts):
     if claimed == "alibi" and facts["bias"] == "nearer":
         return _slopes_as_claimed(function, steps.reshape(function.heads[0], -1))
     if claimed in (None, facts["bias"]):
-        return [Finding(DESCRIBED if claimed is None else RIGHT, "bias", sentence)]
+        return agreed("bias", sentence, claimed)
     farther = claimed == "nearer" and (steps < 0).all()
     name = "bias_to_farther_keys" if farther else "bias_another"
     return broken("bias", f"{sentence}; claimed is {claimed!r}", name)
@@ -597,9 +601,8 @@ def ask_fewer_queries(function, claims, facts):
     if depends.all() and fewer.all():
         name = "mask_dropped_for_fewer_queries"
         return broken("fewer queries", "every query sees every key", name)
-    if claimed is None or found == claimed:
-        sign = DESCRIBED if claimed is None else RIGHT
-        return [Finding(sign, "fewer queries", sentence)]
+    if claimed in (None, found):
+        return agreed("fewer queries", sentence, claimed)
     name = "mask_first_corner" if found == "first" else "mask_another_corner"
     return broken("fewer queries", f"{sentence}, and claimed is {claimed!r}", name)
 
@@ -712,7 +715,6 @@ def _empty(weights, claims, facts):
     facts["empty_row"] = found
     claimed = claims.get("empty_row")
     if claimed in (None, found):
-        sign = DESCRIBED if claimed is None else RIGHT
-        return [Finding(sign, "empty row", f"{found}, where a mask hides everything")]
+        return agreed("empty row", f"{found}, where a mask hides everything", claimed)
     name = f"empty_row_{found}" if found in ("nan", "mean") else "empty_row_another"
     return broken("empty row", f"{found}, and claimed is {claimed!r}", name)

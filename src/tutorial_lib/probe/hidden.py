@@ -13,6 +13,7 @@ from tutorial_lib.probe.report import (
     RIGHT,
     WRONG,
     Finding,
+    agreed,
     answered,
     broken,
     described,
@@ -75,7 +76,7 @@ def ask_positions(subject, table, claims, facts):
         return [Finding(sign, "positions", sentence, None, hints)]
     sentence = f"{WORDS[found]} ({how})"
     if claimed in (None, found):
-        return [Finding(DESCRIBED if claimed is None else RIGHT, "positions", sentence)]
+        return agreed("positions", sentence, claimed)
     name = _position_name(subject, table, claimed, found)
     return broken("positions", f"{sentence}, and claimed is {claimed!r}", name)
 
@@ -423,19 +424,6 @@ def ask_longer_mask(subject, table, claims):
     sentence = f"of {length} tokens output {wrong[0][0]} {verb} on token {wrong[0][1]}"
     name = "hidden_keys_seen" if off_diagonal(more).any() else "keys_not_seen"
     return broken("longer mask", sentence, name)
-
-
-def ask_lengths(subject, table, claims):
-    """Ask whether the first tokens of a longer text are as they are alone."""
-    if not claims.get("causal") or np.triu(table, 1).any():
-        return []
-    X = tokens(1, (1, LONGER, subject.d_model), seed=18)[0]
-    whole = subject.outputs(X)
-    for length in (1, 7, 16, 33, 43):
-        if largest(subject.outputs(X[:, :length]), whole[:, :length]) > subject.tolerance:
-            sentence = f"{length} tokens alone have other outputs than at the head of {LONGER}"
-            return broken("lengths", sentence, "length_changes_outputs")
-    return passed("lengths", f"the first of {LONGER} tokens are as they are alone")
 
 
 def ask_scores(subject, table):

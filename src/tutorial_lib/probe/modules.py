@@ -90,23 +90,13 @@ class Module:
 
     def training(self):
         """Return the outputs in training mode without dropout as a function of X."""
-        trained = self.of(without_dropout(self.module))
-
-        def run(X):
-            set_seeds()
-            return trained.run(X)
-
-        return run
+        return _seeded(self.of(without_dropout(self.module)).run)
 
     def trained(self):
         """Return run and gradient in training mode, if that is random; each begins with a seed."""
         trained, X = self.of(copy.deepcopy(self.module).train()), tokens(1, (1, 6, self.width))[0]
-
-        def seeded(of):
-            return lambda *arrays, **given: set_seeds() or of(*arrays, **given)
-
         random = not np.array_equal(trained.run(X), trained.run(X))
-        return (seeded(trained.run), seeded(trained.gradient)) if random else None
+        return (_seeded(trained.run), _seeded(trained.gradient)) if random else None
 
     def switched(self, fresh):
         """Return whether a module that was not evaluated yet is random, mode by mode."""
@@ -189,6 +179,11 @@ class Module:
 
         empty = lambda: cache.empty(self.module)  # noqa: E731
         return Cache(of(cache.step), empty, cache.rewind, of(cache.padded))
+
+
+def _seeded(run):
+    """Return a function that sets the generators before it runs."""
+    return lambda *arrays, **given: set_seeds() or run(*arrays, **given)
 
 
 def first_array(out):

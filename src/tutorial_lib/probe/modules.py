@@ -211,11 +211,11 @@ def subjects(module, like, options):
 
     options["d_model"] = width_of(module, options.get("d_model"))
     modules = isinstance(like, torch.nn.Module)
-    states = [module.state_dict(), like.state_dict() if modules else {}]
-    equal = states[0].keys() == states[1].keys() and all(
-        torch.equal(tensor, states[1][name]) for name, tensor in states[0].items()
+    states = [one.state_dict() for one in ((module, like) if modules else (module,))]
+    equal = states[0].keys() == states[-1].keys() and all(
+        torch.equal(tensor, states[-1][name]) for name, tensor in states[0].items()
     )
-    own = {"own_weights": True} if like is not None and not equal else {}
+    own = {} if like is None or (modules and equal) else {"own_weights": True}
 
     def made(layer):
         if layer is module or modules:

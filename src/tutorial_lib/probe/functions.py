@@ -514,34 +514,24 @@ def _law(function, factors):
 
 
 def _factor(function, d_k):
-    """Fit the factor of the scores of the last query, or return None."""
+    """Fit the one factor of the scores of the last query, in all rows, or return None."""
     Q, K = function.inputs(d_k=d_k, size=0.5)
     K[:, :, 1] = K[:, :, 0] + tokens(1, K[:, :, 0].shape, seed=6)[0]
     weights = function.weights(Q, K)[:, :, -1]  # (B, H, S)
     with np.errstate(divide="ignore", invalid="ignore"):  # without what the distance alone does
-        weights = weights / function.weights(0 * Q, K)[:, :, -1]
-    weights = np.nan_to_num(weights, posinf=0.0)
+        weights = np.nan_to_num(weights / function.weights(0 * Q, K)[:, :, -1], posinf=0.0)
+    seen, count = weights > 0, (weights > 0).sum(axis=-1, keepdims=True)
+    if (count < 3).any():
+        return None
+    y = np.log(np.where(seen, weights, 1.0))
+    y = np.where(seen, y - y.sum(axis=-1, keepdims=True) / count, 0.0)
     for order in function.orders.values():
-        products = np.einsum("bhd,bhsd->bhs", Q[:, :, -1], K[:, order])
-        factor = _slope(weights, products, function.tolerance)
-        if factor is not None:
+        x = np.where(seen, np.einsum("bhd,bhsd->bhs", Q[:, :, -1], K[:, order]), 0.0)
+        x = np.where(seen, x - x.sum(axis=-1, keepdims=True) / count, 0.0)
+        factor = float((x * y).sum() / (x * x).sum())
+        if largest(factor * x, y) <= max(1e-3, 5 * function.tolerance):
             return factor
     return None
-
-
-def _slope(weights, products, precision):
-    """Return the one slope of the log-weights against the products in all rows, or None."""
-    slopes, allowed = [], max(1e-3, 5 * precision)
-    for row, x in zip(*(x.reshape(-1, x.shape[-1]) for x in (weights, products)), strict=True):
-        seen = row > 0
-        if seen.sum() < 3:
-            return None
-        slope, offset = np.polyfit(x[seen], np.log(row[seen]), 1)
-        if abs(slope * x[seen] + offset - np.log(row[seen])).max() > allowed:
-            return None
-        slopes.append(slope)
-    mean = float(np.mean(slopes))
-    return mean if np.ptp(slopes) <= allowed * abs(mean) else None
 
 
 def ask_bias(function, claims, facts):

@@ -185,7 +185,9 @@ def _questions(subject, depends, claims, facts):
         "memory": lambda: memory.ask_memory(subject, depends, claims),
         "cache": lambda: cached.ask_cache(subject, depends),
         "longer mask": lambda: hidden.ask_longer_mask(subject, depends, claims),
-        "lengths": lambda: ask_lengths(subject, longer, lengths) if causal else [],
+        "lengths": lambda: (
+            ask_lengths(subject, longer, lengths, subject.tolerance) if causal else []
+        ),
         "scores": lambda: hidden.ask_scores(subject, depends),
         "softmax": lambda: hidden.ask_copies(subject, depends, facts),
         "large scores": lambda: ask_large_scores(subject, depends, claims),

@@ -314,9 +314,11 @@ def _ask_lengths(function, claims, explanation):
     Q, K = function.inputs(LONGEST, LONGEST, LONGEST + 10)
     V = tokens(1, K.shape, seed=3)[0]
     whole, question = function.outputs(Q, K, V), "lengths"
-    found = ask_lengths(function, (Q, K, V), (1, 5, 16, 32, 33, 64)) if claims.get("causal") else []
-    if found and found[0].sign == WRONG:
-        return found
+    if claims.get("causal"):
+        lengths = (1, 5, 16, 32, 33, 64)
+        found = ask_lengths(function, (Q, K, V), lengths, 10 * function.tolerance)
+        if found[0].sign == WRONG:
+            return found
     right = explanation.right(Q, K, V)
     if right and min(largest(found, whole) for found in right) > 10 * function.tolerance:
         sentence = f"right for {function.length} tokens, and not for {LONGEST}"

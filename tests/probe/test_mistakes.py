@@ -125,6 +125,10 @@ WITH_TORCH |= {"scores_overflow_in_half", "mask_value_overflows_in_half", "score
 WITH_TORCH |= {"parameter_unused"}
 WITH_TORCH |= {"mask_lost_in_single", "mask_lost_in_half", "dropout_lost_after_evaluation"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
+MISTAKES["mask_dropped_in_batch"] = (
+    lambda X: np.stack([layer(full if b else band())(x[None])[0] for b, x in enumerate(X)]),
+    CAUSAL,
+)
 MISTAKES["positions_ignored"] = (HINTS["positions_ignored"][0], PADDED | {"position": "relative"})
 MISTAKES["window_dropped_in_chunks"] = (
     layer(band(4), rotary=True),
@@ -489,6 +493,7 @@ def test_what_weights_do_with_scores_shows_in_hidden_states():
 PLACED = {
     "memory_not_read": (lambda X, M: layer(full)(X), MEMORY),
     "memory_not_seen": (with_memory(lambda M: M[:, :5]), MEMORY),
+    "memory_without_weight": (with_memory(lambda M: 30 * M), MEMORY),
     "memory_refused": (with_memory(lambda M: M + np.zeros((7, 9))), MEMORY),
     "memory_length_changes_outputs": (with_memory(lambda M: M * M.shape[1] / 7), MEMORY),
     "not_finite": (lambda X: layer()(X) + np.where(X[..., :1] > 0, np.inf, 0), CAUSAL),
@@ -503,6 +508,10 @@ PLACED = {
         ARGUMENT,
     ),
     "mask_another_with_padding": (packed, PADDED),
+    "sequence_changes_in_batch": (
+        lambda X: layer()(X) * np.arange(1, 1 + len(X))[:, None, None],
+        CAUSAL,
+    ),
     "sequences_mixed": (over_the_batch, CAUSAL),
     "values_not_mixed_by_weights": (lambda Q, K, V: attention()(Q, K, np.tanh(V)), HEADS),
     "padding_alone_spoils_others": (undefined_without_tokens, CAUSAL | {"keep": "keep"}),

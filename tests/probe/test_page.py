@@ -22,7 +22,7 @@ def test_each_block_prints_what_stands_below_it():
         with contextlib.redirect_stdout(out):
             exec(block, names)
         printed = out.getvalue()
-    assert compared == 7
+    assert compared == 8
     names["probe"](names["whole"], d_model=16, causal=True).raise_if_wrong()
 
 

@@ -124,7 +124,7 @@ def test_positions_that_follow_the_padding_are_not_read_off_it():
     options = {"d_model": D_MODEL, "keep": "keep", "causal": True, "sides": ("left",)}
     report = probe(numbered, **options, position="absolute")
     assert report.ok, report
-    assert report.facts["position"] == "aware"
+    assert report.facts["position"] == "absolute"
 
 
 @pytest.mark.parametrize("name", HIDDEN)

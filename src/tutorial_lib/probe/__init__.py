@@ -6,13 +6,14 @@
     assert probe(layer, d_model=16, causal=True, window=128)
     assert probe(function, heads=(8, 2), causal=True)     # a function of Q, K, V
     assert probe.torch(module, causal=True)
+    assert probe.torch(module, like=another)              # has the outputs of a right one
     assert probe.transformers(model, causal=True)
 
 It looks at what outputs depend on, and compares ways that must agree: a batch and its sequences, a
-text alone and padded, a whole text and its chunks. It cannot see values: another consistent layout
-than a checkpoint's, wrong frequencies of a rotation, a soft cap, queries and keys exchanged; which
-sink or slope serves which head; keys whose weight is below e^-30; mistakes beyond the tested length
-or on another device.
+text alone and padded, a whole text and its chunks. Without a reference, `like`, it cannot see
+values: another consistent layout than a checkpoint's, wrong frequencies of a rotation, a soft cap,
+queries and keys exchanged; which sink or slope serves which head. Nor does it see keys whose weight
+is below e^-30, mistakes beyond the tested length or on another device.
 """
 
 from dataclasses import replace
@@ -20,10 +21,11 @@ from dataclasses import replace
 import numpy as np
 
 from tutorial_lib.probe import adapters, cached, hidden, memory, modules
-from tutorial_lib.probe.alike import ask_calls
+from tutorial_lib.probe.alike import ask_calls, ask_lengths
 from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
 from tutorial_lib.probe.dependence import simplest_pattern, table_of
 from tutorial_lib.probe.functions import Function, probe_function
+from tutorial_lib.probe.like import probe_like
 from tutorial_lib.probe.masks import (
     ask_alike,
     ask_large_scores,
@@ -31,7 +33,7 @@ from tutorial_lib.probe.masks import (
     length_for,
 )
 from tutorial_lib.probe.report import PLACES, RIGHT, WRONG, Report, answered, without_names
-from tutorial_lib.probe.subject import Cache, ProbeError, seeded, singly
+from tutorial_lib.probe.subject import Cache, ProbeError, Subject, seeded, singly, tokens
 
 __all__ = ["Cache", "ProbeError", "Report", "probe"]
 
@@ -65,7 +67,7 @@ class Probe:
             "~" before it, True where it may not
         options : d_model, cache, claims, and the names of arguments: keep (named as `mask` is) and
             positions; memory=(S, d_memory) of a layer that is called as layer(X, memory), and
-            memory_keep, the name of its padding mask
+            memory_keep, the name of its padding mask; like, a right layer that is called alike
 
         Returns
         -------
@@ -75,28 +77,27 @@ class Probe:
         ------
         ProbeError : an unknown claim, or a layer that cannot be asked in this way
         """
+        like = options.pop("like", None)
         if heads is None:
-            subject, claims = adapters.hidden_states(layer, **options)
-            return self._hidden(subject, Claims.checked(claims, OF_HIDDEN))
-        run = adapters.function(layer, axes=axes, mask=mask)
-        takes = frozenset(("mask",) if mask else ())
-        return probe_function(Function(run, heads, takes), Claims.checked(options, OF_FUNCTIONS))
+            options["d_model"] = adapters.width_of(layer, options.get("d_model"))
+            return self._asked(lambda f: adapters.hidden_states(f, **options), layer, like)
+        of = lambda f: (adapters.function(f, axes=axes, mask=mask), {})  # noqa: E731
+        return self._asked(self._functions(of, heads, mask, options), layer, like)
 
     @seeded()
     def torch(self, module, *, heads=None, axes="BHTd", mask=None, **options):
         """Ask a module of PyTorch, or, with `heads`, a function of its tensors; see `__call__`.
 
         More options: call, a function of the module and X where it is not module(X);
-        own_weights=True to keep its weights, which are drawn anew in a copy otherwise. Of a cache,
-        `step` takes the copy, X, the state and the memory, if any, and `empty` takes the copy.
+        own_weights=True to keep its weights, which are drawn anew in a copy otherwise, unless those
+        of `like` are others. Of a cache, `step` takes the copy, X, the state and the memory, if
+        any, and `empty` takes the copy.
         """
+        like = options.pop("like", None)
         if heads is None:
-            subject, claims = modules.torch_module(module, **options)
-            return self._hidden(subject, Claims.checked(claims, OF_HIDDEN))
-        run, more = adapters.torch_function(module, axes=axes, mask=mask)
-        takes = frozenset(("mask",) if mask else ())
-        function = Function(run, heads, takes, **more)
-        return probe_function(function, Claims.checked(options, OF_FUNCTIONS))
+            return self._asked(modules.subjects(module, like, options), module, like)
+        of = lambda f: adapters.torch_function(f, axes=axes, mask=mask)  # noqa: E731
+        return self._asked(self._functions(of, heads, mask, options), module, like)
 
     @seeded()
     def transformers(self, model, *, layer=0, seed=0, double=True, **claims):
@@ -109,8 +110,31 @@ class Probe:
 
     def jax(self, function, *, heads=None, axes="BTHd", mask=None, **options):
         """Ask a function of arrays of JAX; by default its axes are (B, T, H, d)."""
+        if "like" in options:
+            options["like"] = adapters.jax_function(options["like"])
         run = adapters.jax_function(function)
         return self(run, heads=heads, axes=axes, mask=mask, **options)
+
+    @staticmethod
+    def _functions(of, heads, mask, claims):
+        """Return what makes a Function and claims of a function; `of` makes it one of arrays."""
+        takes = frozenset(("mask",) if mask else ())
+
+        def made(function):
+            run, more = of(function)
+            return Function(run, heads, takes, **more), claims
+
+        return made
+
+    def _asked(self, made, layer, like):
+        """Ask what is made of a layer; of a reference, too, where there is one."""
+        subject, claims = made(layer)
+        hidden_states = isinstance(subject, Subject)
+        claims = Claims.checked(claims, OF_HIDDEN if hidden_states else OF_FUNCTIONS)
+        ask = self._hidden if hidden_states else probe_function
+        if like is None:
+            return ask(subject, claims)
+        return probe_like(ask, subject, made(like)[0], claims)
 
     def _hidden(self, subject, claims):
         """Ask a layer on hidden states all questions."""
@@ -152,14 +176,18 @@ class Probe:
 
 def _questions(subject, depends, claims, facts):
     """Return what a layer is asked besides its batch and its mask, by question."""
+    causal = claims.get("causal") and not np.triu(depends, 1).any()
+    longer, lengths = tokens(1, (1, hidden.LONGER, subject.d_model), seed=18), (1, 7, 16, 33, 43)
     return {
         "positions": lambda: hidden.ask_positions(subject, depends, claims, facts),
         "padding": lambda: hidden.ask_padding(subject, claims, depends, facts),
         "positions in a batch": lambda: hidden.ask_positions_in_batch(subject),
-        "memory": lambda: memory.ask_memory(subject, depends),
+        "memory": lambda: memory.ask_memory(subject, depends, claims),
         "cache": lambda: cached.ask_cache(subject, depends),
         "longer mask": lambda: hidden.ask_longer_mask(subject, depends, claims),
-        "lengths": lambda: hidden.ask_lengths(subject, depends, claims),
+        "lengths": lambda: (
+            ask_lengths(subject, longer, lengths, subject.tolerance) if causal else []
+        ),
         "scores": lambda: hidden.ask_scores(subject, depends),
         "softmax": lambda: hidden.ask_copies(subject, depends, facts),
         "large scores": lambda: ask_large_scores(subject, depends, claims),

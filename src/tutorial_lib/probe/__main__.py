@@ -2,7 +2,7 @@
 
 import ast
 import contextlib
-import importlib.util
+import runpy
 import sys
 from pathlib import Path
 
@@ -35,17 +35,14 @@ def load(target):
     ProbeError : no such file, or no such name in it
     """
     file, _, name = target.rpartition(":")
-    path = Path(file)
-    if not path.is_file():
+    if not Path(file).is_file():
         raise ProbeError(f"there is no file {file!r}. Write FILE.py:NAME, such as layer.py:attend.")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if not hasattr(module, name):
-        raise ProbeError(f"{file} has no {name!r}. Names in it: {', '.join(vars(module))}.")
-    if isinstance(getattr(module, name), type):
+    names = runpy.run_path(file)
+    if name not in names:
+        raise ProbeError(f"{file} has no {name!r}. Names in it: {', '.join(names)}.")
+    if isinstance(names[name], type):
         raise ProbeError(f"{name} is a class. Name an instance of it, such as layer = {name}(…).")
-    return getattr(module, name)
+    return names[name]
 
 
 def main(words=None):

@@ -95,10 +95,7 @@ def torch_function(run, *, axes, mask):
     order = (0, 2, 1, 3) if axes == "BTHd" else (0, 1, 2, 3)
 
     def called(tensor):
-        def outputs(*arrays, **given):
-            return _call(run, tensor, arrays, given)[1].double().numpy()
-
-        return function(outputs, axes=axes, mask=mask)
+        return function(_of_arrays(run, tensor), axes=axes, mask=mask)
 
     def gradient(*arrays, mask=None):
         *arrays, dY = (array.transpose(order) for array in arrays)
@@ -110,6 +107,24 @@ def torch_function(run, *, axes, mask):
     more = {"single": called(torch.Tensor.float), "half": called(torch.Tensor.half)}
     more["gradient"] = gradient
     return _first_that_runs(called(torch.Tensor.double), more["single"]), more
+
+
+def tensor_function(run):
+    """Return a function of tensors as one of arrays, in double, or in single precision."""
+    import torch
+
+    return _first_that_runs(
+        *(_of_arrays(run, x) for x in (torch.Tensor.double, torch.Tensor.float))
+    )
+
+
+def _of_arrays(run, tensor):
+    """Return a function of tensors as one of arrays, in the precision of `tensor`."""
+
+    def outputs(*arrays, **given):
+        return _call(run, tensor, arrays, given)[1].double().numpy()
+
+    return outputs
 
 
 def _first_that_runs(double, single):

@@ -36,6 +36,17 @@ def ask_calls(subject):
     return [*findings, Finding(WRONG, "calls", f"one input has another output {sentence}", name)]
 
 
+def ask_lengths(subject, arrays, lengths, allowed):
+    """Ask whether the first tokens of a longer text are as they are alone; outputs see no later."""
+    whole, longest = subject.outputs(*arrays), arrays[0].shape[-2]
+    for T in lengths:
+        part = subject.outputs(*(array[..., :T, :] for array in arrays))
+        if largest(part, whole[..., :T, :]) > allowed:
+            sentence = f"{T} tokens alone have other outputs than at the head of {longest}"
+            return broken("lengths", sentence, "length_changes_outputs")
+    return passed("lengths", f"the first of {longest} tokens are as they are alone")
+
+
 def disagreement(single, double):
     """Return what single and double precision are found to be."""
     effect = np.std(double[np.isfinite(double)]) or 1.0

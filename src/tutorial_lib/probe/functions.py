@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tutorial_lib.probe.alike import ask_calls, ask_gradient, ask_half, disagreement
+from tutorial_lib.probe.alike import ask_calls, ask_gradient, ask_half, ask_lengths, disagreement
 from tutorial_lib.probe.dependence import off_diagonal, simplest_pattern
 from tutorial_lib.probe.masks import LEAST, length_for, mask_names
 from tutorial_lib.probe.reference import LAWS, LONG, SCALES, Explanation
@@ -16,6 +16,7 @@ from tutorial_lib.probe.report import (
     WRONG,
     Finding,
     Report,
+    agreed,
     answered,
     broken,
     described,
@@ -66,6 +67,19 @@ class Function:
         least = 32 * -(-(self.length + 3) // 32)
         return least, 2 * least
 
+    @property
+    def orders(self):
+        """Which KV head serves each query head, by the words of a claim."""
+        H, G = self.heads
+        return {"repeated": np.arange(H) // (H // G), "tiled": np.arange(H) % G}
+
+    @property
+    def order(self):
+        """Which query moves each head of the output, or None where these are not one each."""
+        served = self.served(0)
+        one = (served.sum(axis=0) == 1).all() and (served.sum(axis=1) == 1).all()
+        return served.argmax(axis=1) if one else None
+
     @cached_property
     def tolerance(self):
         """What equal weights may differ by: precision is told by which numbers come back."""
@@ -105,6 +119,20 @@ class Function:
         H, G = self.heads
         Q = tokens(1, (B, H, T, d_k), size=size, seed=(seed, 1))[0]
         return Q, tokens(1, (B, G, S, d_k), size=size, seed=(seed, 2))[0]
+
+    def cases(self, claims):
+        """Return what is compared with a reference: a size, arrays, what has names, and rows."""
+        Q, K, V = self.example(seed=51)
+        Q_long, K_long = self.inputs(LONGEST, LONGEST, seed=54)
+        mask = np.tri(self.length, dtype=bool) & (np.arange(self.length) != 2)
+        return {
+            "ordinary arrays": (1, [Q, K, V], {}, ...),
+            "equal keys": (1, [Q, K[:, :, :1] + 0 * K, V], {}, ...),
+            "large scores": (10, [10 * Q, 10 * K, V], {}, ...),
+            "few queries": (1, [Q[:, :, :5], K, V], {}, ...),
+            "longer arrays": (1, [Q_long, K_long, -K_long], {}, ...),
+            **({"a mask": (1, [Q, K, V], {"mask": mask}, ...)} if self.takes else {}),
+        }
 
     def weights(self, Q, K, **context):
         """Read the weights (B, H, T, S): values that are unit vectors let them through."""
@@ -231,27 +259,30 @@ def _ask_batch(function):
     alone = [function.outputs(*(array[[b]] for array in given)) for b in range(B)]
     if largest(function.outputs(*given), np.concatenate(alone)) <= function.tolerance:
         return passed("batch", "each sequence for itself")
-    return broken("batch", "a sequence in a batch has other outputs than alone", "sequences_mixed")
+    others = [np.concatenate([x[:1], 2 * x[1:]]) for x in given]
+    moved = largest(function.outputs(*others)[0], function.outputs(*given)[0]) > function.tolerance
+    name = "sequences_mixed" if moved else "sequence_changes_in_batch"
+    return broken("batch", "a sequence in a batch has other outputs than alone", name)
 
 
 def _ask_kv_heads(function, claims, facts):
     """Ask which key head, and which value head, serves which query head."""
     H, G = function.heads
     served = [function.served(of) for of in (1, 2)]
-    repeated, tiled = np.arange(H) // (H // G), np.arange(H) % G
-    found = None
-    for word, order in (("repeated", repeated), ("tiled", tiled)):
-        if all(np.array_equal(table, order[:, None] == np.arange(G)) for table in served):
-            found = found or word
-    if found is None:
+    found = [
+        word
+        for word, order in function.orders.items()
+        if all(np.array_equal(table, order[:, None] == np.arange(G)) for table in served)
+    ]
+    if not found:
         sentence = "a head of K or V serves other query heads than its own group"
         one_each = np.array_equal(*served) and (served[0].sum(axis=1) == 1).all()
         name = "key_heads_of_another_group" if one_each else "key_heads_mixed"
         return broken("KV heads", sentence, name)
     if G in (1, H):
         return passed("KV heads", "one for all" if G == 1 else "one per query head")
-    facts["key_heads"] = found
-    claimed = claims.get("key_heads", "repeated")
+    facts["key_heads"], claimed = found[0], claims.get("key_heads", "repeated")
+    found = found[0]
     if found == claimed:
         return passed("KV heads", f"{found}, head 0 of K serves {H // G} query heads")
     return broken("KV heads", f"{found}, not {claimed}", f"key_heads_{found}")
@@ -259,21 +290,19 @@ def _ask_kv_heads(function, claims, facts):
 
 def _ask_own_heads(function):
     """Ask whether the query of a head moves its own output alone."""
-    served = function.served(0)
-    if np.array_equal(served, np.eye(len(served))):
+    order = function.order
+    if np.array_equal(order, np.arange(function.heads[0])):
         return passed("heads", "each query moves its own head")
-    permuted = (served.sum(axis=0) == 1).all() and (served.sum(axis=1) == 1).all()
-    name = "heads_in_another_order" if permuted else "heads_mixed"
+    name = "heads_mixed" if order is None else "heads_in_another_order"
     return broken("heads", "the query of a head moves outputs of other heads, or not its own", name)
 
 
 def _ask_values(function):
     """Ask whether an output is the sum of values by these weights, head by head."""
-    H, G = function.heads
     Q, K = function.inputs()
     V = tokens(1, K.shape, seed=3)[0]
     weights, out = function.weights(Q, K), function.outputs(Q, K, V)
-    mixes = [weights @ V[:, heads] for heads in (np.arange(H) // (H // G), np.arange(H) % G)]
+    mixes = [weights @ V[:, heads] for heads in function.orders.values()]
     if min(largest(mix, out) for mix in mixes) <= 10 * function.tolerance:
         return passed("values", "each output is its weights times the values")
     sentence = "outputs are not the weights times the values"
@@ -285,11 +314,11 @@ def _ask_lengths(function, claims, explanation):
     Q, K = function.inputs(LONGEST, LONGEST, LONGEST + 10)
     V = tokens(1, K.shape, seed=3)[0]
     whole, question = function.outputs(Q, K, V), "lengths"
-    for T in (1, 5, 16, 32, 33, 64) if claims.get("causal") else ():
-        part = function.outputs(*(array[:, :, :T] for array in (Q, K, V)))
-        if largest(part, whole[:, :, :T]) > 10 * function.tolerance:
-            sentence = f"{T} tokens alone have other outputs than at the head of {LONGEST}"
-            return broken(question, sentence, "length_changes_outputs")
+    if claims.get("causal"):
+        lengths = (1, 5, 16, 32, 33, 64)
+        found = ask_lengths(function, (Q, K, V), lengths, 10 * function.tolerance)
+        if found[0].sign == WRONG:
+            return found
     right = explanation.right(Q, K, V)
     if right and min(largest(found, whole) for found in right) > 10 * function.tolerance:
         sentence = f"right for {function.length} tokens, and not for {LONGEST}"
@@ -311,7 +340,7 @@ def _ask_few_queries(function, claims, facts, depends):
     if corner in found or (corner is None and found):
         either = len(found) == 2 or facts.get("corner")
         sentence = "as among all" if either else f"counted from the {found[0]} corner"
-        return [Finding(RIGHT if either else DESCRIBED, question, sentence)]
+        return agreed(question, sentence, either or None)
     sentence = f"{few} queries have other outputs than among {Q.shape[2]}"
     name = "queries_change_with_their_number"
     if corner != "first" and ("first" in found or _counted_from_0(function, Q[:, :, -few:], K)):
@@ -468,10 +497,9 @@ def ask_scale(function, claims, facts):
     facts["scale"] = found or tuple(factors)
     at = (f"{factor:.4g} at d_k = {d}" for factor, d in zip(factors, function.widths, strict=True))
     sentence = found or ", ".join(at)
-    if "scale" not in claims:
-        return described(question, sentence)
-    if found == claims["scale"]:
-        return passed(question, f"{sentence}, as claimed")
+    if claims.get("scale") in (None, found):
+        claimed = ", as claimed" if "scale" in claims else ""
+        return agreed(question, sentence + claimed, claims.get("scale"))
     name = SCALES.get((claims["scale"], found), "scale_another")
     if found is None and np.ptp(factors) <= 1e-3 * factors[0]:
         name = "scale_of_fixed_width"
@@ -488,35 +516,24 @@ def _law(function, factors):
 
 
 def _factor(function, d_k):
-    """Fit the factor of the scores of the last query, or return None."""
-    H, G = function.heads
+    """Fit the one factor of the scores of the last query, in all rows, or return None."""
     Q, K = function.inputs(d_k=d_k, size=0.5)
-    K = K.copy()
-    K[:, :, 1] = K[:, :, 0] + tokens(1, (B, G, d_k), seed=6)[0]
+    K[:, :, 1] = K[:, :, 0] + tokens(1, K[:, :, 0].shape, seed=6)[0]
     weights = function.weights(Q, K)[:, :, -1]  # (B, H, S)
     with np.errstate(divide="ignore", invalid="ignore"):  # without what the distance alone does
-        weights = weights / function.weights(0 * Q, K)[:, :, -1]
-    weights = np.nan_to_num(weights, posinf=0.0)
-    factors = []
-    for order in (np.arange(H) // (H // G), np.arange(H) % G):
-        products = np.einsum("bhd,bhsd->bhs", Q[:, :, -1], K[:, order])
-        factors.append(_slope(weights, products, function.tolerance))
-    return next((factor for factor in factors if factor is not None), None)
-
-
-def _slope(weights, products, precision):
-    """Return the one slope of the log-weights against the products in all rows, or None."""
-    slopes, allowed = [], max(1e-3, 5 * precision)
-    for row, x in zip(*(x.reshape(-1, x.shape[-1]) for x in (weights, products)), strict=True):
-        seen = row > 0
-        if seen.sum() < 3:
-            return None
-        slope, offset = np.polyfit(x[seen], np.log(row[seen]), 1)
-        if abs(slope * x[seen] + offset - np.log(row[seen])).max() > allowed:
-            return None
-        slopes.append(slope)
-    mean = float(np.mean(slopes))
-    return mean if np.ptp(slopes) <= allowed * abs(mean) else None
+        weights = np.nan_to_num(weights / function.weights(0 * Q, K)[:, :, -1], posinf=0.0)
+    seen, count = weights > 0, (weights > 0).sum(axis=-1, keepdims=True)
+    if (count < 3).any():
+        return None
+    y = np.log(np.where(seen, weights, 1.0))
+    y = np.where(seen, y - y.sum(axis=-1, keepdims=True) / count, 0.0)
+    for order in function.orders.values():
+        x = np.where(seen, np.einsum("bhd,bhsd->bhs", Q[:, :, -1], K[:, order]), 0.0)
+        x = np.where(seen, x - x.sum(axis=-1, keepdims=True) / count, 0.0)
+        factor = float((x * y).sum() / (x * x).sum())
+        if largest(factor * x, y) <= max(1e-3, 5 * function.tolerance):
+            return factor
+    return None
 
 
 def ask_bias(function, claims, facts):
@@ -539,7 +556,7 @@ def ask_bias(function, claims, facts):
     if claimed == "alibi" and facts["bias"] == "nearer":
         return _slopes_as_claimed(function, steps.reshape(function.heads[0], -1))
     if claimed in (None, facts["bias"]):
-        return [Finding(DESCRIBED if claimed is None else RIGHT, "bias", sentence)]
+        return agreed("bias", sentence, claimed)
     farther = claimed == "nearer" and (steps < 0).all()
     name = "bias_to_farther_keys" if farther else "bias_another"
     return broken("bias", f"{sentence}; claimed is {claimed!r}", name)
@@ -576,9 +593,8 @@ def ask_fewer_queries(function, claims, facts):
     if depends.all() and fewer.all():
         name = "mask_dropped_for_fewer_queries"
         return broken("fewer queries", "every query sees every key", name)
-    if claimed is None or found == claimed:
-        sign = DESCRIBED if claimed is None else RIGHT
-        return [Finding(sign, "fewer queries", sentence)]
+    if claimed in (None, found):
+        return agreed("fewer queries", sentence, claimed)
     name = "mask_first_corner" if found == "first" else "mask_another_corner"
     return broken("fewer queries", f"{sentence}, and claimed is {claimed!r}", name)
 
@@ -659,19 +675,20 @@ def _same_sink(weights, masked, mask):
 
 def _argument_name(function, QK, mask, whole):
     """Return the mistake of a mask that is not applied as handed over, or None."""
-    seen, opposite = (depends_of(function.weights(*QK, mask=m)) for m in (mask, ~mask))
-    if np.array_equal(opposite, mask & whole):
-        return "mask_polarity"
-    if np.array_equal(seen, mask) and function.weights(*QK, mask=mask | True).all():
-        return "mask_replaces_causal"
-    if np.array_equal(seen, mask.T & whole) and np.array_equal(opposite, ~mask.T & whole):
-        return "mask_argument_transposed"
-    with np.errstate(all="ignore"):
-        gain = np.log(function.weights(*QK, mask=mask) / function.weights(*QK))
-        gain = gain - gain[..., :1] + 1.0 * mask[:, :1]
-    if largest(gain, mask * 1.0) <= 1e-4:
-        return "mask_added_as_number"
     without, given = function.weights(*QK), function.weights(*QK, mask=mask)
+    seen, opposite = (depends_of(function.weights(*QK, mask=m)) for m in (mask, ~mask))
+    shown = {
+        "mask_polarity": (~mask & whole, mask & whole),
+        "mask_replaces_causal": (mask, ~mask),
+        "mask_argument_transposed": (mask.T & whole, ~mask.T & whole),
+    }
+    for name, tables in shown.items():
+        if all(map(np.array_equal, (seen, opposite), tables)):
+            return name
+    with np.errstate(all="ignore"):
+        gain = np.log(given / without)
+    if largest(gain - gain[..., :1] + 1.0 * mask[:, :1], 1.0 * mask) <= 1e-4:
+        return "mask_added_as_number"
     if largest(given, without) <= function.tolerance:
         return "mask_argument_ignored"
     smaller = (given < without)[..., whole & ~mask]
@@ -690,7 +707,6 @@ def _empty(weights, claims, facts):
     facts["empty_row"] = found
     claimed = claims.get("empty_row")
     if claimed in (None, found):
-        sign = DESCRIBED if claimed is None else RIGHT
-        return [Finding(sign, "empty row", f"{found}, where a mask hides everything")]
+        return agreed("empty row", f"{found}, where a mask hides everything", claimed)
     name = f"empty_row_{found}" if found in ("nan", "mean") else "empty_row_another"
     return broken("empty row", f"{found}, and claimed is {claimed!r}", name)

@@ -13,6 +13,7 @@ from tutorial_lib.probe.report import (
     RIGHT,
     WRONG,
     Finding,
+    agreed,
     answered,
     broken,
     described,
@@ -25,6 +26,7 @@ from tutorial_lib.probe.subject import changed, largest, singly, tokens
 T = 10
 SHIFT = 3  # tokens of padding, and the step of other positions
 LONGER, LARGE = 64, 48  # tokens, and those of large scores
+UNDECIDED = "whether by distance can be asked with positions= or where a window ends"
 WORDS = {
     "none": "order does not matter",
     "relative": "only distances matter",
@@ -45,6 +47,10 @@ def ask_batch(subject):
     one = subject.outputs(X.reshape(1, -1, subject.d_model)).reshape(Y.shape)
     name = "batch_as_one_sequence" if largest(one, Y) <= subject.tolerance else "sequences_mixed"
     if not moved[[0, 2]].any():
+        behind = lambda x: subject.outputs(np.concatenate([X[:1], x]))[1:]  # noqa: E731
+        table = table_of(subject, T, outputs=singly(subject.outputs))
+        more = _more_seen(subject, table, behind)
+        name = "mask_dropped_in_batch" if more else "sequence_changes_in_batch"
         return broken("batch", "a sequence in a batch has other outputs than alone", name)
     if not np.delete(moved, 4, axis=1).any():
         name = "batch_as_tokens"
@@ -58,7 +64,7 @@ def ask_positions(subject, table, claims, facts):
     cannot be asked.
     """
     facts["position"] = None
-    found, how = _position(subject, table)
+    found, how = _position(subject, table, claims.get("position"))
     facts["position"], claimed = found, claims.get("position")
     if found in (None, "aware"):
         sentence = f"order matters; {how}" if found else f"cannot be asked: {how}"
@@ -70,7 +76,7 @@ def ask_positions(subject, table, claims, facts):
         return [Finding(sign, "positions", sentence, None, hints)]
     sentence = f"{WORDS[found]} ({how})"
     if claimed in (None, found):
-        return [Finding(DESCRIBED if claimed is None else RIGHT, "positions", sentence)]
+        return agreed("positions", sentence, claimed)
     name = _position_name(subject, table, claimed, found)
     return broken("positions", f"{sentence}, and claimed is {claimed!r}", name)
 
@@ -86,20 +92,25 @@ def _position_name(subject, table, claimed, found):
     return "positions_not_relative"
 
 
+def _most_seen(table):
+    """Return the output that sees most other tokens, and which."""
+    seen = off_diagonal(table)[:T, :T]
+    row = int(seen.sum(axis=1).argmax())
+    return row, list(np.flatnonzero(seen[row]))
+
+
 def _exchangeable(subject, table):
     """Say whether all tokens that an output sees can be exchanged, its own apart."""
-    row = max(range(T), key=lambda i: off_diagonal(table)[i, :T].sum())
-    seen = [j for j in range(T) if table[row, j] and j != row]
+    row, seen = _most_seen(table)
     X = tokens(1, (1, T, subject.d_model), seed=14)[0]
     there = X.copy()
     there[0, seen] = X[0, seen[::-1]]
     return largest(subject.outputs(X)[0, row], subject.outputs(there)[0, row]) <= subject.tolerance
 
 
-def _position(subject, table):
+def _position(subject, table, claimed):
     """Return what positions do, and how that was seen."""
-    row = max(range(T), key=lambda i: off_diagonal(table)[i, :T].sum())
-    seen = [j for j in range(T) if table[row, j] and j != row]
+    row, seen = _most_seen(table)
     if len(seen) < 2:
         return None, "no output sees two other tokens"
     X = tokens(1, (1, T, subject.d_model))[0]
@@ -114,22 +125,43 @@ def _position(subject, table):
             return "aware", "positions that are handed over change nothing"
         difference = largest(subject.outputs(X, positions=places + SHIFT), Y)
         return ("relative" if difference <= subject.tolerance else "absolute"), how
-    return _more_tokens(subject, table, X, Y)
+    return _more_tokens(subject, table, (X, Y), claimed)
 
 
-def _more_tokens(subject, table, X, Y):
+def _more_tokens(subject, table, XY, claimed):
     """Put tokens before the text that some outputs do not see, and compare these."""
-    off, rows = off_diagonal(table), []
+    off, rows, (X, Y) = off_diagonal(table), [], XY
     for i in range(SHIFT, T + SHIFT):  # which see, behind the others, what they see without
         seen = off[i, : T + SHIFT]
         alike = np.array_equal(seen[SHIFT:], off[i - SHIFT, :T])
         rows += [i] if alike and seen.any() and not seen[:SHIFT].any() else []
+    if not rows and claimed in ("relative", "absolute"):
+        return _without_weight(subject, off[:T, :T].any(axis=1), X, Y)
     if not rows:
-        return "aware", "whether by distance can be asked with positions= or where a window ends"
+        return "aware", UNDECIDED
     before = tokens(1, (1, SHIFT, subject.d_model), seed=7)[0]
     there = subject.outputs(np.concatenate([before, X], axis=1))
     same = largest(there[:, rows], Y[:, [i - SHIFT for i in rows]]) <= subject.tolerance
     return ("relative" if same else "absolute"), f"{SHIFT} more tokens, out of sight"
+
+
+def _without_weight(subject, rows, X, Y):
+    """Put a large token before the text, and compare those of some rows that give it no weight.
+
+    Such outputs stay as they are where it is another large token of about its direction.
+    """
+    large, others = tokens(2, (256, 1, subject.d_model), size=30.0, seed=7)
+    texts = X.repeat(256, axis=0)
+    with np.errstate(all="ignore"):
+        there, beside = (
+            subject.outputs(np.concatenate([before, texts], axis=1))[:, 1:]
+            for before in (large, 2 * large + 0.3 * others)
+        )
+    unmoved = ~changed(there, beside, subject.noise) & rows
+    if not unmoved.any():
+        return "aware", UNDECIDED
+    same = largest(there[unmoved], Y.repeat(256, axis=0)[unmoved]) <= 10 * subject.tolerance
+    return ("relative" if same else "absolute"), "a token before the text, without a weight"
 
 
 def ask_padding(subject, claims, table, facts):
@@ -394,19 +426,6 @@ def ask_longer_mask(subject, table, claims):
     return broken("longer mask", sentence, name)
 
 
-def ask_lengths(subject, table, claims):
-    """Ask whether the first tokens of a longer text are as they are alone."""
-    if not claims.get("causal") or np.triu(table, 1).any():
-        return []
-    X = tokens(1, (1, LONGER, subject.d_model), seed=18)[0]
-    whole = subject.outputs(X)
-    for length in (1, 7, 16, 33, 43):
-        if largest(subject.outputs(X[:, :length]), whole[:, :length]) > subject.tolerance:
-            sentence = f"{length} tokens alone have other outputs than at the head of {LONGER}"
-            return broken("lengths", sentence, "length_changes_outputs")
-    return passed("lengths", f"the first of {LONGER} tokens are as they are alone")
-
-
 def ask_scores(subject, table):
     """Ask whether weights depend on scores: without, outputs are linear in all tokens."""
     if not off_diagonal(table).any() or not _linear(subject, len(table)):
@@ -487,4 +506,10 @@ def ask_gradient_of(subject):
         contexts[", with padding"] = {"keep": token < T - 1}
         contexts[", with padding on the left"] = {"keep": token > 0}
     cut = subject.unused and (lambda: subject.unused()[1])
-    return ask_gradient(subject, "X", contexts, cut=cut or tuple)
+    found = ask_gradient(subject, "X", contexts, cut=cut or tuple)
+    if subject.trained is None or (found and found[0].sign == WRONG):
+        return found
+    run, gradient = subject.trained
+    training = replace(subject, run=run, gradient=gradient)
+    more = ask_gradient(training, "X", {", in training": {}})
+    return [*found, *(replace(one, question="gradient in training") for one in more)]

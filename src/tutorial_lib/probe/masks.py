@@ -118,9 +118,9 @@ def candidates(claims):
     for shift in range(1, claims.get("block") or 0):
         yield "blocks_shifted", lambda T, n=shift: expected.mask(T + n)[n:, n:]
     for heads in HEADS:
-        for split in (split_by_reshape, only_split_by_reshape):
-            yield "heads_split_without_transpose", partial(split, expected, H=heads)
-        yield "heads_joined_without_transpose", partial(joined_by_reshape, expected, H=heads)
+        for split, join in ((True, True), (True, False), (False, True)):
+            name = f"heads_{'split' if split else 'joined'}_without_transpose"
+            yield name, partial(by_reshape, expected, H=heads, split=split, join=join)
 
 
 def _of_causal(expected):
@@ -152,36 +152,16 @@ def _block_of(T, length, first):
     return block[:, None] == block
 
 
-def split_by_reshape(pattern, T, H):
-    """Return the table of a layer that splits (T, H * d_k) into (H, T, d_k) by a reshape alone."""
-    row = np.arange(T * H)  # row h * T + t of the reshaped array has features of token row // H
-    sees = np.kron(np.eye(H, dtype=bool), pattern.mask(T)) if H > 1 else pattern.mask(T)
-    token = row // H
-    table = np.zeros((T, T), bool)
-    i, j = np.nonzero(sees)
-    table[token[i], token[j]] = True
-    return table
+def by_reshape(pattern, T, *, H, split, join):
+    """Return the table of a layer that splits, or joins, its H heads by a reshape alone.
 
-
-def only_split_by_reshape(pattern, T, H):
-    """Return the table of a layer that splits like this, and joins its heads as it should."""
-    token = np.arange(T * H).reshape(H, T) // H  # of row t of head h
-    table = np.zeros((T, T), bool)
-    for head in token:
-        i, j = np.nonzero(pattern.mask(T) | np.eye(T, dtype=bool))
-        table[i, head[j]] = True
-        table[np.arange(T), head] = True
-    return table
-
-
-def joined_by_reshape(pattern, T, H):
-    """Return the table of a layer that joins (H, T, d_v) into (T, H * d_v) by a reshape alone."""
-    row = np.arange(T * H)  # row h * T + t is written into the output of token row // H
-    table = np.zeros((T, T), bool)
-    queries = np.repeat(np.eye(T, dtype=bool)[None], H, axis=0).reshape(T * H, T)
-    sees = np.tile(pattern.mask(T), (H, 1)) | queries  # a query moves its own row
-    np.logical_or.at(table, row // H, sees)
-    return table
+    Each head has one feature; a mask is applied to ones, so that nothing cancels.
+    """
+    X = np.repeat(np.eye(T)[..., None], H, axis=-1)  # text s has token s alone
+    heads = X.reshape(T, H, T) if split else X.swapaxes(1, 2)
+    heads = heads @ (pattern.mask(T) | np.eye(T, dtype=bool)).T
+    Y = heads.reshape(T, T, H) if join else heads.swapaxes(1, 2)
+    return Y.any(axis=-1).T
 
 
 def name_unmasked(subject):

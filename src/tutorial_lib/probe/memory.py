@@ -18,7 +18,7 @@ from tutorial_lib.probe.subject import Subject, largest, singly, tokens
 QUERIES = 6
 
 
-def ask_memory(subject, table):
+def ask_memory(subject, table, claims):
     """Ask which tokens of the memory are seen, and all that is asked of a text."""
     if subject.memory is None:
         return []
@@ -31,7 +31,9 @@ def ask_memory(subject, table):
     M = tokens(1, (1, 9, memory.d_model), seed=34)[0]
     alike = largest(memory.outputs(M), memory.outputs(M[:, ::-1])) <= memory.tolerance
     sentence = f"the order of its tokens {'does not matter' if alike else 'matters'}"
-    found.append(Finding(DESCRIBED, "order", sentence))
+    wrong = claims.get("position") == "none" and not alike
+    sign = WRONG if wrong else DESCRIBED
+    found.append(Finding(sign, "order", sentence, "positions_used" if wrong else None))
     found += _ask_lengths(subject, memory, table, alike)
     if "keep" in memory.takes:
         sides = {"sides": ("right", "left") if alike else ("right",)}
@@ -65,11 +67,12 @@ def _seen(subject):
     """Ask which output depends on which token of the memory, for two numbers of queries."""
     S, width = subject.memory
     tables = []
-    for T in (QUERIES, QUERIES + 2):
-        X = tokens(1, (1, T, subject.d_model), seed=32)[0]
-        M, others = tokens(2, (S, width), seed=33)
+    for T, size in ((QUERIES, 1.0), (QUERIES + 2, 1.0), (QUERIES, 0.1)):
+        X = tokens(1, (1, T, subject.d_model), size=size, seed=32)[0]
+        M, others = tokens(2, (S, width), size=size, seed=33)
         outputs = singly(lambda M, X=X: subject.outputs(X, memory=M))
         tables.append(dependence(outputs, M, others, tolerance=subject.noise))
+    *tables, small = tables
     if all(table.all() for table in tables):
         return passed("memory", "every output depends on every token of it")
     sentence = f"{tables[0].mean():.0%} of its tokens are seen by an output"
@@ -79,6 +82,9 @@ def _seen(subject):
         causal = [np.tri(len(t), S, corner * (S - len(t)), dtype=bool) for t in tables]
         if all(map(np.array_equal, tables, causal)):
             return broken("memory", sentence, "memory_masked_as_causal")
+    if small.all():
+        sentence += ", and all where tokens are a tenth as large"
+        return broken("memory", sentence, "memory_without_weight")
     return broken("memory", sentence, "memory_not_seen")
 
 

@@ -5,7 +5,14 @@ import inspect
 
 import numpy as np
 
-from tutorial_lib.probe.adapters import Arguments, arguments_of, gradients, width_of
+from tutorial_lib.probe.adapters import (
+    Arguments,
+    arguments_of,
+    gradients,
+    hidden_states,
+    tensor_function,
+    width_of,
+)
 from tutorial_lib.probe.subject import Cache, ProbeError, Subject, Undecidable, set_seeds, tokens
 
 
@@ -83,13 +90,13 @@ class Module:
 
     def training(self):
         """Return the outputs in training mode without dropout as a function of X."""
-        trained = self.of(without_dropout(self.module))
+        return _seeded(self.of(without_dropout(self.module)).run)
 
-        def run(X):
-            set_seeds()
-            return trained.run(X)
-
-        return run
+    def trained(self):
+        """Return run and gradient in training mode, if that is random; each begins with a seed."""
+        trained, X = self.of(copy.deepcopy(self.module).train()), tokens(1, (1, 6, self.width))[0]
+        random = not np.array_equal(trained.run(X), trained.run(X))
+        return (_seeded(trained.run), _seeded(trained.gradient)) if random else None
 
     def switched(self, fresh):
         """Return whether a module that was not evaluated yet is random, mode by mode."""
@@ -174,6 +181,11 @@ class Module:
         return Cache(of(cache.step), empty, cache.rewind, of(cache.padded))
 
 
+def _seeded(run):
+    """Return a function that sets the generators before it runs."""
+    return lambda *arrays, **given: set_seeds() or run(*arrays, **given)
+
+
 def first_array(out):
     """Return what a module returns, the first of several, as an array."""
     out = out[0] if isinstance(out, tuple | list) else out
@@ -188,6 +200,30 @@ def _call(module, X, *memory, **given):
         keys = memory[0] if memory else X
         return module(X, keys, keys, need_weights=False, **given)
     return module(X, *memory, **given)
+
+
+def subjects(module, like, options):
+    """Return what makes a subject and claims of a module, and of a reference beside it.
+
+    Where weights of a module and of a reference are not equal, both keep their own.
+    """
+    import torch
+
+    options["d_model"] = width_of(module, options.get("d_model"))
+    modules = isinstance(like, torch.nn.Module)
+    states = [one.state_dict() for one in ((module, like) if modules else (module,))]
+    equal = states[0].keys() == states[-1].keys() and all(
+        torch.equal(tensor, states[-1][name]) for name, tensor in states[0].items()
+    )
+    own = {} if like is None or (modules and equal) else {"own_weights": True}
+
+    def made(layer):
+        if layer is module or modules:
+            return torch_module(layer, **options | own)
+        rest = {word: x for word, x in options.items() if word not in ("call", "own_weights")}
+        return hidden_states(tensor_function(layer), **rest)
+
+    return made
 
 
 def torch_module(module, *, call=_call, own_weights=False, **options):
@@ -208,6 +244,7 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
         single=called.lower("float") if double else None,
         half=called.lower("half"),
         training=called.training(),
+        trained=called.trained() if double else None,
         switched=called.switched(module),
         gradient=called.gradient if double else None,
         unused=called.unused,

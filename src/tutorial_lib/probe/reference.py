@@ -167,8 +167,8 @@ def scales(claims):
 def kv_orders(function, claimed, *, values):
     """Return how KV heads may serve query heads: a name, or None, and two functions of arrays."""
     H, G = function.heads
-    repeated, tiled = np.arange(H) // (H // G), np.arange(H) % G
-    orders = {"repeated": repeated, "tiled": tiled}
+    orders = function.orders
+    repeated, tiled = orders.values()
 
     def served(*orders):
         return tuple(lambda K, order=order: K[:, order] for order in orders)
@@ -268,10 +268,8 @@ def _weights(claims):
 
 def _head_orders(function):
     """Return in which other order the heads come back, if they do."""
-    table = function.served(0)
-    permuted = (table.sum(axis=0) == 1).all() and (table.sum(axis=1) == 1).all()
-    order = table.argmax(axis=1)
-    if not permuted or np.array_equal(order, np.arange(len(order))):
+    order = function.order
+    if order is None or np.array_equal(order, np.arange(len(order))):
         return []
     return [("heads_in_another_order", lambda Y, Q: Y[:, order])]
 

@@ -70,6 +70,11 @@ def described(question, sentence, hints=()):
     return [Finding(DESCRIBED, question, sentence, None, hints)]
 
 
+def agreed(question, sentence, claimed):
+    """Return what is as claimed, or described where nothing is claimed."""
+    return [Finding(DESCRIBED if claimed is None else RIGHT, question, sentence)]
+
+
 def broken(question, sentence, name=None, hints=()):
     """Return what is broken."""
     return [Finding(WRONG, question, sentence, name, hints)]

@@ -55,7 +55,8 @@ class Subject:
     `run` takes X (B, T, d_model), keep= and positions=, both (B, T), and returns (B, T, d); in
     `keep`, True is a real token and False is padding. With a memory (S, d_memory) it also takes
     memory= (B, S, d_memory) and memory_keep= (B, S). `takes` names those that it uses.
-    `single`, `half` and `training` are the same in lower precision, and in training mode.
+    `single`, `half` and `training` are the same in lower precision, and in training mode without
+    dropout; `trained` holds run and gradient with it, from one state of the generators.
     `switched` says whether outputs are random in training, in an evaluation after it, and in
     training again. `gradient` takes X, dY and keep=, and returns a list of dX. `unused` returns two
     lists of names of parameters: of their rows, those have no effect, and these no gradient alone.
@@ -70,6 +71,7 @@ class Subject:
     single: Callable | None = None
     half: Callable | None = None
     training: Callable | None = None
+    trained: tuple | None = None
     switched: Callable | None = None
     gradient: Callable | None = None
     unused: Callable | None = None
@@ -91,6 +93,31 @@ class Subject:
                 f"output per token, {(*X.shape[:2], '…')}. Wrap it in a function that returns them."
             )
         return Y
+
+    def cases(self, claims):
+        """Return what is compared with a reference: a size, arrays, what has names, and rows."""
+        (X,), (longer,) = (tokens(1, (2, T, self.d_model), seed=51) for T in (14, 64))
+        token, S = np.arange(14)[None].repeat(2, axis=0), (self.memory or (0,))[0]
+        more = {
+            "padding on the right": ("keep", token < 11),
+            "padding on the left": ("keep", token > 2),
+            "positions from 3 on": ("positions", token + 3),
+            "a padded memory": ("memory_keep", np.arange(S) < [[S - 2], [S]]),
+            "a longer memory": ("memory", self.memory and memory_of((S + 5, self.memory[1]), 2)),
+        }
+        takes = {*self.takes, *(("memory",) if self.memory else ())}
+        unclaimed = {"right", "left"} - {*claims.get("sides", ("right", "left"))}
+        return {
+            "ordinary tokens": (1, [X], {}, ...),
+            "one token": (1, [X[:, :1]], {}, ...),
+            "equal tokens": (1, [X[:, :1].repeat(14, axis=1)], {}, ...),
+            "large tokens": (10, [10 * X], {}, ...),
+            "64 tokens": (1, [longer], {}, ...),
+        } | {
+            words: (1, [X], {word: array}, array if word == "keep" else ...)
+            for words, (word, array) in more.items()
+            if word in takes and words.split()[-1] not in unclaimed
+        }
 
     @cached_property
     def effect(self):

@@ -1,8 +1,10 @@
-"""A notebook installs the library of its own version: a release's tag, before it a commit."""
+"""A notebook installs the library of its own version: a release's wheel, before it a commit."""
 
+import importlib.util
 import json
 import re
 import shutil
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -79,20 +81,95 @@ def commit(tree, tag=None):
 
 def test_a_release_is_written_to_every_place_and_changes_nothing_else(tree, monkeypatch):
     monkeypatch.setattr(release, "date", SimpleNamespace(today=lambda: "2031-07-01"))
-    changed = release.release(tree, "1.2.3")
+    changed = release.release(tree, "1.2.3", "10.5281/zenodo.5")
     assert sorted(map(str, changed)) == sorted(PLACES)
     assert (version_of(tree), release.release_of(tree)) == ("1.2.3", "v1.2.3")
     for place in [*NOTEBOOKS, "src/tutorial_lib/records.py"]:
         before, after = ((root / place).read_text(encoding="utf-8") for root in (ROOT, tree))
-        assert after == before.replace(RELEASE, "v1.2.3"), place
+        was, now = (listed(release.setup_cell(each)) for each in (RELEASE, "v1.2.3"))
+        assert after == before.replace(was, now).replace(RELEASE, "v1.2.3"), place
     assert "\n## 1.2.3, 2031-07-01\n" in (tree / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert "\nversion: 1.2.3\n" in (tree / "CITATION.cff").read_text(encoding="utf-8")
+    assert cited(tree) == ("1.2.3", "10.5281/zenodo.5")
+
+
+def cited(tree):
+    """Return the version and the DOI of a tree's citation."""
+    citation = yaml.safe_load((tree / "CITATION.cff").read_text(encoding="utf-8"))
+    return citation["version"], citation.get("doi")
+
+
+def listed(source):
+    """Return the lines of a cell as a notebook's file has them."""
+    lines = source.splitlines(keepends=True)
+    return ",\n".join(f"    {json.dumps(line, ensure_ascii=False)}" for line in lines)
+
+
+WHEEL = "tutorial_lib-1.2.3-py3-none-any.whl"
+BACKEND = f"""\
+import shutil
+def build_wheel(folder, *settings):
+    return shutil.copy("{WHEEL}", folder) and "{WHEEL}"
+"""
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A folder that stands in for GitHub: a file server with a release's wheel, and a repository.
+
+    Returns what the set-up cell of a release says of where pip found the library.
+    """
+    folder = tmp_path / "host"
+    offered = folder / "releases" / "download" / "v1.2.3" / WHEEL
+    offered.parent.mkdir(parents=True)
+    with zipfile.ZipFile(folder / WHEEL, "w") as file:
+        file.writestr("tutorial_lib/__init__.py", "")
+        about = {"METADATA": "Name: tutorial_lib\nVersion: 1.2.3", "WHEEL": "Tag: py3-none-any"}
+        for name, text in {**about, "RECORD": ""}.items():
+            head = {"METADATA": "Metadata-Version: 2.1\n", "WHEEL": "Wheel-Version: 1.0\n"}
+            file.writestr(f"tutorial_lib-1.2.3.dist-info/{name}", head.get(name, "") + text)
+    build = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    (folder / "pyproject.toml").write_text(build, encoding="utf-8")
+    (folder / "backend.py").write_text(BACKEND, encoding="utf-8")
+    git(folder, "init", "--quiet")
+    commit(folder, "v1.2.3")
+    shutil.copy(folder / WHEEL, offered)
+    monkeypatch.setenv("PIP_TARGET", str(tmp_path / "target"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    return folder
+
+
+def run_setup(host, version):
+    """Run the set-up cell of a version; return whether the library came as archive or from git."""
+    cell = release.setup_cell(version).replace(REPOSITORY, host.as_uri())
+    exec(cell, {})
+    [found] = host.parent.glob("target/*.dist-info/direct_url.json")
+    return set(json.loads(found.read_text(encoding="utf-8"))) & {"archive_info", "vcs_info"}
+
+
+def test_set_up_cell_of_a_release_installs_its_wheel(host):
+    shutil.rmtree(host / ".git")
+    assert run_setup(host, "v1.2.3") == {"archive_info"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["v1.2.3", "a commit"])
+def test_set_up_cell_without_a_wheel_installs_from_the_repository(host, version):
+    shutil.rmtree(host / "releases")
+    version = version if version.startswith("v") else git(host, "rev-parse", "HEAD")
+    assert run_setup(host, version) == {"vcs_info"}
+
+
+@pytest.mark.long
+def test_set_up_cell_says_what_to_do_where_a_version_does_not_exist(host):
+    with pytest.raises(RuntimeError, match=r"(?s)run this cell again\..* v9\.9\.9 may be gone: open"):
+        run_setup(host, "v9.9.9")
 
 
 def test_what_follows_a_release_installs_the_commit_that_is_checked_out(tree):
-    release.release(tree, "1.2.3")
+    release.release(tree, "1.2.3", "10.5281/zenodo.5")
     commit(tree, "v1.2.3")
     release.release(tree, "1.3.0.dev0")
+    assert cited(tree) == ("1.3.0.dev0", None)
     assert release.release_of(tree) == git(tree, "rev-parse", "v1.2.3^{commit}")
     changes = (tree / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## (\S+)", changes, re.MULTILINE)[:2] == ["Unreleased", "1.2.3,"]
@@ -101,8 +178,8 @@ def test_what_follows_a_release_installs_the_commit_that_is_checked_out(tree):
     assert release.release_of(tree) == git(tree, "rev-parse", "HEAD"), "renewed"
 
 
-@pytest.mark.parametrize("version", ["", "v1.2.3", "1.2.3rc1"])
-def test_what_is_no_version_is_refused(tree, version):
-    with pytest.raises(ValueError, match="give three numbers"):
-        release.release(tree, version)
+@pytest.mark.parametrize("version", ["", "v1.2.3", "1.2.3rc1", "1.2.3 zenodo.5"])
+def test_what_is_no_version_or_no_doi_is_refused(tree, version):
+    with pytest.raises(ValueError, match="give three numbers|give one such as 10"):
+        release.release(tree, *version.split(" "))
     assert git(tree, "status", "--porcelain") == ""

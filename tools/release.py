@@ -120,10 +120,10 @@ def chosen(root, version):
 
 def setup_cell(release):
     """Return the first code cell of every notebook, which installs a tag or a commit."""
-    cell = SETUP.replace("RELEASE", release)
+    cell = SETUP
     if release.startswith("v"):
-        cell = cell.replace(f'"{release}"\n', f'"{release}"{WHEEL}').replace("else [", "else [wheel, ")
-    return cell
+        cell = cell.replace('"RELEASE"\n', f'"RELEASE"{WHEEL}').replace("else [", "else [wheel, ")
+    return cell.replace("RELEASE", release)
 
 
 def release(root, version, doi=""):

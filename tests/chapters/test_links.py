@@ -1,6 +1,7 @@
 """A link whose words name a chapter by its number leads there, and one to a heading finds it."""
 
 import re
+from datetime import date
 
 import nbformat
 import pytest
@@ -58,3 +59,40 @@ def test_a_link_to_a_heading_that_is_gone_is_told():
     found = "look", "round-1-a-b", "exercise-2", "playground=0&X.0=1"
     text = "".join(f"[x](05.ipynb#{to}) " for to in (*found, "gone"))
     assert [*links_to_no_heading("05", notebook, {"a.md": text})] == ["a.md: 05.ipynb#gone"]
+
+
+ENTRY = re.compile(r"\*\*\[[^]]+\]\((\S+)\)\*\*.*?“(.+?)”.* Found by .+\.")
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+def errata_faults(text):
+    """Yield a sentence for each fault of the errata: a day, an entry, a quotation still there."""
+    days = [day.strip().split("\n\n") for day in re.split(r"^## ", text, flags=re.MULTILINE)[1:]]
+    dates = [date.fromisoformat(day) for day, *_ in days]
+    if dates != sorted(set(dates), reverse=True):
+        yield "put each day once, the latest first"
+    for entry in (entry for _, *entries in days for entry in entries):
+        if not (found := ENTRY.fullmatch(COMMENT.sub("", entry))):
+            yield f"write **[page](link)** … “what it said” … Found by …: {entry[:60]}"
+            continue
+        path = (ROOT / "book" / found[1]).resolve()
+        cells = nbformat.read(path, 4).cells if path.suffix == ".ipynb" else []
+        page = "\n".join(c.source for c in cells) or path.read_text(encoding="utf-8")
+        if found[2] in COMMENT.sub("", page):
+            yield f"{path.name} still says “{found[2]}”"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("", "", []),
+        ("2026-11-30", "2026-11-01", ["the latest first"]),
+        ("Found by the same test, as", "As", ["write **[page](link)**"]),
+        ("needs nothing if", "needs no communication forwards if", ["13_tensor_parallelism.ipynb"]),
+    ],
+)
+def test_errata_are_dated_link_their_pages_and_quote_what_is_gone(old, new, fault):
+    text = (ROOT / "book" / "errata.md").read_text(encoding="utf-8")
+    assert old in text
+    found = [*errata_faults(text.replace(old, new))]
+    assert [words in told for words, told in zip(fault, found, strict=True)] == [True] * len(fault)

@@ -153,9 +153,9 @@ def release(root, version, doi=""):
 def _notebook(text, release):
     """Return a notebook whose set-up cell, if it has one, installs a release."""
     notebook = json.loads(text)
-    first = next((cell for cell in notebook["cells"] if cell["cell_type"] == "code"), None)
-    if first and "".join(first["source"]).startswith(SETUP.partition("\n")[0]):
-        first["source"] = setup_cell(release).splitlines(keepends=True)
+    for cell in notebook["cells"]:
+        if cell["source"][:1] == SETUP.splitlines(keepends=True)[:1]:
+            cell["source"] = setup_cell(release).splitlines(keepends=True)
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -386,9 +386,8 @@ def setting(page, name):
 
 def in_code(where, pattern):
     """Return the number that a pattern finds in a cell, such as "20-10", or in a file."""
-    page = next((name for name in NAMES if name[:2] == where[:2]), None)
-    sources = [cell.source for cell in _cells(page) if cell.id == where] if page else []
-    return float(re.search(pattern, (sources or [read(where)])[0])[1])
+    cells = (cell.source for name in NAMES for cell in _cells(name) if cell.id == where)
+    return float(re.search(pattern, next(cells, None) or read(where))[1])
 
 
 def version(package):

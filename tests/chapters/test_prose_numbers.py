@@ -160,7 +160,6 @@ PROVED = [
     "Within 10⁻⁸<!-- = 10.0**-8 -->, or $10^{-8}$<!-- = 10.0**-8 -->.",
     "With version 2.13<!-- = version('torch') --> of PyTorch.",
     'Of 10,000<!-- = in_code("20-10", r"(\\d+_\\d+)") -->.',
-    'Within 10,000<!-- = in_code("Makefile", r"TIMEOUT=(\\d+)") --> ms.',
     "Its rows sum to 1.<!-- = np.allclose(softmax(np.eye(3)).sum(-1), 1) -->",
     "6/7 + 4/13 = 106/91 and $\\sqrt{4} = 2$.",
     "In two rows of 12, see section 3.5 (Vaswani et al., 2017).",

@@ -169,9 +169,10 @@ def _citation(text, version, doi):
 
 
 def _changes(text, version, doi):
-    if not is_development(version):
-        return text.replace(UNRELEASED, f"## {version}, {date.today()}\n", 1)
-    return text if UNRELEASED in text else text.replace("\n## ", f"\n{UNRELEASED}\n## ", 1)
+    if UNRELEASED not in text:
+        text = text.replace("\n## ", f"\n{UNRELEASED}\n## ", 1)
+    name = "Unreleased" if is_development(version) else f"{version}, {date.today()}"
+    return text.replace(UNRELEASED, f"## {name}\n", 1)
 
 
 HEADS = {"pyproject.toml": _project, "CITATION.cff": _citation, "CHANGELOG.md": _changes}

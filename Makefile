@@ -133,8 +133,8 @@ format: $(TEST)  ## Mend style and formatting
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-release: $(MADE)  ### Set the version and what the set-up cells install (VERSION=1.0.0)
-	@$(BIN)/python -m tools.release "$(VERSION)"
+release: $(MADE)  ### Set the version and what the set-up cells install (VERSION=1.0.0 DOI=)
+	@$(BIN)/python -m tools.release "$(VERSION)" $(DOI)
 
 dist: book  ### Pack the library and the built site into dist/, as a release offers them
 	@$(BIN)/python -m tools.pack

@@ -59,7 +59,8 @@
     if (location.protocol == "file:" || !isSecureContext) {
       throw Error(
         "Python needs a web server, and https unless the server is this computer. Run `make " +
-          "serve` in the book’s folder and open the address that it prints."
+          "serve` in the book’s folder, or `python3 -m http.server` in the site’s, and open the " +
+          "address that it prints."
       );
     }
     worker = new Worker(file("run-worker.js"), { type: "module" });

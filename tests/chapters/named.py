@@ -37,6 +37,7 @@ from tutorial_lib.onepass import flash_forward
 
 VALUES = "tests/chapters/values"
 MOST_CHARACTERS = 80  # of an expression
+SOURCES = '"label"[i, j], code:name, record:path or = function()'
 WHERE = r"(?P<where>(?:[\w-]+\s+)*)"  # a chapter, a cell, or both
 PRINTED = re.compile(WHERE + r"(?P<quote>[\"'])(?P<label>.+?)(?P=quote)(?P<index>\[.*\])?")
 SET = re.compile(rf"code:{WHERE}(?P<name>[A-Za-z_][\w.]*)(?P<index>\[.*\])?")
@@ -80,9 +81,7 @@ def value_of(reference, cells, page=None, code=()):
     match = DATA.fullmatch(reference)
     if match and match["name"] != "code":
         return _of_data(match["name"], match["path"])
-    raise Missing(
-        f'{reference} names nothing: write "label"[i, j], code:name, record:path or = function()'
-    )
+    raise Missing(f"{reference} names nothing: write {SOURCES}")
 
 
 def is_settled(reference):
@@ -120,7 +119,9 @@ def module_of(page):
 
 
 def _computed(expression, page):
-    """Return the value of an expression that fits into a line."""
+    """Return the value of an expression that fits into a line and is no number itself."""
+    if re.fullmatch(r"[-+]?(?:0[bx])?[\d._]+(?:e[-+]?\d+)?", expression):
+        raise Missing(f"{expression} repeats the text and can never differ: write {SOURCES}")
     if len(expression) > MOST_CHARACTERS:
         raise Missing(
             f"the expression {expression[:20]} … has {len(expression)} characters, more than "
@@ -383,6 +384,12 @@ def setting(page, name):
     return value_of(f"code:{page} {name}", [])
 
 
+def in_code(where, pattern):
+    """Return the number that a pattern finds in a cell, such as "20-10", or in a file."""
+    cells = (cell.source for name in NAMES for cell in _cells(name) if cell.id == where)
+    return float(re.search(pattern, next(cells, None) or read(where))[1])
+
+
 def version(package):
     """Return the version of a package that the book is built with, such as "2.13.0"."""
     found = re.search(rf"^{package}==([\d.]+)", (ROOT / "requirements.txt").read_text(), re.M)
@@ -420,6 +427,7 @@ NAMESPACE = {
     "flash_forward": flash_forward,
     "record": records.record,
     "facts": records.facts,
+    "in_code": in_code,
     "bank": records.question_bank,
     "MISTAKES": ALL_MISTAKES,
     "ROOT": ROOT,

@@ -72,7 +72,7 @@ TARGET = re.compile(r"\]\((?P<target>[^)\s]+)[^)]*\)")
 TAG = re.compile(r"</?[a-zA-Z][^<>\n]*>|^\([\w-]+\)=$|^\s*\d+\.\s", re.MULTILINE)
 YEAR = re.compile(
     r"\((?:[^()]*[\s,])?(?:19|20)\d\d[a-z]?\)|\bal\.,? (?:19|20)\d\d\b"
-    r"|(?:19|20)\d\d[a-z]?(?=\]\(https://)"
+    r"|(?:19|20)\d\d[a-z]?(?=\]\(https://)|\b(?:19|20)\d\d-\d\d-\d\d\b"
 )
 ISSUE = re.compile(
     r"\b(?:issue|pull request) (?P<number>\d+)"

@@ -10,26 +10,12 @@ import sys
 
 import nbformat
 
-from tests.chapters.pages import RELEASE, REPOSITORY, code_cells, printed, tags
+from tests.chapters.pages import RELEASE, code_cells, printed, tags
+from tools.release import setup_cell
 from tools.run_notebooks import FOLDED
 
 IN_BROWSER = {*sys.stdlib_module_names, "numpy", "matplotlib", "tutorial_lib"}
-SETUP = f"""\
-import importlib.util
-import os
-import subprocess
-import sys
-
-if importlib.util.find_spec("tutorial_lib") is None:
-    repository = "{REPOSITORY}"
-    release = "{RELEASE}"
-    source = os.environ.get("TUTORIAL_LIB_SOURCE") or f"git+{{repository}}@{{release}}"
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", source]
-    done = subprocess.run(install, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"pip could not install tutorial_lib:\\n{{done.stderr}}")
-    importlib.invalidate_caches()"""
-
+SETUP = setup_cell(RELEASE)
 KNOWN_TAGS = {"hide-input", "keeper", "remove-input", "hide-output", "solution", "hide-cell"}
 COMPARED_TYPES = {"text/plain", "text/html", "text/markdown", "text/latex", "image/svg+xml"}
 CLOCKS = {"time", "timeit", "datetime"}

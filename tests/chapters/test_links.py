@@ -58,3 +58,19 @@ def test_a_link_to_a_heading_that_is_gone_is_told():
     found = "look", "round-1-a-b", "exercise-2", "playground=0&X.0=1"
     text = "".join(f"[x](05.ipynb#{to}) " for to in (*found, "gone"))
     assert [*links_to_no_heading("05", notebook, {"a.md": text})] == ["a.md: 05.ipynb#gone"]
+
+
+ENTRY = re.compile(r"\*\*\[[^]]+\]\((\S+)\)\*\*.*?“(.+?)”.* Found by .+\.")
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+def test_errata_are_dated_link_their_pages_and_quote_what_is_gone():
+    text = COMMENT.sub("", (ROOT / "book" / "errata.md").read_text(encoding="utf-8"))
+    days = re.findall(r"^## (20\d\d-[01]\d-[0-3]\d)$", text, re.MULTILINE)
+    assert sorted(set(days), reverse=True) == days
+    for entry in re.findall(r"^(?!# |## 20|This page ).+", text, re.MULTILINE):
+        link, quoted = ENTRY.fullmatch(entry).groups()
+        path = (ROOT / "book" / link).resolve()
+        cells = nbformat.read(path, 4).cells if path.suffix == ".ipynb" else []
+        page = "\n".join(cell.source for cell in cells) or path.read_text(encoding="utf-8")
+        assert quoted not in COMMENT.sub("", page), f"{path.name} still says “{quoted}”"

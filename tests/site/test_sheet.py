@@ -59,7 +59,8 @@ def test_printed_page_is_one_sheet_whose_texts_can_be_selected(browser, site_dir
 
 
 def test_sheet_has_ten_formulas_ten_traps_and_the_bytes_of_some_models():
-    assert len(list(formula_rows())) == len(list(trap_rows())) == 10
+    assert len(list(formula_rows())) == len(traps := list(trap_rows())) == 10
+    assert not re.search(r" -inf| - |\^", str(traps)), "set mathematics as mathematics"
     (model,) = (m for m in facts("models")["models"] if m["name"] == "Llama 3.1 405B")
     entries = 2 * model["layers"] * model["kv_heads"] * model["d_k"]
     _, [(line, _)], *_ = cache_rows()

@@ -1,8 +1,11 @@
-"""A notebook installs the library of its own version: a release's tag, before it a commit."""
+"""A notebook installs the library of its own version: a release's wheel, before it a commit."""
 
+import importlib.util
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,6 +27,8 @@ PLACES = [
 ]
 NOTEBOOKS = [place for place in PLACES if place.endswith(".ipynb")]
 RENEW = "run `make release VERSION=…`"
+CELL = re.compile(r'"import importlib\.util\\n.*?invalidate_caches\(\)"', re.DOTALL)
+SMALL = '[project]\nname = "tutorial_lib"\nversion = "1.2.3"\n'
 
 
 def test_set_up_cell_names_the_tag_of_the_version_or_before_its_release_a_commit():
@@ -79,20 +84,46 @@ def commit(tree, tag=None):
 
 def test_a_release_is_written_to_every_place_and_changes_nothing_else(tree, monkeypatch):
     monkeypatch.setattr(release, "date", SimpleNamespace(today=lambda: "2031-07-01"))
-    changed = release.release(tree, "1.2.3")
+    changed = release.release(tree, "1.2.3", "10.5281/zenodo.5")
     assert sorted(map(str, changed)) == sorted(PLACES)
     assert (version_of(tree), release.release_of(tree)) == ("1.2.3", "v1.2.3")
     for place in [*NOTEBOOKS, "src/tutorial_lib/records.py"]:
         before, after = ((root / place).read_text(encoding="utf-8") for root in (ROOT, tree))
-        assert after == before.replace(RELEASE, "v1.2.3"), place
+        assert CELL.sub("", after) == CELL.sub("", before).replace(RELEASE, "v1.2.3"), place
+        assert after.count("v1.2.3") == 1
     assert "\n## 1.2.3, 2031-07-01\n" in (tree / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert "\nversion: 1.2.3\n" in (tree / "CITATION.cff").read_text(encoding="utf-8")
+    citation = (tree / "CITATION.cff").read_text(encoding="utf-8")
+    assert "\nversion: 1.2.3\ndoi: 10.5281/zenodo.5\n" in citation
+
+
+@pytest.mark.long
+def test_set_up_cell_installs_a_wheel_or_from_git_or_says_what_to_do(tree, monkeypatch):
+    (tree / "src" / "tutorial_lib" / "__init__.py").touch()
+    (tree / "pyproject.toml").write_text(SMALL, encoding="utf-8")
+    commit(tree, "v1.2.3")  # the tree stands in for GitHub: a repository, and files
+    monkeypatch.setenv("PIP_TARGET", str(tree / "target"))
+    monkeypatch.setenv("PIP_NO_BUILD_ISOLATION", "1")  # asks no index
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+    def found(version):
+        shutil.rmtree(tree / "target", ignore_errors=True)
+        exec(release.setup_cell(version).replace(REPOSITORY, tree.as_uri()), {})
+        return next((tree / "target").glob("*.dist-info/direct_url.json")).read_text()
+
+    assert '"vcs"' in found("v1.2.3"), "no wheel has been uploaded"
+    assert '"vcs"' in found(git(tree, "rev-parse", "HEAD"))
+    with pytest.raises(RuntimeError, match=r"cell again\. .* v9\.9\.9 may be gone: open"):
+        found("v9.9.9")
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
+    subprocess.run([*pip, tree / "releases" / "download" / "v1.2.3", tree], check=True)
+    assert "tutorial_lib-1.2.3-py3-none-any.whl" in found("v1.2.3")
 
 
 def test_what_follows_a_release_installs_the_commit_that_is_checked_out(tree):
-    release.release(tree, "1.2.3")
+    release.release(tree, "1.2.3", "10.5281/zenodo.5")
     commit(tree, "v1.2.3")
     release.release(tree, "1.3.0.dev0")
+    assert "\n# doi: " in (tree / "CITATION.cff").read_text(encoding="utf-8")
     assert release.release_of(tree) == git(tree, "rev-parse", "v1.2.3^{commit}")
     changes = (tree / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## (\S+)", changes, re.MULTILINE)[:2] == ["Unreleased", "1.2.3,"]
@@ -101,8 +132,8 @@ def test_what_follows_a_release_installs_the_commit_that_is_checked_out(tree):
     assert release.release_of(tree) == git(tree, "rev-parse", "HEAD"), "renewed"
 
 
-@pytest.mark.parametrize("version", ["", "v1.2.3", "1.2.3rc1"])
-def test_what_is_no_version_is_refused(tree, version):
-    with pytest.raises(ValueError, match="give three numbers"):
-        release.release(tree, version)
+@pytest.mark.parametrize("version", ["", "v1.2.3", "1.2.3rc1", "1.2.3 zenodo.5"])
+def test_what_is_no_version_or_no_doi_is_refused(tree, version):
+    with pytest.raises(ValueError, match=r"give three numbers|give one such as 10\."):
+        release.release(tree, *version.split(" "))
     assert git(tree, "status", "--porcelain") == ""

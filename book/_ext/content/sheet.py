@@ -48,7 +48,8 @@ MODELS += ("Qwen3-Next 80B",)
 TOKENS = 32_768
 TEX = {r"\,": " ", r"\ ": " ", r"\top": "T", r"\cdot": "·", r"\times": "×", r"\sqrt": "√"}
 TEX |= {r"\sum": "∑", r"\beta": "β", r"\leftarrow": "←", r"\big": "", r"\min": "min", r"\text": ""}
-TEX |= {"$": "", "`": "", " - ": " − "}
+TEX |= {"$": "", "`": "", " - ": " − ", "-inf": "−∞"}
+MATHS = re.compile(r"\be\^\d|(?<= )-inf\b| - ")  # of a trap, whose other signs are code
 SHIFTS = {"_": 2, "^": -3.5}  # in points
 RAISED = re.compile(r"([_^])(?:\{((?:[^{}]|\{[^{}]*\})*)\}|(model|.))")
 
@@ -72,6 +73,11 @@ def formula(source, level=0) -> str:
         parts.append(f'<tspan dy="{-shift:g}">\N{ZERO WIDTH SPACE}</tspan>')
         last = found.end()
     return "".join([*parts, re.sub("[{}]", "", escape(source[last:]))])
+
+
+def sentence(words) -> str:
+    """Return a line of a trap with its mathematics set, as the content of a <text>."""
+    return MATHS.sub(lambda found: formula(found[0]), escape(words))
 
 
 def chapter(number) -> str:
@@ -171,9 +177,9 @@ def trap_rows():
         head += chapter(hunt.chapter_of(name)[:2])
         # A letter of the name is wider than others.
         first, *more = wrap(f"{name}{'x' * (len(name) // 6)} 00 {mistake.says}.", TRAP_LETTERS)
-        told = escape(first.partition(" 00 ")[2])
-        lines = [(f'{head}<tspan dx="4">{told}</tspan>', {}), *((escape(w), {}) for w in more)]
-        yield lines + [(escape(w), {"fill": SOFT}) for w in wrap(mistake.mend, TRAP_LETTERS)]
+        told = sentence(first.partition(" 00 ")[2])
+        lines = [(f'{head}<tspan dx="4">{told}</tspan>', {}), *((sentence(w), {}) for w in more)]
+        yield lines + [(sentence(w), {"fill": SOFT}) for w in wrap(mistake.mend, TRAP_LETTERS)]
 
 
 def cache_rows():

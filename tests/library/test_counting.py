@@ -1,6 +1,7 @@
 """What attention costs: against torch's own counter, and array by array."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -72,6 +73,8 @@ def test_what_is_no_attention_is_refused(count_function):
     Q, K, V = qkv()
     sentence = "TypeError: K is a list; expected a NumPy array or a tensor … torch.empty("
     refuse(sentence, lambda: count_function(Q, K.tolist(), V))
+    shape_only = SimpleNamespace(shape=K.shape)
+    refuse("TypeError: K is a SimpleNamespace; expected", lambda: count_function(Q, shape_only, V))
     for arrays in ((Q, V, V), (Q, K, V[..., 1:, :]), (Q[0, 0, 0], K, V), (Q, K, V[0, 0, 0])):
         sentence = "ShapeError: Q, K and V have shapes … Make the widths of queries and keys agree"
         refuse(sentence, lambda arrays=arrays: count_function(*arrays))

@@ -55,8 +55,12 @@ def test_every_block_size_equals_the_loops(make_qkv, T, S, block, causal, assert
 @pytest.mark.parametrize("axes", [(), (3,), (8, 2, 3)])
 def test_leading_axes_may_be_many_or_none(normal, axes, assert_close):
     Q, K, V = normal(1, *axes, 5, 4), normal(2, *axes, 6, 4), normal(3, *axes, 6, 7)
-    heads = flash_forward(Q, K, V, causal=True, block=2).heads
-    assert_close(heads, oracle.scaled_dot_product_attention(Q, K, V, causal_mask(5, 6)))
+    trace, dheads = flash_forward(Q, K, V, causal=True, block=2), normal(4, *axes, 5, 7)
+    assert_close(trace.heads, oracle.scaled_dot_product_attention(Q, K, V, causal_mask(5, 6)))
+    weights = oracle.attention_weights(oracle.scores(Q, K), causal_mask(5, 6))
+    expected = attention_backward(Q, K, V, weights, dheads)
+    for gradient, expected_gradient in zip(flash_backward(trace, dheads), expected, strict=True):
+        assert_close(gradient, expected_gradient)
 
 
 @pytest.mark.parametrize("block", [1, 2, 128])

@@ -73,6 +73,8 @@ def test_positions_count_tokens_and_no_padding():
     longer_cache = padded_cache.append(np.zeros((2, 3, 4, 4)), np.zeros((2, 3, 4, 7)))
     np.testing.assert_array_equal(longer_cache.positions(2), [[2, 3], [4, 5]])
     np.testing.assert_array_equal(KVCache.empty(layer_of_zeros(), 5).positions(3), [0, 1, 2])
+    unpadded_cache = KVCache.empty(layer_of_zeros(), 1, batch=(2,), pad=[0, 0])
+    np.testing.assert_array_equal(unpadded_cache.positions(1), [[0], [0]])
 
 
 @pytest.mark.parametrize("cache_method", [KVCache.mask, KVCache.positions])

@@ -124,6 +124,7 @@ WITH_TORCH = {"mask_dropped_in_training", "gradient_cut"}
 WITH_TORCH |= {"scores_overflow_in_half", "mask_value_overflows_in_half", "scores_lost_in_single"}
 WITH_TORCH |= {"parameter_unused"}
 WITH_TORCH |= {"mask_lost_in_single", "mask_lost_in_half", "dropout_lost_after_evaluation"}
+WITH_TORCH |= {"dropout_without_effect"}
 HINTS = {"positions_ignored": (ignoring("positions", rotary=True), PADDED)}
 MISTAKES["mask_dropped_in_batch"] = (
     lambda X: np.stack([layer(full if b else band())(x[None])[0] for b, x in enumerate(X)]),

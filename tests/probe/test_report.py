@@ -182,6 +182,19 @@ def test_one_evaluation_that_switches_dropout_off_for_good_is_found():
     assert probe.torch(module, causal=False).ok
 
 
+def test_dropout_whose_result_is_not_used_is_found():
+    import torch
+
+    class InVain(torch.nn.Linear):
+        def forward(self, X):
+            weights = torch.softmax(X @ X.mT, dim=-1)
+            torch.dropout(weights, 0.3, self.training)
+            return super().forward(weights @ X)
+
+    report = probe.torch(InVain(D_MODEL, D_MODEL), causal=False)
+    assert report.names == ("dropout_without_effect",), report
+
+
 def test_a_probe_begins_with_one_state_and_puts_generators_back():
     import torch
 

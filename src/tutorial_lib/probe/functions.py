@@ -343,7 +343,8 @@ def _ask_few_queries(function, claims, facts, depends):
         return agreed(question, sentence, either or None)
     sentence = f"{few} queries have other outputs than among {Q.shape[2]}"
     name = "queries_change_with_their_number"
-    if corner != "first" and ("first" in found or _counted_from_0(function, Q[:, :, -few:], K)):
+    placed = corner != "first" and facts.get("bias") != "none"
+    if placed and ("first" in found or _counted_from_0(function, Q[:, :, -few:], K)):
         name = "positions_first_corner"
     return broken(question, sentence, name)
 

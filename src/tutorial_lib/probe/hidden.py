@@ -470,13 +470,16 @@ def ask_training(subject, table):
     """Ask whether the mask holds in training mode, too."""
     if subject.training is None:
         return []
-    before, evaluated, after = subject.switched() if subject.switched else (False,) * 3
+    before, evaluated, after, in_vain = subject.switched() if subject.switched else (False,) * 4
     if evaluated:
         sentence = "after a call in training mode an evaluation is random"
         return broken("training", sentence, "random_in_evaluation")
     if before and not after:
         sentence = "it was random before an evaluation, and is not after it"
         return broken("training", sentence, "dropout_lost_after_evaluation")
+    if in_vain:
+        sentence = "random numbers are drawn, and no output depends on them"
+        return broken("training", sentence, "dropout_without_effect")
     more = _more_seen(subject, table, subject.training)
     if more:
         sentence = f"in training mode {more}, in evaluation it does not"

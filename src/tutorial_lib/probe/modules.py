@@ -86,7 +86,9 @@ class Module:
 
     def lower(self, precision):
         """Return the outputs in a precision, "float" or "half", as a function of X."""
-        return self.of(getattr(copy.deepcopy(self.module), precision)()).run
+        import torch
+
+        return self.of(getattr(torch.nn.Module, precision)(copy.deepcopy(self.module))).run
 
     def training(self):
         """Return the outputs in training mode without dropout as a function of X."""
@@ -99,7 +101,11 @@ class Module:
         return (_seeded(trained.run), _seeded(trained.gradient)) if random else None
 
     def switched(self, fresh):
-        """Return whether a module that was not evaluated yet is random, mode by mode."""
+        """Return whether a module that was not evaluated yet is random, mode by mode.
+
+        Last, whether it draws random numbers in training on which no output depends.
+        """
+        import torch
 
         def random():
             module, X = copy.deepcopy(fresh), tokens(1, (1, 6, self.width))[0]
@@ -107,9 +113,9 @@ class Module:
             for mode in (True, False, True):
                 module.train(mode)
                 set_seeds()
-                first, second = called.run(X), called.run(X)
+                state, first, second = torch.get_rng_state(), called.run(X), called.run(X)
                 found.append(not np.array_equal(first, second))
-            return found
+            return *found, not found[-1] and not torch.equal(state, torch.get_rng_state())
 
         return random
 

@@ -58,8 +58,9 @@ class Subject:
     `single`, `half` and `training` are the same in lower precision, and in training mode without
     dropout; `trained` holds run and gradient with it, from one state of the generators.
     `switched` says whether outputs are random in training, in an evaluation after it, and in
-    training again. `gradient` takes X, dY and keep=, and returns a list of dX. `unused` returns two
-    lists of names of parameters: of their rows, those have no effect, and these no gradient alone.
+    training again, and whether random numbers are drawn in vain. `gradient` takes X, dY and keep=,
+    and returns a list of dX. `unused` returns two lists of names of parameters: of their rows,
+    those have no effect, and these no gradient alone.
     Unless `packed`, texts that begin anew in `positions` need not be apart beside a padding mask.
     Equality is `precision` times the effect that one token has on its own output.
     """

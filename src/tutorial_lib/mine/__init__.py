@@ -17,27 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tutorial_lib.mine.kinds import (
-    AXES,
-    CHOSEN,
-    D_K,
-    D_MODEL,
-    EXCHANGED,
-    IN_ANY_ROW,
-    MASK,
-    NAMES,
-    NOT_USED,
-    OVERFLOW,
-    QKV,
-    SEVERAL,
-    SPECS,
-    B,
-    G,
-    H,
-    S,
-    T,
-    rope,
-)
+from tutorial_lib.mine import kinds
+from tutorial_lib.mine.kinds import D_K, D_MODEL, NAMES, QKV, SPECS, B, G, H, S, T, rope
 from tutorial_lib.practice.account import lay_out, print_text
 from tutorial_lib.practice.calls import variables_of
 
@@ -56,13 +37,13 @@ AXIS_SIZES = {  # name of an axis in a comment -> its sizes
     r"^([sjmk]|.*key.*)$": {S},
     r"^1$": {1},
 }
-BIAS = re.compile(r"^b_?(q|k|v|o|in|qkv|out|proj)*$|bias|_b$", re.IGNORECASE)
-PARAMS = re.compile(r"^(params?|p|w|weights|sd|state_dict|mats?|matrices|model|layer)$")
+BIAS = re.compile(r"^b_?(q|k|v|o|in|qkv|out|proj)+$|bias|_b$", re.IGNORECASE)
+PARAMS = re.compile(r"^(params?|p|w|weights|sd|state_dict|matrices|model|layer)$", re.IGNORECASE)
 STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV), "params": {*QKV, "W_O"}}
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
 LENGTH = re.compile(r"pos|idx|index|offset|len|fill|past|^(t|i|n|start|cur|step|ptr|used)$")
 ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
-HIDES = re.compile(r"^hid|ignore|block|forbid|True\W+(\w+ )?(hid|mask|pad|ignore|block|forbid)")
+HIDES = re.compile(r"^hid|ignore|block|forbid|True\W+((?!not )\w+ ){0,4}(hid|mask|pad)")
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
 
@@ -71,17 +52,13 @@ class MineError(ValueError):
 
 
 class CallConvention(NamedTuple):
-    """How a function is called: the axes, and the role or the number of each argument.
-
-    Parameters
-    ----------
-    own : whether it has a causal mask of its own
-    """
+    """How a function is called: the axes, and the role or the number of each argument."""
 
     axes: str
     lay: object
     arguments: dict
-    own: bool = False
+    own: bool = False  # it has a causal mask of its own
+    sure: bool = True  # its arguments can be no others
 
     def __str__(self):
         given = ", ".join(f"{name} = {role}" for name, role in self.arguments.items())
@@ -100,16 +77,19 @@ def _argument_assignments(function, spec):
     roles_given = set(known.values()).union(
         *map(STANDS_FOR.get, STANDS_FOR.keys() & known.values())
     )
-    if set(roles) - {"mask"} <= roles_given and not asked:
+    optional = set() if spec.by_name else {"mask", "positions", "W_O"}
+    if set(roles) - optional <= roles_given and not asked:
         yield known
         return
     if spec.by_name:
         return
-    if set(QKV) < set(roles) and len({*asked, *(n for n in known if known[n] in AXES)}) == 3:
+    if set(QKV) < set(roles) and len({*asked, *(n for n in known if known[n] in kinds.AXES)}) == 3:
         roles = ["X", "W_QKV", "W_O"]
     names = [name for name in takes if name in asked or known.get(name) in roles]
     if len(names) < len(roles):
-        roles = [role for role in roles if role != "mask"]
+        roles = [role for role in roles if role not in optional]
+    if len(names) < len(roles):
+        return
     numbers = {name: value for name, value in known.items() if value not in roles}
     for order in itertools.islice(itertools.permutations(roles), MOST_ORDERS):
         yield dict(zip(names, order, strict=False)) | numbers
@@ -121,12 +101,15 @@ def _role_from_name(name, roles, taken):
         return "cache"
     if "W_Q" in roles and BIAS.search(name):
         return "bias of 0"
+    if "positions" in roles and re.search("start|offset", name):
+        return "start"
     for role in ("W_QKV", *roles) if "W_Q" in roles else roles:
-        if role not in taken and re.search(NAMES[role], name, re.IGNORECASE):
+        again = role == "x" and name[-1:].lower() == "k"  # queries and keys are rotated alike
+        if (role not in taken or again) and re.search(NAMES[role], name, re.IGNORECASE):
             return role
     if "W_O" in roles and PARAMS.search(name):
         return "params"
-    if MASK.search(name):
+    if kinds.MASK.search(name):
         return "mask"
     if "scores" in roles and name in ("axis", "dim"):
         return "axis"
@@ -163,7 +146,7 @@ class _Named(dict):
         word = re.sub(r"^(w(eights?)?_?|b(ias)?_?|c_|cached?_?|past_?|prev_?)+", "", name.lower())
         letter = {"a": "q", "i": "q", "p": "o"}.get(word[:1], word[:1])
         array = dict.get(self, letter, next(iter(self.values())))
-        return np.zeros(max(array.shape)) if BIAS.search(name) else array
+        return np.zeros(max(array.shape)) if name == "b" or BIAS.search(name) else array
 
     def __iter__(self):
         return iter(self.values())
@@ -192,7 +175,7 @@ def _lacks_needed_argument(way, case):
         return "axis" not in _roles_of(way) or way.axes == "(d)" or "keys first" in way.axes
     if "cached" in case.label and "T" not in way.axes:  # it takes one token
         return not case.label.startswith("1 ")
-    return "from 40" in case.label and "positions" not in way.arguments.values()
+    return "from 40" in case.label and not _roles_of(way) & {"positions", "start"}
 
 
 def _arguments(way, case):
@@ -207,6 +190,8 @@ def _arguments(way, case):
             given[name] = _Named({one[2].lower(): array(one) for one in roles})
         elif role == "bias":
             given[name] = np.zeros(D_MODEL * (3 if re.search("qkv|in_|attn", name) else 1))
+        elif role == "start":
+            given[name] = int(case.given["positions"][0])
         elif role in ("length", "axis"):
             given[name] = S if role == "length" else case.given.get(role, -1)
         elif role is True:
@@ -337,7 +322,7 @@ def check(function, kind):
     for asked in (make() for make in SPECS[kind]):
         best = list(_try_calls(function, asked, errors))
         right = [found for found in best if found[0][0] == "right"]
-        named = [found for found in best if found[0][0] in asked.wrong]
+        named = [found for found in best if _is_certain_mistake(found, asked, function)]
         best.sort(key=lambda found: found[0][0] != "wrong")  # a fault may be that of wrong axes
         if right and all(_is_narrow(way, best) for _, way in right):
             one_row = one_row or right[0][1]
@@ -346,13 +331,22 @@ def check(function, kind):
             (words, shown), way = (right or named)[0]
             return _print_verdict(kind, (words, shown + more), way, [w for _, w in right])
         elif best:
-            wrong = wrong or best[0]
+            wrong = wrong or next((found for found in best if found[1].sure), None)
     if one_row:
         return _print_verdict(kind, ("it is right for one row, and fails for several", ""), one_row)
     if wrong:
         return _print_verdict(kind, *wrong)
     tried = "; ".join(dict.fromkeys(errors[:3])) or "no argument has a role"
     raise MineError(f"No order of axes and arguments fits: {tried}.")
+
+
+def _is_certain_mistake(found, asked, function):
+    """Whether a known mistake was found; a causal mask of its own may be for equal lengths only."""
+    (words, _), way = found
+    square = (
+        way.own and words == kinds.FIRST_CORNER and not re.search("last", _comments(function), re.I)
+    )
+    return words in asked.wrong and not square
 
 
 def _is_narrow(way, found):
@@ -378,33 +372,30 @@ def _layouts_in_comments(function, asked):
     """Return the layouts that a function's comments name for its first array; or all."""
     role, takes = next(iter(asked.roles)), list(inspect.signature(function).parameters)
     name = next((n for n in takes if re.search(NAMES[role], n, re.IGNORECASE)), takes[0])
-    axes = r"\((\w[^(),]{0,11}(?:,[^(),]{0,12})+|\.\.\.,[^()]*)\)"
+    axes = r"[\[(](\w[^(),\]]{0,11}(?:,[^(),\]]{0,12})+|\.\.\.,[^()]*)[\])]"
     text = _comments(function)
     found = re.search(rf"\b{name}\b[\w ,:]*{axes}", text) or re.search(axes, text)
     words = [word.strip() for word in found[1].split(",") if word.strip()] if found else []
+    first, layouts = asked.cases[0].given[role], asked.layouts.items()
     for strict in (True, False):
-        fits = {
+        if fits := {
             way: lay
-            for way, lay in asked.layouts.items()
-            if words and _axes_agree(words, lay(role, asked.cases[0].given[role]).shape, strict)
-        }
-        if fits := {way: lay for way, lay in fits.items() if strict or "keys first" not in way}:
+            for way, lay in layouts
+            if words and _axes_agree(words, lay(role, first).shape, strict)
+            if strict or "keys first" not in way
+        }:
             return fits
-    return {way: lay for way, lay in asked.layouts.items() if "keys first" not in way}
+    return {way: lay for way, lay in layouts if "keys first" not in way}
 
 
 def _axes_agree(words, shape, strict):
     """Whether the names of axes are as many as those of a shape, and mean its sizes."""
     if words[0] == "...":
         words, shape = words[1:], shape[1 - len(words) :]
-    sizes = [
-        next((n for p, n in AXIS_SIZES.items() if re.search(p, word.lower())), None)
-        if strict
-        else None
-        for word in words
-    ]
-    pairs = zip(sizes, shape, strict=False)
-    return len(words) == len(shape) and all(known is None or n in known for known, n in pairs)
+    if not strict or len(words) != len(shape):
+        return len(words) == len(shape)
+    found = ([n for p, n in AXIS_SIZES.items() if re.search(p, word.lower())] for word in words)
+    return all(size in known[0] for known, size in zip(found, shape, strict=True) if known)
 
 
 def _try_calls(function, asked, errors):
@@ -412,15 +403,16 @@ def _try_calls(function, asked, errors):
     text = _comments(function)
     for axes, lay in _layouts_in_comments(function, asked).items():
         found = False
-        forms = (_forms(known, text) for known in _argument_assignments(function, asked))
-        for arguments, own in itertools.product(
-            itertools.chain.from_iterable(forms), (False, True)
-        ):
-            way = CallConvention(axes, lay, arguments, own)
+        orders = list(_argument_assignments(function, asked))
+        forms = _forms(orders[0], text) if len(orders) == 1 else orders
+        for arguments, own in itertools.product(forms, (False, True)):
+            way = CallConvention(axes, lay, arguments, own, len(orders) == 1)
             roles = _roles_of(way)
             if "params" not in roles and ("W_QKV" in axes) != ("W_QKV" in roles):
                 continue
             if own and roles & {"mask", "True"}:
+                continue
+            if "H·d)" in axes[:12] and H not in arguments.values():
                 continue
             answers = [_call(function, way, case) for case in asked.cases]
             heard = [i for i, (_, fault) in enumerate(answers) if fault != "skip"]
@@ -440,7 +432,7 @@ def _verdict_of_step(asked, way, answers, heard, text):
     words, shown = "wrong", ""
     if all(answers[i][0] is not None for i in heard):
         words, shown = _verdict(asked, way, answers, heard)
-    one_token = words == SEVERAL and not re.search("chunk|several|prefill", text)
+    one_token = words == kinds.SEVERAL and not re.search("chunk|several|prefill", text)
     if one_token or words not in {"right", *asked.wrong}:
         words, shown = _verdict(asked, way, answers, heard[:1])
         shown += ", and not several" * (words == "right" and len(heard) > 1)
@@ -463,14 +455,13 @@ def _verdict(asked, way, answers, heard):
         words
         for words, wrong in asked.wrong.items()
         if _mistake_gives_answers((words, wrong), asked, way, answers, heard)
-        and not (words == EXCHANGED and "mask added" in way.arguments.values())
-        and not (way.own and words == NOT_USED and "mask" not in asked.cases[0].given)
+        and not (words == kinds.EXCHANGED and "mask added" in way.arguments.values())
+        and not (way.own and words == kinds.NOT_USED and "mask" not in asked.cases[0].given)
     ]
     if not names and re.search("large|thousand", shown) and fits[0][0]:
-        names = [OVERFLOW] * (not np.isfinite(answers[heard[-1]][0]).all())
-    for role, words in (CHOSEN[name] for name in names if name in CHOSEN):
-        if not _roles_of(way) & {role, "params"}:
-            return "right", f"{shown}, {words}"
+        names = [kinds.OVERFLOW] * (not np.isfinite(answers[heard[-1]][0]).all())
+    if names == [kinds.NO_OUTPUT] and not _roles_of(way) & {"W_O", "params"}:
+        return "right", f"{shown}, without an output projection"
     return (names[0], shown) if len(names) == 1 else (fault or "wrong", "" if fault else shown)
 
 
@@ -497,7 +488,7 @@ def _mistake_gives_answers(mistake, asked, way, answers, heard):
 def _rows_that_count(words, case):
     """Return which rows see and hide something, (T, 1); all where empty rows are the mistake."""
     mask = case.given.get("mask")
-    if mask is None or words in IN_ANY_ROW:
+    if mask is None or words in kinds.IN_ANY_ROW:
         return True
     return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None]
 

@@ -20,9 +20,6 @@ from tutorial_lib.practice.mistake import apply_edits, read_mistakes
 B, H, G, T, S, D_K, D_V, D_MODEL = 2, 6, 3, 5, 7, 16, 11, 96  # d_model is H·d_k
 QKV = ("W_Q", "W_K", "W_V")
 MASK = re.compile("mask|allow|visib|keep|bias|^hid(e|den)?$|^m$", re.IGNORECASE)
-CHOSEN = {  # what is no mistake of a function that takes no argument of a role -> the role, and it
-    "the output projection W_O is missing": ("W_O", "without an output projection"),
-}
 
 
 class Case(NamedTuple):
@@ -117,9 +114,8 @@ def rope(x, positions, half=False):
 
 def places(d, half):
     """Return where the first and the second entries of the pairs are."""
-    return np.s_[..., slice(0, d // 2) if half else slice(0, d, 2)], np.s_[
-        ..., slice(d // 2, d) if half else slice(1, d, 2)
-    ]
+    cuts = (slice(d // 2), slice(d // 2, d)) if half else (slice(0, d, 2), slice(1, d, 2))
+    return [np.s_[..., cut] for cut in cuts]
 
 
 MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
@@ -134,8 +130,9 @@ def _says(name, section="weigh"):
 
 
 NOT_USED, OVERFLOW, EXCHANGED = map(_says, ("unused", "overflow", "exchanged"))
+FIRST_CORNER = _says("first_corner")
 IN_ANY_ROW = {_says(name) for name in (*LARGE, *EMPTY)}
-SEVERAL = _says("both_directions", "step")
+SEVERAL, NO_OUTPUT = _says("both_directions", "step"), _says("no_output", "layer")
 
 
 def _wrong(right, *sections, without=(), **options):
@@ -196,12 +193,6 @@ WEIGHTS += [(way, "(Hd)D") for way in ("D(3Hd)", "D(H3d)", "3D(Hd)")]
 WEIGHTS += [(way, "D(Hd)") for way in ("(3Hd)D", "(H3d)D", "3(Hd)D")]
 
 
-def _lay_rotated(way, role, x):
-    """Lay out what is rotated, and positions of every sequence."""
-    tiled = np.tile(x, (B, 1)) if x.ndim == 1 else x
-    return (tiled.T if way[0] == "T" else tiled) if x.ndim == 1 else _lay_heads(way, role, x)
-
-
 def _lay_cached(new, past, role, x):
     return _rearranged(x, "BHSd", past) if role[:4] == "past" else _rearranged(x, "BHTd", new)
 
@@ -228,16 +219,10 @@ def _layer_layouts(weights, texts, caches=("",)):
     return found
 
 
-LAYERS = _layer_layouts(WEIGHTS, ("BTD", "TBD", "TD"))
+LAYERS = _layer_layouts(WEIGHTS, ("BTD", "TBD", "BDT", "DT", "TD"))
 STEPS = _layer_layouts(WEIGHTS, ("BTD", "TBD", "TD", "BD", "D"), ("HSd", "SHd", "S(Hd)"))
 NEW_AND_PAST = {"BHTd": "BHSd", "BTHd": "BSHd", "TBHd": "SBHd", "HTd": "HSd", "THd": "SHd"}
 NEW_AND_PAST |= {"dT": "dS", "BHd": "BHSd BSHd SBHd", "Hd": "HSd SHd", "BTd": "BSd"}
-ROTATED = ROWS | {
-    f"{_axes_text(way)}, positions {_axes_text(way[:2].replace('H', 'T'))}": partial(
-        _lay_rotated, way
-    )
-    for way in ("BHTd", "BTHd", "TBHd")
-}
 CACHED = {
     f"{_axes_text(new)}, cache {_axes_text(past)}": partial(_lay_cached, new, past)
     for new, pasts in (NEW_AND_PAST | {"Td": "Sd", "d": "Sd"}).items()
@@ -248,8 +233,8 @@ NAMES = {
     "Q": r"^(x?q|quer(y|ies)|qs?|q_new|new_q.*|q_t|q_.*)$",
     "K": r"^(x?k|keys?|ks?|k_new|new_k.*|k_t|k_step)$",
     "V": r"^(x?v|val(ue)?s?|vs?|v_new|new_v.*|v_t|v_step)$",
-    "past_K": r"(past|cach|prev|old|mem|buf).*k|k.*(cach|past|prev|old|mem|buf)|^([cp]k|k[cp])$",
-    "past_V": r"(past|cach|prev|old|mem|buf).*v|v.*(cach|past|prev|old|mem|buf)|^([cp]v|v[cp])$",
+    "past_K": r"(past|cach|prev|old|mem|buf).*k|k.*(cach|past|prev|old|mem|buf)|^([cp]k|k[cp]?)$",
+    "past_V": r"(past|cach|prev|old|mem|buf).*v|v.*(cach|past|prev|old|mem|buf)|^([cp]v|v[cp]?)$",
     "X": r"^((new_)?(x|inp(uts?)?|hidden(_states)?|tokens?|seq)(_?(t|new|step|in))?|emb.*)$",
     "W_QKV": r"^(?!b).*(qkv|in_?proj|c_attn|w_?(attn|in|packed))",
     "W_Q": r"^w_?q|^q_?(w|proj|mat|kernel)",
@@ -269,7 +254,8 @@ def _roles(*names):
 
 def _attention_spec(equal=False):
     wrong = _wrong(attend, "attend", "weigh", without=(*LARGE[2:], *EMPTY))
-    return FunctionSpec(_roles("Q", "K", "V"), ROWS, _sized_cases(attend, H, equal), wrong)
+    layouts = ROWS | FLAT if equal else ROWS
+    return FunctionSpec(_roles("Q", "K", "V"), layouts, _sized_cases(attend, H, equal), wrong)
 
 
 def _sized_cases(right, n_kv_heads, equal):
@@ -316,7 +302,8 @@ def _weights_spec(equal=False):
     cases = _cases(weigh, {"scores": scores}, **masks)[1:]
     more = {"scores": far, "mask": causal}
     cases += (Case("large scores", more, weigh(far, causal), causal=True),)
-    return FunctionSpec(_roles("scores", "mask"), ROWS, cases, _wrong(weigh, "weigh"))
+    wrong = _wrong(weigh, "weigh", without=("always_causal", "mean"))
+    return FunctionSpec(_roles("scores", "mask"), ROWS, cases, wrong)
 
 
 def _layer_spec():
@@ -340,7 +327,7 @@ def _rotary_spec():
         for words, function in _wrong(rope, "rope", half=half).items()
     }
     rights = (rope, partial(rope, half=True))
-    return FunctionSpec(_roles("x", "positions"), ROTATED, cases, wrong, rights)
+    return FunctionSpec(_roles("x", "positions"), ROWS, cases, wrong, rights)
 
 
 def _step_cases(right, given, new):

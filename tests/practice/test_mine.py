@@ -151,7 +151,7 @@ def rotating_step(q, k, v, k_cache, v_cache):
 
 
 def in_a_buffer(q, k, v, k_buf, v_buf, pos):
-    k_buf[..., pos : pos + 1, :], v_buf[..., pos : pos + 1, :] = k, v
+    k_buf[..., pos, :], v_buf[..., pos, :] = k[..., 0, :], v[..., 0, :]
     past = k_buf[..., :pos, :], v_buf[..., :pos, :]
     return by_pair(q, k, v, past)[0]
 

@@ -71,12 +71,10 @@ def _argument_assignments(function, spec):
     named = {}
     for name in takes:
         named[name] = _role_from_name(name, roles, named.values())
-    asked = [name for name, meaning in named.items() if meaning is None]
-    asked = [name for name in asked if takes[name].default is inspect.Parameter.empty]
+    asked = [n for n in takes if named[n] is None and takes[n].default is takes[n].empty]
     known = {name: meaning for name, meaning in named.items() if meaning is not None}
-    roles_given = set(known.values()).union(
-        *map(STANDS_FOR.get, STANDS_FOR.keys() & known.values())
-    )
+    parts = map(STANDS_FOR.get, STANDS_FOR.keys() & known.values())
+    roles_given = set(known.values()).union(*parts)
     optional = set() if spec.by_name else {"mask", "positions", "W_O"}
     if set(roles) - optional <= roles_given and not asked:
         yield known
@@ -227,20 +225,19 @@ def _has_flag(way, case):
     return case.causal and True in way.arguments.values()
 
 
-def _lacks_mask_only(function, way, given):
+def _lacks_mask_only(function, way, case):
+    """Whether a function has to be given a mask, and a case has none."""
     takes = inspect.signature(function).parameters
-    lacking = {n for n in takes if takes[n].default is inspect.Parameter.empty} - given.keys()
-    return lacking and all(str(way.arguments.get(name)).startswith("mask") for name in lacking)
+    masks = {name for name, role in way.arguments.items() if str(role).startswith("mask")}
+    return "mask" not in case.given and any(takes[n].default is takes[n].empty for n in masks)
 
 
 def _call(function, way, case):
     """Return the array of the right shape that a function gives on a case, or None, and a fault."""
-    if _lacks_needed_argument(way, case):
+    if _lacks_needed_argument(way, case) or _lacks_mask_only(function, way, case):
         return None, "skip"
     try:
         given, before = _arguments(way, case), _arguments(way, case)
-        if _lacks_mask_only(function, way, given):
-            return None, "skip"
         with np.errstate(all="ignore"):
             values, again = (_arrays_in(function(**x)) for x in (given, _arguments(way, case)))
     except Exception as error:  # of a reader's function
@@ -408,11 +405,9 @@ def _try_calls(function, asked, errors):
         for arguments, own in itertools.product(forms, (False, True)):
             way = CallConvention(axes, lay, arguments, own, len(orders) == 1)
             roles = _roles_of(way)
-            if "params" not in roles and ("W_QKV" in axes) != ("W_QKV" in roles):
-                continue
-            if own and roles & {"mask", "True"}:
-                continue
-            if "H·d)" in axes[:12] and H not in arguments.values():
+            is_flat = "H·d)" in axes[:12] and H not in arguments.values()
+            other = "params" not in roles and ("W_QKV" in axes) != ("W_QKV" in roles)
+            if is_flat or other or (own and roles & {"mask", "True"}):
                 continue
             answers = [_call(function, way, case) for case in asked.cases]
             heard = [i for i, (_, fault) in enumerate(answers) if fault != "skip"]

@@ -74,8 +74,9 @@ def grouped(Q, K, V, mask=None):
     return attend(Q, keys, values, mask)
 
 
-def layer(X, W_Q, W_K, W_V, W_O, mask=None):
+def layer(X, W_O, mask=None, **given):
     """The layer of X and its matrices."""
+    W_Q, W_K, W_V = map(given.get, QKV)
     Q, K, V = (X[:, None] @ W for W in (W_Q, W_K, W_V))
     heads = attend(Q, K, V, mask)
     concat = np.swapaxes(heads, 1, 2).reshape(*X.shape[:-1], -1)
@@ -94,11 +95,12 @@ def step(Q, K, V, past_K, past_V):
     return attend(Q, keys, values, causal_mask(Q.shape[-2], keys.shape[-2]))
 
 
-def rotary_step(Q, K, V, past_K, past_V, *, half=False, late=False):
+def rotary_step(Q, K, past_K, *, half=False, late=False, **values):
     """A step that rotates keys before they are cached, or all of them later."""
     new = np.arange(Q.shape[-2])
     Q, K = rope(Q, S + new, half), rope(K, S + new, half)
-    return step(Q, K, V, rope(past_K, np.arange(S), half) if late else past_K, past_V)
+    past_K = rope(past_K, np.arange(S), half) if late else past_K
+    return step(Q=Q, K=K, past_K=past_K, **values)
 
 
 def rope(x, positions, half=False):

@@ -123,15 +123,6 @@ def features_first(Q, K, V):
     return tokens_first(*(np.swapaxes(x, -1, -2)[None, :, None] for x in (V, Q, K)))[0][0, :, 0].T
 
 
-def with_parameters(x, params, n_heads):
-    q, k, v = (x @ params[f"{n}_proj"] + params[f"{n}_bias"] for n in "qkv")
-    heads = [
-        softmax_of_columns(a @ np.swapaxes(b, -1, -2) / a.shape[-1] ** 0.5) @ c
-        for a, b, c in zip(*(np.split(y, n_heads, axis=-1) for y in (q, k, v)), strict=True)
-    ]
-    return np.concatenate(heads, axis=-1) @ params["out_proj"]
-
-
 def own_causal(scores):
     return softmax_of_columns(np.where(np.tri(scores.shape[-1]) > 0, scores, -np.inf))
 
@@ -169,7 +160,6 @@ def softmax_in_single(rows):
         (softmax_in_single, "softmax", "rows = scores"),
         (keys_first, "softmax", "axes (d, T), keys first"),
         (features_first, "attention", "axes (d, T)"),
-        (with_parameters, "layer", "params = params"),
         (own_causal, "weights", "asked: a causal mask of its own"),
         (pads_hidden, "weights", "mask = mask turned"),
         (rotating_step, "cache", "1 new on 7 cached"),

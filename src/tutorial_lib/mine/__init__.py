@@ -322,8 +322,8 @@ def check(function, kind):
         named = [found for found in best if _is_certain_mistake(found, asked, function)]
         best.sort(key=lambda found: found[0][0] != "wrong")  # a fault may be that of wrong axes
         if right and all(_is_narrow(way, best) for _, way in right):
-            one_row = one_row or right[0][1]
-        elif right or named:
+            one_row, right = one_row or right[0][1], []
+        if right or named:
             more = f", with as many keys as queries: {wrong[0][0]} otherwise" if wrong else ""
             (words, shown), way = (right or named)[0]
             return _print_verdict(kind, (words, shown + more), way, [w for _, w in right])

@@ -320,6 +320,7 @@ def check(function, kind):
         best = list(_try_calls(function, asked, errors))
         right = [found for found in best if found[0][0] == "right"]
         named = [found for found in best if _is_certain_mistake(found, asked, function)]
+        named.sort(key=lambda found: found[0][0] in asked.wrong)  # right values say most
         best.sort(key=lambda found: found[0][0] != "wrong")  # a fault may be that of wrong axes
         if right and all(_is_narrow(way, best) for _, way in right):
             one_row, right = one_row or right[0][1], []
@@ -338,8 +339,13 @@ def check(function, kind):
 
 
 def _is_certain_mistake(found, asked, function):
-    """Whether a known mistake was found; a causal mask of its own may be for equal lengths only."""
-    (words, _), way = found
+    """Whether a known mistake was found, or a fault where the values are right.
+
+    A causal mask of its own may be for equal lengths only.
+    """
+    (words, shown), way = found
+    if words not in {"right", "wrong", *asked.wrong}:
+        return bool(shown)
     square = (
         way.own and words == kinds.FIRST_CORNER and not re.search("last", _comments(function), re.I)
     )
@@ -444,7 +450,7 @@ def _verdict(asked, way, answers, heard):
     fault = next((answers[i][1] for i in heard if answers[i][1]), "")
     labels = ["a causal mask of its own"] if way.own else [asked.cases[i].label for i in heard]
     if any(map(all, fits)):
-        return (fault, "") if fault else ("right", ", ".join(labels))
+        return fault or "right", ", ".join(labels)
     shown = asked.cases[heard[fits[0].index(False)]].label
     names = [
         words

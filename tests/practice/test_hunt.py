@@ -153,7 +153,7 @@ def test_the_page_offers_every_property_and_says_what_it_takes():
         ),
         (lambda s: hunt.try_text("2", "0", "a b"), "Line 1 of your code is no Python"),
         (lambda s: hunt.score_text("softmax", "x"), "Your code raised NameError"),
-        (lambda s: hunt.show_suspect("4", "0"), "no level 4"),
+        (lambda s: hunt.show_suspect("5", "0"), "no level 5"),
         (lambda s: hunt.show_suspect("1", "x"), "The number is 'x'"),
         (lambda s: hunt.name_text("1", "0", "two"), "give its number"),
         (lambda s: hunt.score_text("softmax", "tset = 1"), "no function test"),
@@ -173,6 +173,15 @@ def test_every_suspect_has_a_wrong_line_and_a_level_and_edited_inner_functions_a
     assert (
         "def attention_scores" in of("scaled_dot_product_attention", "no_scale").numbered_lines()[0]
     )
+
+
+def test_level_4_shows_in_gradients_alone():
+    named = {suspect.task.name for suspect in hunt.suspects(4)}
+    assert "softmax_backward" in named
+    assert all(name.endswith(("backward", "gradients")) for name in named)
+    page = (ROOT / "book/hunt.md").read_text(encoding="utf-8")
+    levels = re.search('<select name="level">(.+?)</select>', page)[1]
+    assert [int(level) for level in re.findall(r"\d", levels)] == [*hunt.LEVELS]
 
 
 def test_a_reader_of_part_1_gets_functions_of_part_1():

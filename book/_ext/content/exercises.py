@@ -1,4 +1,4 @@
-"""The index of all exercises: each a line with its chapter, steps, minutes and kind.
+"""The index of all exercises: each a line with its chapter, steps, kind and length.
 
 A link leads to the exercise in its chapter; `book.js` adds `?only=`, which shows it alone.
 """
@@ -10,9 +10,9 @@ from sphinx.util.docutils import SphinxDirective
 from book._ext.content.courses import short_name
 from book._ext.content.exhibits import COMMENT, cells, raw
 from tools.chapters import FOLDER, pages
-from tools.minutes import LONG, SPECIFIED, TASKS, Counts, count_words, passages
+from tools.minutes import TASKS, passages
 
-HEADER = "| exercise | chapter | steps | minutes | kind |\n|---|---|---|---|---|"
+HEADER = "| exercise | chapter | steps | kind | lines |\n|---|---|---|---|---|"
 BEGINNING = re.compile(r"^(?=\*\*Exercise \d|## The task)", re.MULTILINE)
 TITLE = re.compile(r"\*\*Exercise (\d+): (.+?)\.?\*\*,? *([^.?]*[.?])?", re.DOTALL)
 FILTER = """<p class="cards-filter" hidden>
@@ -35,7 +35,7 @@ def exercises(notebook) -> list:
 
 
 def row(page, text, code) -> str:
-    """Return the line of an exercise; its minutes come from the rule for those of a page."""
+    """Return the line of an exercise; its last entry is the number of lines of its solution."""
     title = TITLE.match(COMMENT.sub("", text)) or ("", "", page.title.partition(": ")[2], "")
     name = f"{title[2]}. {title[3]}" if title[2] == "order the lines" else title[2]
     address = f"../{FOLDER}{page.name}.ipynb"
@@ -43,14 +43,14 @@ def row(page, text, code) -> str:
     chapter = (
         f"{short_name(page)} {page.title.partition(': ')[0]}" if page.number else short_name(page)
     )
-    lines = sum(bool(line.strip()) for k, c in code if k == "code" for line in c.split("\n"))
-    further = max(0, count_words(SPECIFIED.sub(r"\1", text)) - LONG)
+    lines = sum(bool(line.strip()) for k, c in code if k == "folded" for line in c.split("\n"))
+    is_puzzle = "parsons(" in str(code)
     parts = (
         f"[{name[0].upper()}{name[1:]}]({place})",
         f"[{chapter}]({address})",
         " · ".join(page.steps),
-        f"{Counts(0, lines, 1, further).minutes[1]}",
-        "Parsons" if "parsons(" in str(code) else "code",
+        "Parsons" if is_puzzle else "code",
+        "–" if is_puzzle else f"{lines}",
     )
     return f"| {' | '.join(parts)} |"
 

@@ -2,32 +2,23 @@
 
     mine.check(attend, "attention")
 
-The function is called with arrays in every order of axes and arguments that fits, and compared with
-the library's. A wrong one is named if exactly one mistake gives its values.
+The function is called with arrays in every order of axes and arguments that fits, of the axes that
+its comments name if they name any, and compared with the library's. A wrong one is named if exactly
+one mistake gives its values.
 """
 
 import copy
 import inspect
 import itertools
+import linecache
 import re
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from tutorial_lib.mine.kinds import (
-    AXES,
-    CHOSEN,
-    D_K,
-    D_MODEL,
-    EMPTY_ROWS,
-    MASK,
-    NAMES,
-    OVERFLOW,
-    QKV,
-    SPECS,
-    G,
-    H,
-)
+from tutorial_lib.mine import kinds
+from tutorial_lib.mine.kinds import D_K, D_MODEL, NAMES, QKV, SPECS, B, G, H, S, T, rope
 from tutorial_lib.practice.account import lay_out, print_text
 from tutorial_lib.practice.calls import variables_of
 
@@ -37,11 +28,22 @@ SIZES = {  # name of an argument that wants a number -> the number
     r"head_?dim|d_?k$|d_?head|^d$|dk$": D_K,
     r"head|^h$|^n?h$": H,
     r"d_?model|embed|dim": D_MODEL,
+    r"base|theta": 10_000.0,
 }
-PACKED = re.compile(NAMES["W_QKV"], re.IGNORECASE)
-STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV)}
+AXIS_SIZES = {  # name of an axis in a comment -> its sizes
+    r"^b(s|sz)?$|batch": {B},
+    r"heads?$|^n?h$": {H, G},
+    r"^([tnli]|q|time|.*(quer|tok|seq|pos).*)$": {T},
+    r"^([sjmk]|.*key.*)$": {S},
+    r"^1$": {1},
+}
+BIAS = re.compile(r"^b_?(q|k|v|o|in|qkv|out|proj)+$|bias|_b$", re.IGNORECASE)
+PARAMS = re.compile(r"^(params?|p|w|weights|sd|state_dict|matrices|model|layer)$", re.IGNORECASE)
+STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV), "params": {*QKV, "W_O"}}
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
+LENGTH = re.compile(r"pos|idx|index|offset|len|fill|past|^(t|i|n|start|cur|step|ptr|used)$")
 ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
+HIDES = re.compile(r"^hid|ignore|block|forbid|True\W+((?!not )\w+ ){0,4}(hid|mask|pad)")
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
 
@@ -55,6 +57,8 @@ class CallConvention(NamedTuple):
     axes: str
     lay: object
     arguments: dict
+    own: bool = False  # it has a causal mask of its own
+    sure: bool = True  # its arguments can be no others
 
     def __str__(self):
         given = ", ".join(f"{name} = {role}" for name, role in self.arguments.items())
@@ -67,22 +71,23 @@ def _argument_assignments(function, spec):
     named = {}
     for name in takes:
         named[name] = _role_from_name(name, roles, named.values())
-    asked = [name for name, meaning in named.items() if meaning is None]
-    asked = [name for name in asked if takes[name].default is inspect.Parameter.empty]
+    asked = [n for n in takes if named[n] is None and takes[n].default is takes[n].empty]
     known = {name: meaning for name, meaning in named.items() if meaning is not None}
-    roles_given = set(known.values()).union(
-        *map(STANDS_FOR.get, STANDS_FOR.keys() & known.values())
-    )
-    if set(roles) <= roles_given and not asked:
+    parts = map(STANDS_FOR.get, STANDS_FOR.keys() & known.values())
+    roles_given = set(known.values()).union(*parts)
+    optional = set() if spec.by_name else {"mask", "positions", "W_O"}
+    if set(roles) - optional <= roles_given and not asked:
         yield known
-        if "cache" in known.values():
-            yield {n: "cache by name" if role == "cache" else role for n, role in known.items()}
         return
     if spec.by_name:
         return
-    if set(QKV) < set(roles) and len({*asked, *(n for n in known if known[n] in AXES)}) == 3:
+    if set(QKV) < set(roles) and len({*asked, *(n for n in known if known[n] in kinds.AXES)}) == 3:
         roles = ["X", "W_QKV", "W_O"]
     names = [name for name in takes if name in asked or known.get(name) in roles]
+    if len(names) < len(roles):
+        roles = [role for role in roles if role not in optional]
+    if len(names) < len(roles):
+        return
     numbers = {name: value for name, value in known.items() if value not in roles}
     for order in itertools.islice(itertools.permutations(roles), MOST_ORDERS):
         yield dict(zip(names, order, strict=False)) | numbers
@@ -92,69 +97,152 @@ def _role_from_name(name, roles, taken):
     """Return the role that the name of an argument says, or the number; None where it says none."""
     if "past_K" in roles and CACHE.search(name.lower()):
         return "cache"
-    if "W_Q" in roles and PACKED.search(name):
-        return "W_QKV"
-    for role in roles:
-        if role not in taken and roles[role].search(name):
+    if "W_Q" in roles and BIAS.search(name):
+        return "bias of 0"
+    if "positions" in roles and re.search("start|offset", name):
+        return "start"
+    for role in ("W_QKV", *roles) if "W_Q" in roles else roles:
+        again = role == "x" and name[-1:].lower() == "k"  # queries and keys are rotated alike
+        if (role not in taken or again) and re.search(NAMES[role], name, re.IGNORECASE):
             return role
-    if MASK.search(name):
+    if "W_O" in roles and PARAMS.search(name):
+        return "params"
+    if kinds.MASK.search(name):
         return "mask"
+    if "scores" in roles and name in ("axis", "dim"):
+        return "axis"
+    if "past_K" in roles and LENGTH.search(name):
+        return "length"
     return next((n for p, n in SIZES.items() if re.search(p, name, re.IGNORECASE)), None)
 
 
-class _CacheUnderAnyName(dict):
-    """Cached keys and values under any name that begins or ends with k or v."""
+def _forms(arguments, text):
+    """Yield the arguments with each form of a mask, of matrices in dicts, and of a length."""
+    forms = {"length": ["length", "length of a buffer"]}
+    forms |= {role: [role, f"{role} by name"] for role in ("W_QKV", *QKV, "W_O")}
+    choices = []
+    for name, role in arguments.items():
+        if role == "mask" and HIDES.search(f"{name} {text}"):
+            choices.append(["mask turned"])
+        elif role == "mask" and (ADDED.search(name) or "additive" in text):
+            choices.append(["mask added"])
+        elif role == "mask":
+            choices.append(["mask", "mask added"][: 1 + ("True" not in text)])
+        else:
+            choices.append(forms.get(role, [role]))
+    for chosen in itertools.product(*choices):
+        if len({role[-7:] == "by name" for role in map(str, chosen) if role[:2] == "W_"}) < 2:
+            yield dict(zip(arguments, chosen, strict=True))
 
-    def __init__(self, K, V):
-        super().__init__(k=K, v=V)
+
+class _Named(dict):
+    """Arrays under one letter each that are given for any name, number or attribute."""
 
     def __missing__(self, name):
-        return self["v" if name.lower().strip("cahe_s")[:1] == "v" or "val" in name else "k"]
+        if isinstance(name, int):
+            return list(self.values())[name]
+        word = re.sub(r"^(w(eights?)?_?|b(ias)?_?|c_|cached?_?|past_?|prev_?)+", "", name.lower())
+        letter = {"a": "q", "i": "q", "p": "o"}.get(word[:1], word[:1])
+        array = dict.get(self, letter, next(iter(self.values())))
+        return np.zeros(max(array.shape)) if name == "b" or BIAS.search(name) else array
+
+    def __iter__(self):
+        return iter(self.values())
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name) if hasattr(np.ndarray, name) else self[name]
+
+    def __array__(self, dtype=None, copy=None):
+        return np.stack(list(self.values()))
+
+
+def _roles_of(way):
+    return {str(role).partition(" ")[0] for role in way.arguments.values()}
 
 
 def _lacks_needed_argument(way, case):
     """Whether no argument takes what is special in a case."""
-    roles = set(way.arguments.values())
     if "mask" in case.given:
-        return "mask" not in roles and not _is_asked_by_a_flag(way, case)
+        taken = "mask" in _roles_of(way) or _has_flag(way, case)
+        return not taken and not (way.own and case.causal)
+    if way.own:
+        return True
+    if "axis" in case.given:
+        return "axis" not in _roles_of(way) or way.axes == "(d)" or "keys first" in way.axes
     if "cached" in case.label and "T" not in way.axes:  # it takes one token
         return not case.label.startswith("1 ")
-    return "from 40" in case.label and "positions" not in roles
+    return "from 40" in case.label and not _roles_of(way) & {"positions", "start"}
 
 
 def _arguments(way, case):
     """Return what a function is given on a case, in its own axes."""
-    given = {}
+    given, array = {}, partial(_array_of_role, way, case)
     for name, role in way.arguments.items():
-        if role in ("cache", "cache by name"):
-            pair = [way.lay("past", case.given[past]) for past in ("past_K", "past_V")]
-            given[name] = tuple(pair) if role == "cache" else _CacheUnderAnyName(*pair)
-        elif role == "W_QKV":
-            given[name] = way.lay(role, np.stack([case.given[one] for one in QKV]))
+        role, _, form = role.partition(" ") if isinstance(role, str) else (role, "", "")
+        if role == "cache":
+            given[name] = _Named(k=array("past_K"), v=array("past_V"))
+        elif role == "params":
+            roles = ["W_QKV", "W_O"] if "W_QKV" in way.axes else [*QKV, "W_O"]
+            given[name] = _Named({one[2].lower(): array(one) for one in roles})
+        elif role == "bias":
+            given[name] = np.zeros(D_MODEL * (3 if re.search("qkv|in_|attn", name) else 1))
+        elif role == "start":
+            given[name] = int(case.given["positions"][0])
+        elif role in ("length", "axis"):
+            given[name] = S if role == "length" else case.given.get(role, -1)
         elif role is True:
             given[name] = case.causal or case.label.endswith("cached")
         elif not isinstance(role, str):
             given[name] = role
-        elif role in case.given and not (role == "mask" and _is_asked_by_a_flag(way, case)):
-            given[name] = way.lay(role, case.given[role])
-            if role == "mask" and ADDED.search(name):
-                given[name] = np.where(given[name], 0.0, -np.inf)
+        elif role in {"W_QKV", *case.given} and not (role == "mask" and _has_flag(way, case)):
+            given[name] = _formed(array(role), form)
     return copy.deepcopy(given)
 
 
-def _is_asked_by_a_flag(way, case):
+def _array_of_role(way, case, role):
+    if role == "W_QKV":
+        return way.lay(role, np.stack([case.given[one] for one in QKV]))
+    x = case.given[role]
+    if role[:4] == "past" and "length of a buffer" in way.arguments.values():
+        x = _in_buffer(x)
+    return way.lay(role, x)
+
+
+def _in_buffer(x):
+    """Return rows of a cache in a buffer that has empty rows behind them."""
+    return np.concatenate([x, np.zeros_like(x[..., :4, :])], axis=-2)[..., : S + 4, :]
+
+
+def _formed(x, form):
+    if form == "by name":
+        return _Named(w=x)
+    return np.where(x, 0.0, -np.inf) if form == "added" else ~x if form == "turned" else x
+
+
+def _has_flag(way, case):
     return case.causal and True in way.arguments.values()
+
+
+def _lacks_mask_only(function, way, case):
+    """Whether a function has to be given a mask, and a case has none."""
+    takes = inspect.signature(function).parameters
+    masks = {name for name, role in way.arguments.items() if str(role).startswith("mask")}
+    return "mask" not in case.given and any(takes[n].default is takes[n].empty for n in masks)
 
 
 def _call(function, way, case):
     """Return the array of the right shape that a function gives on a case, or None, and a fault."""
-    if _lacks_needed_argument(way, case):
+    if _lacks_needed_argument(way, case) or _lacks_mask_only(function, way, case):
         return None, "skip"
     try:
         given, before = _arguments(way, case), _arguments(way, case)
         with np.errstate(all="ignore"):
-            values = _arrays_in(function(**given))
+            values, again = (_arrays_in(function(**x)) for x in (given, _arguments(way, case)))
     except Exception as error:  # of a reader's function
+        if re.search("large|thousand", case.label):
+            return way.lay("right", case.right * np.nan), f"{case.label} raise {error}"
         return None, f"it raised {type(error).__name__}: {error}"
     wanted = way.lay("right", case.right).shape
     fits = [array for array in values if array.shape == wanted]
@@ -162,8 +250,10 @@ def _call(function, way, case):
         return None, "it returned no array: is its last line a return?"
     if not fits:
         return None, f"it returned {[array.shape for array in values]}, expected {wanted}"
+    if not _arrays_equal(values, again):
+        return fits[0], "it gives other values when it is called again: is a dropout left on?"
     changed = [name for name in given if not _arrays_equal(given[name], before[name])]
-    if changed and not str(way.arguments[changed[0]]).startswith("cache"):
+    if changed and not re.match("cache|past", str(way.arguments[changed[0]])):
         return fits[0], f"it changes its argument {changed[0]}"
     values += [array for name in changed for array in _arrays_in(given[name])]
     return fits[0], _fault_of_cache(values, way, case)
@@ -171,7 +261,8 @@ def _call(function, way, case):
 
 def _arrays_equal(one, other):
     one, other = _arrays_in(one), _arrays_in(other)
-    return len(one) == len(other) and all(map(np.array_equal, one, other))
+    same = partial(np.array_equal, equal_nan=True)
+    return len(one) == len(other) and all(map(same, one, other))
 
 
 def _fault_of_cache(values, way, case):
@@ -179,9 +270,14 @@ def _fault_of_cache(values, way, case):
     if "past_K" not in case.given or len(values) < 2:
         return ""
     given = case.given
-    new = given["K"] if "K" in given else given["X"][:, None] @ given["W_K"]
-    wanted = way.lay("past", np.concatenate([given["past_K"], new], axis=-2))
-    if any(v.shape == wanted.shape and _is_close(v, wanted) for v in values):
+    past, new = given["past_K"], given["K"] if "K" in given else given["X"][:, None] @ given["W_K"]
+    at = S + np.arange(new.shape[-2])
+    grown = [
+        np.concatenate([past, x], axis=-2) for x in (new, rope(new, at), rope(new, at, half=True))
+    ]
+    values = [*values, *(part for v in values if len(v) == 2 for part in v)]  # keys and values
+    wanted = [way.lay("past", x) for x in (*grown, *map(_in_buffer, grown))]
+    if any(x.shape == v.shape and _is_close(v, x) for v in values for x in wanted):
         return ""
     return "the keys that it returns are not the cached ones and behind them the new ones"
 
@@ -219,67 +315,160 @@ def check(function, kind):
     """
     if kind not in SPECS:
         raise MineError(f"kind is {kind!r}; give one of {', '.join(SPECS)}.")
-    errors, one_row = [], None
+    errors, one_row, wrong = [], None, None
     for asked in (make() for make in SPECS[kind]):
         best = list(_try_calls(function, asked, errors))
         right = [found for found in best if found[0][0] == "right"]
-        named = [found for found in best if found[0][0] in asked.wrong]
+        named = [found for found in best if _is_certain_mistake(found, asked, function)]
+        named.sort(key=lambda found: found[0][0] in asked.wrong)  # right values say most
         best.sort(key=lambda found: found[0][0] != "wrong")  # a fault may be that of wrong axes
-        if right and all(way.axes == "(d)" for _, way in right):
-            one_row = one_row or right[0][1]
-        elif best and (named or not one_row):
-            return _print_verdict(kind, *(right or named or best)[0], [w for _, w in right])
+        if right and all(_is_narrow(way, best) for _, way in right):
+            one_row, right = one_row or right[0][1], []
+        if right or named:
+            more = f", with as many keys as queries: {wrong[0][0]} otherwise" if wrong else ""
+            (words, shown), way = (right or named)[0]
+            return _print_verdict(kind, (words, shown + more), way, [w for _, w in right])
+        elif best:
+            wrong = wrong or next((found for found in best if found[1].sure), None)
     if one_row:
         return _print_verdict(kind, ("it is right for one row, and fails for several", ""), one_row)
+    if wrong:
+        return _print_verdict(kind, *wrong)
     tried = "; ".join(dict.fromkeys(errors[:3])) or "no argument has a role"
     raise MineError(f"No order of axes and arguments fits: {tried}.")
 
 
+def _is_certain_mistake(found, asked, function):
+    """Whether a known mistake was found, or a fault where the values are right.
+
+    A causal mask of its own may be for equal lengths only.
+    """
+    (words, shown), way = found
+    if words not in {"right", "wrong", *asked.wrong}:
+        return bool(shown)
+    square = (
+        way.own and words == kinds.FIRST_CORNER and not re.search("last", _comments(function), re.I)
+    )
+    return words in asked.wrong and not square
+
+
+def _is_narrow(way, found):
+    """Whether a way has one row of scores, and a fuller one that fits as well is not right."""
+    if way.axes == "(d)":
+        return True
+    failed = any("H" in other.axes and verdict[0] != "right" for verdict, other in found)
+    return way.axes.startswith(("(T, d), cache", "(d), cache")) and failed
+
+
+def _comments(function):
+    """Return the docstring and the comments of a function, and the shapes that it unpacks."""
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):
+        source = ""
+    unpacked = re.findall(r"^ *([\w, ]+,[\w, ]+) = (\w+)\.shape$", source, re.MULTILINE)
+    shapes = [f"{name} ({axes})" for axes, name in unpacked if "*" not in axes]
+    return "\n".join([function.__doc__ or "", *re.findall("#.*", source), *shapes])
+
+
+def _layouts_in_comments(function, asked):
+    """Return the layouts that a function's comments name for its first array; or all."""
+    role, takes = next(iter(asked.roles)), list(inspect.signature(function).parameters)
+    name = next((n for n in takes if re.search(NAMES[role], n, re.IGNORECASE)), takes[0])
+    axes = r"[\[(](\w[^(),\]]{0,11}(?:,[^(),\]]{0,12})+|\.\.\.,[^()]*)[\])]"
+    text = _comments(function)
+    found = re.search(rf"\b{name}\b[\w ,:]*{axes}", text) or re.search(axes, text)
+    words = [word.strip() for word in found[1].split(",") if word.strip()] if found else []
+    first, layouts = asked.cases[0].given[role], asked.layouts.items()
+    for strict in (True, False):
+        if fits := {
+            way: lay
+            for way, lay in layouts
+            if words and _axes_agree(words, lay(role, first).shape, strict)
+            if strict or "keys first" not in way
+        }:
+            return fits
+    return {way: lay for way, lay in layouts if "keys first" not in way}
+
+
+def _axes_agree(words, shape, strict):
+    """Whether the names of axes are as many as those of a shape, and mean its sizes."""
+    if words[0] == "...":
+        words, shape = words[1:], shape[1 - len(words) :]
+    if not strict or len(words) != len(shape):
+        return len(words) == len(shape)
+    found = ([n for p, n in AXIS_SIZES.items() if re.search(p, word.lower())] for word in words)
+    return all(size in known[0] for known, size in zip(found, shape, strict=True) if known)
+
+
 def _try_calls(function, asked, errors):
     """Yield (verdict, way) of each way of calling that fits; the fullest axes decide."""
-    for axes, lay in asked.layouts.items():
+    text = _comments(function)
+    for axes, lay in _layouts_in_comments(function, asked).items():
         found = False
-        for arguments in _argument_assignments(function, asked):
-            if ("W_QKV" in axes) != ("W_QKV" in arguments.values()):
+        orders = list(_argument_assignments(function, asked))
+        forms = _forms(orders[0], text) if len(orders) == 1 else orders
+        for arguments, own in itertools.product(forms, (False, True)):
+            way = CallConvention(axes, lay, arguments, own, len(orders) == 1)
+            roles = _roles_of(way)
+            is_flat = "H·d)" in axes[:12] and H not in arguments.values()
+            other = "params" not in roles and ("W_QKV" in axes) != ("W_QKV" in roles)
+            if is_flat or other or (own and roles & {"mask", "True"}):
                 continue
-            way = CallConvention(axes, lay, arguments)
             answers = [_call(function, way, case) for case in asked.cases]
             heard = [i for i, (_, fault) in enumerate(answers) if fault != "skip"]
             errors += [answers[i][1] for i in heard if answers[i][0] is None]
-            if heard and all(answers[i][0] is not None for i in heard):
+            if asked.cases[0].label[0] == "1" and heard and answers[0][0] is not None:
+                found = True
+                yield _verdict_of_step(asked, way, answers, heard, text), way
+            elif heard and all(answers[i][0] is not None for i in heard):
                 found = True
                 yield _verdict(asked, way, answers, heard), way
         if found and axes.startswith("(T, d)"):  # one row alone would hide a wrong axis
             return
 
 
+def _verdict_of_step(asked, way, answers, heard, text):
+    """Judge a step by several new tokens only if it takes them, and hides later ones from each."""
+    words, shown = "wrong", ""
+    if all(answers[i][0] is not None for i in heard):
+        words, shown = _verdict(asked, way, answers, heard)
+    one_token = words == kinds.SEVERAL and not re.search("chunk|several|prefill", text)
+    if one_token or words not in {"right", *asked.wrong}:
+        words, shown = _verdict(asked, way, answers, heard[:1])
+        shown += ", and not several" * (words == "right" and len(heard) > 1)
+    return words, shown
+
+
 def _verdict(asked, way, answers, heard):
     """Return the words, and what is seen."""
-    for index in heard:
-        if fault := answers[index][1]:
-            return fault, ""
     rights = [[c.right for c in asked.cases]]
     rights += [[f(**c.given) for c in asked.cases] for f in asked.rights]
     fits = [
         [_is_close(answers[i][0], way.lay("right", right[i])) for i in heard] for right in rights
     ]
+    fault = next((answers[i][1] for i in heard if answers[i][1]), "")
+    labels = ["a causal mask of its own"] if way.own else [asked.cases[i].label for i in heard]
     if any(map(all, fits)):
-        return "right", ", ".join(asked.cases[i].label for i in heard)
+        return fault or "right", ", ".join(labels)
     shown = asked.cases[heard[fits[0].index(False)]].label
     names = [
         words
         for words, wrong in asked.wrong.items()
-        if _mistake_gives_answers(wrong, asked, way, answers, heard)
+        if _mistake_gives_answers((words, wrong), asked, way, answers, heard)
+        and not (words == kinds.EXCHANGED and "mask added" in way.arguments.values())
+        and not (way.own and words == kinds.NOT_USED and "mask" not in asked.cases[0].given)
     ]
-    taken = {"mask" if role is True else role for role in way.arguments.values()}
-    for role, words in (CHOSEN[name] for name in names if name in CHOSEN):
-        if role not in taken:
-            return "right", f"{shown}, {words}"
-    return (names[0] if len(names) == 1 else "wrong"), shown
+    if not names and re.search("large|thousand", shown) and fits[0][0]:
+        names = [kinds.OVERFLOW] * (not np.isfinite(answers[heard[-1]][0]).all())
+    if names == [kinds.NO_OUTPUT] and not _roles_of(way) & {"W_O", "params"}:
+        return "right", f"{shown}, without an output projection"
+    return (names[0], shown) if len(names) == 1 else (fault or "wrong", "" if fault else shown)
 
 
-def _mistake_gives_answers(wrong, asked, way, answers, heard):
+def _mistake_gives_answers(mistake, asked, way, answers, heard):
     """Whether a mistake gives the values of every case; rows that see nothing do not count."""
+    (words, wrong), is_right = mistake, True
     for index in heard:
         case = asked.cases[index]
         try:
@@ -287,18 +476,20 @@ def _mistake_gives_answers(wrong, asked, way, answers, heard):
                 value = wrong(**case.given)
         except (ValueError, IndexError):  # these arrays do not fit the mistake
             return False
-        rows = np.broadcast_to(_rows_that_count(wrong, case), np.shape(value))
-        right, rows = way.lay("right", value), way.lay("right", rows)
-        given = answers[index][0]
-        if np.shape(right) != given.shape or not _is_close(given[rows], right[rows]):
+        if np.shape(value) != case.right.shape:
             return False
-    return True
+        rows = np.broadcast_to(_rows_that_count(words, case), value.shape)
+        is_right &= _is_close(value[rows], case.right[rows])
+        rows, value = way.lay("right", rows), way.lay("right", value)
+        if not _is_close(answers[index][0][rows], value[rows]):
+            return False
+    return not is_right
 
 
-def _rows_that_count(wrong, case):
+def _rows_that_count(words, case):
     """Return which rows see and hide something, (T, 1); all where empty rows are the mistake."""
     mask = case.given.get("mask")
-    if mask is None or wrong in EMPTY_ROWS.values() or wrong in OVERFLOW.values():
+    if mask is None or words in kinds.IN_ANY_ROW:
         return True
     return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None]
 
@@ -325,6 +516,7 @@ def check_text(kind, code, name=None):
     MineError : code that is no Python, that raises an error, or that does not define the function
     """
     variables = variables_of(code, MineError)
+    linecache.cache["<your code>"] = len(code), None, code.splitlines(keepends=True), "<your code>"
     functions = {n: f for n, f in variables.items() if inspect.isfunction(f)}
     if not functions:
         raise MineError("There is no function in the code. Paste one that begins with def.")

@@ -26,7 +26,7 @@ SIZES = {  # name of an argument that wants a number -> the number
     r"causal|is_c": True,
     r"(n|num)_?(kv|g|key)|^g$|group|kv_?h": G,
     r"head_?dim|d_?k$|d_?head|^d$|dk$": D_K,
-    r"head|^h$|^n?h$": H,
+    r"head|^n?h?$": H,
     r"d_?model|embed|dim": D_MODEL,
     r"base|theta": 10_000.0,
 }
@@ -43,7 +43,7 @@ STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV), "params": {*QKV,
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
 LENGTH = re.compile(r"pos|idx|index|offset|len|fill|past|^(t|i|n|start|cur|step|ptr|used)$")
 ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
-HIDES = re.compile(r"^hid|ignore|block|forbid|True\W+((?!not )\w+ ){0,4}(hid|mask|pad)")
+HIDES = re.compile(r"^hid|(?<!0 = )(?<!0: )(?<!0=)ignore|block|forbid|True\W+((?!not )\w+ ){0,4}(hid|mask|pad)")
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
 
@@ -433,7 +433,7 @@ def _verdict_of_step(asked, way, answers, heard, text):
     words, shown = "wrong", ""
     if all(answers[i][0] is not None for i in heard):
         words, shown = _verdict(asked, way, answers, heard)
-    one_token = words == kinds.SEVERAL and not re.search("chunk|several|prefill", text)
+    one_token = words == kinds.SEVERAL and not re.search("chunk|several|prefill|new tokens", text)
     if one_token or words not in {"right", *asked.wrong}:
         words, shown = _verdict(asked, way, answers, heard[:1])
         shown += ", and not several" * (words == "right" and len(heard) > 1)

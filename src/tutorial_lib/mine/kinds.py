@@ -182,7 +182,7 @@ def _lay_heads(way, role, x):
     return _rearranged(x, "BHTd", way) if x.ndim == 4 else x
 
 
-HEADS = _head_layouts("BHTd", "BTHd", "TBHd", "BHdT", "HTd", "THd", "HdT")
+HEADS = _head_layouts("BHTd", "BTHd", "TBHd", "BHdT", "BTdH", "HTd", "THd", "HdT", "TdH")
 FLAT = _head_layouts("BT(Hd)", "T(Hd)")
 ROWS = HEADS | _head_layouts("dT", "Td", "BTd")
 KEYS_FIRST = {
@@ -283,8 +283,8 @@ def _softmax_spec(equal=False):
     n_keys = T if equal else S
     ordinary = np.round(3072 * normal(5, B, H, T, n_keys)) / 1024  # behind 1e4, exact in float32
     far = ordinary + 1e4 * (np.arange(n_keys) == 2)
-    apart = ordinary + 1e4 * (np.arange(T) == 2)[:, None]
-    given = {"ordinary scores": ordinary, "scores of ten thousand": far, "a row far above": apart}
+    apart = ordinary + np.array([0.0, 0.0, 1e4, -1e4, 0.0])[:, None]
+    given = {"ordinary scores": ordinary, "scores of ten thousand": far, "rows far above and below": apart}
     cases = tuple(Case(label, {"scores": s}, softmax(s)) for label, s in given.items())
     cases += (Case("axis=-2", {"scores": ordinary, "axis": -2}, softmax(ordinary, axis=-2)),)
     wrong = _wrong(softmax, "weigh", without=OF_MASKS)

@@ -39,16 +39,11 @@ def by_torch(X, params, dY):
     return dX.numpy(), *split, dW_O.numpy().T
 
 
-def largest_differences(found, expected):
-    """Return, for each gradient, its largest difference over the largest entry."""
-    pairs = zip(NAMES, found, expected, strict=True)
-    return {n: float(f"{np.abs(a - b).max() / np.abs(b).max():.2g}") for n, a, b in pairs}
-
-
 def compare_with_torch():
-    """Compare the book's gradients with torch's."""
+    """Return, for each gradient, its largest difference from torch's over the largest entry."""
     layer = sample_inputs()
-    return largest_differences(by_chapter(*layer), by_torch(*layer))
+    pairs = zip(NAMES, by_chapter(*layer), by_torch(*layer), strict=True)
+    return {n: float(f"{np.abs(a - b).max() / np.abs(b).max():.2g}") for n, a, b in pairs}
 
 
 def compare_with_differences():

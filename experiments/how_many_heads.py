@@ -86,12 +86,6 @@ def train_at_two_rates(name):
     return found | {"second": {part: other[part] for part in ("rate", "excess_loss", "runs")}}
 
 
-def four_head_model(seed):
-    """Return the model of four heads of a seed, the example's, in half precision."""
-    rate = records.record("known_text")["heads"]["4 heads, 4 KV heads"]["rate"]
-    return known_text.half_precision_model(MODELS["4 heads"], seed, rate)
-
-
 def documents_and_baseline(model, seed):
     """Return documents of a seed with what there is before heads go: costs, and traces."""
     documents = held_out_documents(seed)
@@ -190,8 +184,9 @@ def evaluate_gates(model, given, outputs):
 
 
 def ablate_model(seed):
-    """Return everything that is found when heads of one model are taken away."""
-    model = four_head_model(seed)
+    """Return everything that is found when heads of one model, the example's, are taken away."""
+    rate = records.record("known_text")["heads"][EXAMPLE.name]["rate"]
+    model = known_text.half_precision_model(FOUR, seed, rate)
     given, others = documents_and_baseline(model, TEST), held_out_documents(MEANS).ids[:, :-1]
     outputs = replacement_outputs(model, all_heads(model), others)
     parts = {

@@ -95,11 +95,6 @@ def compositions(handed, asking):
     return {"keys": [[composition(W_OV, W.T) for W in asking] for W_OV in handed]}
 
 
-def quantiles(values):
-    """Return the middle, the 95th of a hundred and the most of a random draw."""
-    return dict(zip(("median", "95 %", "max"), np.quantile(values, [0.5, 0.95, 1]), strict=True))
-
-
 def rotate_directions(rng, matrix, rank):
     """Return the matrix's singular values in random directions, as two factors."""
     values = np.linalg.svd(matrix, compute_uv=False)[:rank]
@@ -114,7 +109,7 @@ def largest_rotated(rng, firsts, lasts, rank=16):
         first = [rotate_directions(rng, W, rank) for W in firsts]
         last = [rotate_directions(rng, W, rank) for W in lasts]
         found.append(max(_factor_composition(A, B) for A in first for B in last))
-    return quantiles(found)
+    return dict(zip(("median", "95 %", "max"), np.quantile(found, [0.5, 0.95, 1]), strict=True))
 
 
 def _factor_composition(A, B):

@@ -365,7 +365,8 @@ def tune_and_train(arm, rates=None):
     tried = tried_rates(arm, rates, seeds=RATE_SEEDS[:1], steps=TRIED_FOR)
     if min(row["excess_loss"] for row in tried) > PLATEAU:
         tried = tried_rates(arm, rates)
-    return train_all_seeds(arm, best_rate(tried)["rate"], tried)
+    best = min(tried, key=lambda row: row["excess_loss"])
+    return train_all_seeds(arm, best["rate"], tried)
 
 
 def tried_rates(arm, rates=None, *, seeds=RATE_SEEDS, steps=None):
@@ -387,11 +388,6 @@ def rates_of_all_steps():
     return {
         arm.name: tried_rates(arm) for arm in ARMS if arm.group == "positions" and arm.d_k == 16
     }
-
-
-def best_rate(tried):
-    """Return the row of the rate with the least mean loss."""
-    return min(tried, key=lambda row: row["excess_loss"])
 
 
 def train_all_seeds(arm, rate, tried):

@@ -70,11 +70,6 @@ def first_and_last(Q, K, k, *, place):
     return seen
 
 
-def top_keys(Q, K, k):
-    """Each head's own best k."""
-    return top_k(causal_scores(Q, K), k)
-
-
 def all_keys(Q, K):
     """Nothing left out."""
     return causal(Q)
@@ -91,7 +86,7 @@ CHOICES = {
     "last": last_keys,
     "last and first": partial(first_and_last, place=0),
     "last and second": partial(first_and_last, place=1),
-    "best": top_keys,
+    "best": lambda Q, K, k: top_k(causal_scores(Q, K), k),  # of each head
 }
 
 

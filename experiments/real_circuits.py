@@ -19,6 +19,7 @@ import numpy as np
 
 from experiments.measuring import progress, rounded
 from experiments.real_sinks import perturbed_models, summary
+from experiments.scored_heads import head_name
 from tutorial_lib import attention_scores, attention_weights, causal_mask
 from tutorial_lib.models.circuits import composition, ov_circuit, qk_circuit
 from tutorial_lib.models.real.heads import fold_gain, head_logits, run_real_with
@@ -169,11 +170,6 @@ def top_heads(scores, n):
     return [divmod(int(n), scores.shape[1]) for n in order]
 
 
-def head_name(head):
-    """Return the name of a head: 16.0."""
-    return f"{head[0]}.{head[1]}"
-
-
 def measure_induction(model):
     """Return the scores of all heads, and what the loss of the second copy is without some."""
     chosen = score_copies(model, random_tokens(SEED, BATCH))
@@ -184,11 +180,8 @@ def measure_induction(model):
     )
     ids = random_tokens(SEED + 1)
     whole = score_copies(model, ids)
-    unrelated = np.concatenate((ids[:, :COPY], np.roll(ids, 1, axis=0)[:, COPY:]), axis=-1)
-    control = score_copies(model, unrelated)["induction"].mean(axis=0)
     return {
         "scores": {name: summary(value) for name, value in whole.items()},
-        "control": {"most": float(control.max())},
         "without": ablate_previous(model, ids, whole["loss, second copy"]),
         "copying": copying_ranks(model, ids),
         "paths": patch_paths(model, ids),
@@ -291,19 +284,16 @@ def weights_of(model, layer, head, queries_X, keys_X):
 def composition_scores(model):
     """Return how much of what each earlier head writes the keys of the matchers read."""
     layers = [fold_gain(block) for block in model.blocks[: MATCHERS[0][0] + 1]]
-    table, rng = {}, np.random.default_rng(SEED)
+    table = {}
     for layer, head in MATCHERS:
         progress(f"composition with {head_name((layer, head))}")
         reader = qk_circuit(layers[layer], head).T
         earlier = [[ov_circuit(block, h) for h in range(9)] for block in layers[:layer]]
         scores = np.array([[composition(W, reader) for W in row] for row in earlier])
-        left, right = rng.standard_normal((2, 10, 576, 64))
-        random = [composition(A @ B.T, reader) for A, B in zip(left, right, strict=True)]
         table[head_name((layer, head))] = {
             "best": [[head_name(one), float(scores[one])] for one in top_heads(scores, 3)],
             "heads": {head_name(one): float(scores[one]) for one in PREVIOUS if one[0] < layer},
             "mean": float(scores.mean()),
-            "random matrices": float(np.max(random)),
             "of": scores.size,
         }
     return table
@@ -507,8 +497,6 @@ def measure_perturbed():
         names = Pairs(model, giving_pairs(OTHER_NAMES, GIVING, OTHER_PLACES))
         found.append(
             {
-                "previous 16.0": summary(whole["previous"][:, 16, 0]),
-                "best matchers": [*map(head_name, top_heads(whole["induction"].mean(axis=0), 4))],
                 "second copy": summary(whole["loss, second copy"]),
                 "second copy without 16.0": summary(without["loss, second copy"]),
                 "verb": summary(patched_differences(model, verbs, ()) > 0),

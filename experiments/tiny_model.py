@@ -111,12 +111,6 @@ def held_out(seed):
     return copying.sample_sequences(np.random.default_rng(seed), TESTED)
 
 
-def accuracy_by_rate(arm):
-    """Return the accuracy of each rate after the steps of a choice: rate → accuracy."""
-    short, validation = arm._replace(steps=arm.tried_for), held_out(VALIDATION)
-    return {rate: run(short, RATE_SEED, rate, validation)[-1] for rate in RATES}
-
-
 def train_all_seeds(arm):
     """Choose the rate of an arm, train it from every seed, and return its part of the record."""
     file = DONE / ("-".join(map(str, arm[2:])) + ".json")  # one model may answer several questions
@@ -125,14 +119,15 @@ def train_all_seeds(arm):
 
 def measure_anew(arm):
     """Return the same of an arm that is not done, without what names it."""
-    rates, test = accuracy_by_rate(arm), held_out(TEST)
+    short, validation = arm._replace(steps=arm.tried_for), held_out(VALIDATION)
+    rates = {rate: run(short, RATE_SEED, rate, validation)[-1] for rate in RATES}
     rate = max(rates, key=rates.get)
     found = {"layers": arm.layers, "heads": arm.heads, "d_k": arm.d_k, "d_v": arm.d_v}
     found["parameters"] = sum(array.size for array in init(arm, np.random.default_rng(0)).arrays)
     found |= {"rate": rate, "tried_for": arm.tried_for}
     found["tried"] = [{"rate": r, "copy_accuracy": right} for r, right in rates.items()]
     found |= {"steps": arm.watched}
-    found["runs"] = [{"seed": s, "copy_accuracy": run(arm, s, rate, test)} for s in SEEDS]
+    found["runs"] = [{"seed": s, "copy_accuracy": run(arm, s, rate, held_out(TEST))} for s in SEEDS]
     return found
 
 

@@ -72,18 +72,14 @@ def passages(cells):
             shown = not FOLDED & set(cell["metadata"].get("tags", ()))
             yield section, bool(deeper), "code" if shown else "folded", text
             continue
-        places = [0, *(match.start() for match in HEADING.finditer(_without_fences(text)))]
+        unfenced = FENCE.sub(lambda fence: " " * len(fence[0]), text)  # of the same length
+        places = [0, *(match.start() for match in HEADING.finditer(unfenced))]
         for start, end in zip(places, [*places[1:], len(text)], strict=True):
             if heading := HEADING.match(text, start):
                 level, title = len(heading[1]), heading[2]
                 section = title if level == 2 else section
                 deeper = level if title.startswith(DEEPER) else deeper * (level > deeper)
             yield section, bool(deeper), "text", text[start:end]
-
-
-def _without_fences(text):
-    """Return a text of the same length in which no line of a fence looks like a heading."""
-    return FENCE.sub(lambda fence: " " * len(fence[0]), text)
 
 
 def count(cells, *, deeper=True):

@@ -298,20 +298,17 @@ def find_notebooks(names):
     return paths
 
 
-def _emulated_cpu_environments():
-    from tools.blas_matrix import other_processors  # not above: Colab's environment has no `tools`
-
-    return other_processors()
-
-
 def main(arguments=None):
     """Run the notebooks named on the command line; 0 when all of them ran."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", help="chapters or paths; all chapters if left out")
     names = parser.parse_args(arguments).names
     try:
-        paths = find_notebooks(names)
-        others = {} if are_paths(names) else _emulated_cpu_environments()
+        paths, others = find_notebooks(names), {}
+        if not are_paths(names):  # not above: Colab's environment has no `tools`
+            from tools.blas_matrix import other_processors
+
+            others = other_processors()
         for path in paths:
             refresh(path.resolve(), others=others, report=lambda line: print(line, flush=True))
     except FileNotFoundError as error:

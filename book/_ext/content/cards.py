@@ -158,13 +158,8 @@ def kv_heads(model) -> str:
     return f"{model['kv_heads']} KV head{'s' * (model['kv_heads'] > 1)}"
 
 
-def mask_figures(model) -> str:
-    """Return the mask of every kind of layer, each with its numbers below it."""
-    drawn = "".join(_mask_figure(model, kind, n) for kind, n in layer_kind_counts(model).items())
-    return f'<div class="card-masks">{drawn}</div>'
-
-
 def _mask_figure(model, kind, count):
+    """Return the mask of a kind of layer with its numbers below it."""
     mask, through = masks_of(scaled_for_drawing(model), kind)
     name, drawn = named(model, kind)
     alt = f"{name}: {(mask | through).sum()} of {mask.size} cells of the mask are filled"
@@ -209,11 +204,6 @@ def _score_share_text(model, kind, mask):
     length = display_context_length(model)
     part = f"{100 * share(model, kind, length):.2g}{PERCENT} at {length:,} tokens"
     return f"<br>{mask.sum()} of {whole} pairs; {part}"
-
-
-def fixed_bytes(model, tokens) -> float:
-    """Count the bytes of windows and states, which stop growing."""
-    return model_cache_bytes(model, tokens) - 2 * cache_entries(model)[0] * tokens
 
 
 def size(number) -> str:
@@ -302,8 +292,8 @@ def _kind_row(model, kind, count):
 
 def _growing_fixed_bytes(model, tokens):
     """Return the bytes that grow with a text, and those of windows and states."""
-    fixed = fixed_bytes(model, tokens)
-    return model_cache_bytes(model, tokens) - fixed, fixed
+    growing = 2 * cache_entries(model)[0] * tokens
+    return growing, model_cache_bytes(model, tokens) - growing
 
 
 def _bytes_row(model, tokens):
@@ -356,7 +346,8 @@ class Cards(SphinxDirective):
         section += nodes.title(model["name"], model["name"])
         section += raw(head(model))
         section += self.parse_text_to_nodes("\n".join(lines))
-        drawn = [mask_figures(model), reach_words(model)]
+        masks = [_mask_figure(model, *kind) for kind in layer_kind_counts(model).items()]
+        drawn = [f'<div class="card-masks">{"".join(masks)}</div>', reach_words(model)]
         if writes(model):
             drawn.append(f'<p class="card-kept">{cache_words(model)}</p>')
         else:

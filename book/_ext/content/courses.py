@@ -24,11 +24,6 @@ def short_name(page) -> str:
     return f"{page.number:02}" if page.number else page.name.replace("_part_", " ")
 
 
-def pages_by_short_name() -> dict:
-    """Return every page by its short name, in order."""
-    return {short_name(page): page for page in pages()}
-
-
 def minutes(page) -> tuple[int, int]:
     """Return the minutes of reading and of doing that a page's Goal gives for its main path.
 
@@ -52,7 +47,7 @@ def pages_by_week(lines) -> list:
     ------
     CourseError : a line out of form, a page that is not there, comes twice or too early
     """
-    known, found = pages_by_short_name(), []
+    known, found = {short_name(page): page for page in pages()}, []
     for line in lines:
         match = WEEK.fullmatch(line.strip())
         if not match or int(match[1]) != len(found) + 1:
@@ -89,11 +84,6 @@ def coursework(pages_by_week) -> list[list[str]]:
     return given
 
 
-def sum_minutes(pages_by_week) -> int:
-    """Return the minutes of reading and doing of a course."""
-    return sum(sum(minutes(page)) for page in chain(*pages_by_week))
-
-
 def _page_links(found):
     return ", ".join(f"[{short_name(page)}](../{FOLDER}{page.name}.ipynb)" for page in found)
 
@@ -105,10 +95,11 @@ def table(planned) -> list[str]:
         reading, doing = map(sum, zip(*map(minutes, week), strict=True))
         tasks = ", ".join(f"`{name}`" for name in given) or "–"
         lines.append(f"| {number} | {_page_links(week)} | {reading} | {doing} | {tasks} |")
-    hours = f"{sum_minutes(planned) / 60:.0f} hours of reading and doing in all, assignments apart."
+    hours = sum(sum(minutes(page)) for page in chain(*planned)) / 60
     absent = omitted_pages(planned)
     said = f"Left out: {_page_links(absent)}." if absent else "Nothing is left out."
-    return [*lines, "", f"{hours} {said}"]
+    spent = f"{hours:.0f} hours of reading and doing in all, assignments apart."
+    return [*lines, "", f"{spent} {said}"]
 
 
 class Course(SphinxDirective):

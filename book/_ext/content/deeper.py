@@ -17,12 +17,6 @@ OPENING = '<details class="book-deeper"><summary>Go deeper · {} min</summary>'
 END = "</details>"
 
 
-def is_deeper(section) -> bool:
-    """Whether a section goes deeper than the main path."""
-    title = section.children[0]
-    return isinstance(title, nodes.title) and title.astext().startswith(DEEPER)
-
-
 def reading_minutes(parts) -> int:
     """Return how long parts of a page take to read: paragraphs, and the code that is shown."""
     paragraphs = [node for part in parts for node in part.findall(nodes.paragraph)]
@@ -33,21 +27,16 @@ def reading_minutes(parts) -> int:
     return max(1, round(A_WORD * words + A_LINE_READ * lines))
 
 
-def fold_section(section):
-    """Put what stands below the result of a section into a fold."""
-    rest = section.children[2:]
-    section.children = section.children[:2]
-    section += nodes.raw("", OPENING.format(reading_minutes(rest)), format="html")
-    section += rest
-    section += nodes.raw("", END, format="html")
-
-
 class FoldDeeper(SphinxPostTransform):
     """Fold what goes deeper, in HTML alone."""
 
     formats = ("html",)
 
     def run(self, **kwargs):
-        """Change the page in place."""
-        for section in filter(is_deeper, [*self.document.findall(nodes.section)]):
-            fold_section(section)
+        """Change the page in place: what stands below the result of a section is its fold."""
+        for section in [*self.document.findall(nodes.section)]:
+            title, *rest = section.children
+            if isinstance(title, nodes.title) and title.astext().startswith(DEEPER):
+                opening = OPENING.format(reading_minutes(rest[1:]))
+                section.insert(2, nodes.raw("", opening, format="html"))
+                section += nodes.raw("", END, format="html")

@@ -151,10 +151,6 @@ class NameFolds(SphinxPostTransform):
                 if is_answer(fold):
                     gather_answer_into_fold(cell, fold)
         join_machinery_cells(cells)
-        self.join_hints()
-
-    def join_hints(self):
-        """Make one row of the hints of each exercise."""
         hints = [raw for raw in self.document.findall(nodes.raw) if HINT.search(raw.astext())]
         for raw in hints:
             text = HINT.sub(HINT_TITLE, raw.astext())

@@ -28,7 +28,8 @@ def variants_of_page(page) -> dict[str, list[str]]:
     ------
     VariantsError : there is not one such table, or a row of it is out of form
     """
-    told = "\n".join("".join(cell["source"]) for cell in cells(page.path) if is_text(cell))
+    texts = [cell["source"] for cell in cells(page.path) if cell["cell_type"] == "markdown"]
+    told = "\n".join(map("".join, texts))
     _, *recap = re.split(r"^## Recap$", told, flags=re.M)
     lines = "".join(recap).splitlines()
     places = [place for place, line in enumerate(lines) if line.strip() == HEADER]
@@ -38,11 +39,6 @@ def variants_of_page(page) -> dict[str, list[str]]:
             f"expected one, with the header {HEADER}."
         )
     return parse_table_rows(page.name, lines[places[0] + 2 :])  # below the rule
-
-
-def is_text(cell) -> bool:
-    """Whether a cell of a notebook is one of text."""
-    return cell["cell_type"] == "markdown"
 
 
 def parse_table_rows(chapter, lines) -> dict[str, list[str]]:

@@ -50,20 +50,15 @@ def name_neighbours(app, pagename, context):
             context[f"{side}_title"] = context[side]["title"] + line
 
 
-def report_url(repository: str, title: str, url: str) -> str:
-    """Return where GitHub opens a report with page and address filled in."""
-    fields = {"title": f"Mistake in “{title}”", "body": REPORT.format(title=title, url=url)}
-    return f"{repository}/issues/new?{urlencode(fields)}"
-
-
 def fill_foot(app, pagename, templatename, context, doctree):
     """Fill in the foot of a page of the book; a page such as the index has none."""
     if doctree is None:
         return
     config, title = app.config, clean_astext(app.env.titles[pagename])
     url = config.html_baseurl + app.builder.get_target_uri(pagename)
-    report = report_url(config.html_theme_options["repository_url"], title, url)
-    context["foot"] = {"report": report}
+    fields = {"title": f"Mistake in “{title}”", "body": REPORT.format(title=title, url=url)}
+    repository = config.html_theme_options["repository_url"]
+    context["foot"] = {"report": f"{repository}/issues/new?{urlencode(fields)}"}
     name_neighbours(app, pagename, context)
 
 

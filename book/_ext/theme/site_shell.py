@@ -90,6 +90,7 @@ MENDS = (
 CELL = r"<t[dh]\b.*?</t[dh]>"
 NUMBER = r"[−+-]?[\d½⅓¼⅔¾./]+"
 VECTOR = rf"\((?:{NUMBER}, )+{NUMBER}\)"
+WHOLE = r'<span class="unbroken">\g<0></span>'
 
 # Before every other script of a page. A browser may refuse to store, or have no room: then a theme
 # that asks for its mode would stop, and with it menu, search and keys. What is kept meanwhile lasts
@@ -220,12 +221,7 @@ def repair_theme_faults(site, pages):
     for fault, repair in MENDS:
         pages.update({path: re.sub(fault, repair, page) for path, page in pages.items()})
     for path, page in pages.items():
-        pages[path] = re.sub(CELL, keep_vectors_whole, page, flags=re.S)
-
-
-def keep_vectors_whole(cell) -> str:
-    """Return a cell of a table with its vectors on one line each."""
-    return re.sub(VECTOR, r'<span class="unbroken">\g<0></span>', cell[0])
+        pages[path] = re.sub(CELL, lambda cell: re.sub(VECTOR, WHOLE, cell[0]), page, flags=re.S)
 
 
 def add_storage_fallback(site, pages):

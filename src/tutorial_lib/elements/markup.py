@@ -132,9 +132,8 @@ def text_of(html):
 def inline(text):
     """Escape a text; `code` and *emphasis* are the only markup it may hold."""
     pattern = r"`([^`]+)`|(?<![\w*])\*(?=\S)([^*`]+)(?<=\S)\*(?![\w*])"
-    return re.sub(pattern, _mark, escape(text))
-
-
-def _mark(match):
-    code, emphasis = match.groups()
-    return f"<code>{code}</code>" if code else f"<em>{emphasis}</em>"
+    return re.sub(
+        pattern,
+        lambda m: f"<code>{m[1]}</code>" if m[1] else f"<em>{m[2]}</em>",
+        escape(text),
+    )

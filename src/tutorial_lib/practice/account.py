@@ -9,8 +9,8 @@ import sys
 import textwrap
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import NamedTuple
 
 import numpy as np
@@ -191,7 +191,7 @@ def _check_of_cases(mistakes, reference, yield_cases):
     name = yield_cases.__name__.removeprefix("check_")
 
     def task():
-        right = _import_by_dotted_path(reference) if isinstance(reference, str) else reference
+        right = resolve_name(reference) if isinstance(reference, str) else reference
         cases = tuple(_case_from_row(row, right) for row in yield_cases())
         return Task(name, right, cases, mistakes[name])
 
@@ -204,11 +204,6 @@ def _check_of_cases(mistakes, reference, yield_cases):
         setattr(check_function, attribute, getattr(yield_cases, attribute))
     check_function.__doc__ = yield_cases.__doc__ or _check_docstring(name, reference)
     return check_function
-
-
-def _import_by_dotted_path(dotted_path):
-    module, _, name = dotted_path.rpartition(".")
-    return getattr(import_module(module), name)
 
 
 def _check_docstring(name, reference):

@@ -37,6 +37,12 @@ def masks(*, empty=True):
     return found | nothing if empty else found
 
 
+def qkv(seed, *lead, rows=(T, S), d_k=D_K):
+    """Sample as many queries and keys as `rows` says, and values: {"Q", "K" and "V": array}."""
+    Q, K = normal(seed, *lead, rows[0], d_k), normal(seed + 1, *lead, rows[1], d_k)
+    return {"Q": Q, "K": K, "V": normal(seed + 2, *lead, rows[1], D_V)}
+
+
 def two_layer_model(seed, *, d_k=D_K, vocabulary):
     """Sample a model with scores so large that layer 1 depends on what layer 0 adds."""
     layers = []

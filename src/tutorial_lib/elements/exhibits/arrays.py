@@ -58,7 +58,8 @@ class Arrays:
         rows, columns = self._row_and_column_names(name, matrix)
         lines = ["<td></td>" + "".join(f"<th>{column}</th>" for column in columns)]
         for t, (row, numbers) in enumerate(zip(rows, matrix, strict=True)):
-            hidden = [name in ("scores", "weights") and not may for may in self._visible_keys(t)]
+            visible = self.matrices["mask"][0][t % len(self.tokens)]
+            hidden = [name in ("scores", "weights") and not may for may in visible]
             draw = _tint_cell if as_tints else lambda name, n, _: f"<td>{entry_text(name, n)}</td>"
             cells = map(partial(draw, name), numbers, hidden + [False] * len(numbers))
             lines.append(f"<th>{row}</th>{''.join(cells)}")
@@ -67,9 +68,6 @@ class Arrays:
         unit = f' data-unit="{UNIT_NAMES[name]}"' if name in UNIT_NAMES else ""
         opening = f'<table data-array="{array}"{unit}{attributes}>'
         return f"{opening}\n<caption>{caption}</caption>\n{body}\n</table>"
-
-    def _visible_keys(self, t):
-        return self.matrices["mask"][0][t % len(self.tokens)]
 
     def _row_and_column_names(self, name, matrix):
         """What the rows and the columns of a matrix are called."""

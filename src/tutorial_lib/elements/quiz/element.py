@@ -42,13 +42,9 @@ def _score(questions, states):
     of, done = len(questions), len(questions) - first.count(None)
     if done < of:
         return f"{done} of {of} answered." if done else ""
-    right = [_right_answer(question) for question in questions]
+    options = [option for question in questions for option in question["options"]]
+    right = [text_of(inline(option["text"])) for option in options if option["correct"]]
     missed = [questions[i] for i in range(of) if first[i] != right[i]]
     links = "; ".join(dict.fromkeys(map(read_again, missed)))
     again = f" Read again: {links}" if links else ""
     return f"{of - len(missed)} of {of} right at the first try.{again}"
-
-
-def _right_answer(question):
-    [right] = [option["text"] for option in question["options"] if option["correct"]]
-    return text_of(inline(right))

@@ -6,7 +6,7 @@ import numpy as np
 
 from tutorial_lib import attention, multihead, projection
 from tutorial_lib.practice.account import read_room
-from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal
+from tutorial_lib.practice.inputs import D_K, D_MODEL, D_V, WIDE, B, H, S, T, masks, normal, qkv
 
 MISTAKES, cases_of = read_room(__file__)
 
@@ -27,19 +27,15 @@ def check_masked_softmax():
     yield "without a batch axis", single, {"mask": mask}
 
 
-def _qkv(seed, d_k):
-    shapes = {"Q": (B, H, T, d_k), "K": (B, H, S, d_k), "V": (B, H, S, D_V)}
-    return _tensors({n: normal(seed + i, *s) for i, (n, s) in enumerate(shapes.items())})
-
-
 @cases_of("tutorial_lib.pytorch.mha.fused_attention")
 def check_fused_attention():
     """Check `fused_attention(Q, K, V, mask=None, dropout=0.0)` of torch. Prints an account."""
-    inputs, known = _qkv(61, D_K), _tensors(masks())
+    inputs, known = _tensors(qkv(61, B, H)), _tensors(masks())
     yield "no mask", inputs
     yield from ((label, inputs, {"mask": mask}) for label, mask in known.items())
-    yield "wider heads", _qkv(67, WIDE)
-    yield "wider heads, a causal mask", _qkv(70, WIDE), {"mask": known["a causal mask"]}
+    yield "wider heads", _tensors(qkv(67, B, H, d_k=WIDE))
+    wider = _tensors(qkv(70, B, H, d_k=WIDE))
+    yield "wider heads, a causal mask", wider, {"mask": known["a causal mask"]}
 
 
 @cases_of("tutorial_lib.pytorch.mha.may_look")

@@ -7,31 +7,27 @@ import numpy as np
 
 from tutorial_lib.counting import attention_bytes, attention_flop
 from tutorial_lib.practice.account import read_room
-from tutorial_lib.practice.inputs import D_K, D_V, B, H, S, T, normal
+from tutorial_lib.practice.inputs import D_V, B, H, T, normal, qkv
 
 MISTAKES, cases_of = read_room(__file__)
 
 
-def _qkv(seed, dtype, *, batch=(H,), n_queries=T, n_keys=S):
-    shapes = {"Q": (n_queries, D_K), "K": (n_keys, D_K), "V": (n_keys, D_V)}
-    return {
-        name: normal(seed + i, *batch, *shape).astype(dtype)
-        for i, (name, shape) in enumerate(shapes.items())
-    }
+def _qkv(dtype, seed, *lead, **rows):
+    return {name: array.astype(dtype) for name, array in qkv(seed, *lead, **rows).items()}
 
 
 @cases_of(attention_flop)
 def check_attention_flop():
-    yield "one head", _qkv(70, float, batch=())
-    yield "a batch", _qkv(76, float, batch=(B, H))
+    yield "one head", qkv(70)
+    yield "a batch", qkv(76, B, H)
 
 
 @cases_of(attention_bytes)
 def check_attention_bytes():
-    yield "fused", _qkv(70, np.float32), {"fused": True}
-    yield "step by step", _qkv(70, np.float32), {"fused": False}
-    yield "a batch in float16", _qkv(73, np.float16, batch=(B, H)), {"fused": False}
-    yield "float64, fused", _qkv(76, np.float64, batch=(B, H)), {"fused": True}
+    yield "fused", _qkv(np.float32, 70, H), {"fused": True}
+    yield "step by step", _qkv(np.float32, 70, H), {"fused": False}
+    yield "a batch in float16", _qkv(np.float16, 73, B, H), {"fused": False}
+    yield "float64, fused", qkv(76, B, H), {"fused": True}
 
 
 class _SimulatedGPU:
@@ -85,13 +81,13 @@ def _least_times(Q, K, V, peak, bandwidth):
 
 @cases_of(_least_times)
 def check_least_times():
-    long = _qkv(70, np.float16, n_queries=48, n_keys=50)
-    one = _qkv(73, np.float16, batch=(B, H), n_queries=1, n_keys=50)
+    long = _qkv(np.float16, 70, H, rows=(48, 50))
+    one = _qkv(np.float16, 73, B, H, rows=(1, 50))
     yield "memory is the limit of both", {**one, "peak": 8e6, "bandwidth": 4e3}
     yield "memory is the limit of one", {**long, "peak": 2e6, "bandwidth": 1e5}
     yield (
         "arithmetic is the limit of both",
-        {**_qkv(76, float, batch=(B, H)), "peak": 1e4, "bandwidth": 1e6},
+        {**qkv(76, B, H), "peak": 1e4, "bandwidth": 1e6},
     )
 
 

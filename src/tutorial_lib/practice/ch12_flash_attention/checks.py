@@ -13,7 +13,7 @@ from tutorial_lib.onepass import (
     last_keys,
 )
 from tutorial_lib.practice.account import read_room
-from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, S, T, normal
+from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, S, T, normal, qkv
 
 MISTAKES, cases_of = read_room(__file__)
 
@@ -42,14 +42,9 @@ def check_fold_block():
     yield "much smaller scores than before", {**new, "scores": high - 2000}
 
 
-def _qkv(n_queries, n_keys, *batch, d_k=D_K):
-    shapes = {"Q": (*batch, n_queries, d_k), "K": (*batch, n_keys, d_k), "V": (*batch, n_keys, D_V)}
-    return {name: normal(74 + n, *shape) for n, (name, shape) in enumerate(shapes.items())}
-
-
 @cases_of(attend_rows)
 def check_attend_rows():
-    tile, wide, batch = _qkv(T, S, H), _qkv(T, S, H, d_k=WIDE), _qkv(T, S, B, H)
+    tile, wide, batch = qkv(74, H), qkv(74, H, d_k=WIDE), qkv(74, B, H)
     every, causal = (last_keys(T, S, causal=causal) for causal in (False, True))
     large, few = {**tile, "Q": 400 * tile["Q"]}, last_keys(S, T, causal=True)
     yield "5 queries, 7 keys in blocks of 2", {**tile, "last": every, "block": 2}
@@ -57,17 +52,16 @@ def check_attend_rows():
     yield "one block for all", {**tile, "last": causal, "block": 100}
     yield "blocks of 1, a batch", {**batch, "last": causal, "block": 1}
     yield "scores in the thousands", {**large, "last": every, "block": 2}
-    yield "queries that see nothing", {**_qkv(S, T, H), "last": few, "block": 2}
+    yield "queries that see nothing", {**qkv(74, H, rows=(S, T)), "last": few, "block": 2}
     yield "no query sees a key", {**tile, "last": causal - S, "block": 2}
 
 
 @cases_of(flash_backward)
 def check_flash_backward():
     def case(label, block, sizes, *lead, causal=True, d_k=D_K):
-        rows, keys = sizes
-        inputs = _qkv(rows, keys, *lead, d_k=d_k).values()
+        inputs = qkv(74, *lead, rows=sizes, d_k=d_k).values()
         trace = _ignore_underflow(flash_forward, *inputs, causal=causal)
-        arguments = {"trace": trace, "dheads": normal(77, *lead, rows, D_V)}
+        arguments = {"trace": trace, "dheads": normal(77, *lead, sizes[0], D_V)}
         return (label, arguments, {"block": block} if block else {})
 
     yield case("blocks of 2", 2, (T, S), H, causal=False)

@@ -14,15 +14,11 @@ def _params(seed, n_heads):
     return projection.init_params(np.random.default_rng(seed), **sizes)
 
 
-def _process_count_text(n):
-    return "1 process" if n == 1 else f"{n} processes"
-
-
 def _shard_cases(*heads_processes_ranks):
     """Return a case for each (heads, processes, rank)."""
     return tuple(
         (
-            f"{heads} heads over {_process_count_text(n)}, rank {rank}",
+            f"{heads} heads over {n} process{'es' * (n > 1)}, rank {rank}",
             {"params": _params(80 + heads, heads), "rank": rank, "world_size": n},
         )
         for heads, n, rank in heads_processes_ranks

@@ -3,15 +3,14 @@
 import numpy as np
 
 from tutorial_lib.practice.account import read_room
-from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, T, normal
+from tutorial_lib.practice.inputs import D_K, D_V, WIDE, B, H, T, normal, qkv
 from tutorial_lib.variants.state import chunked, delta_step, linear_attention
 
 MISTAKES, cases_of = read_room(__file__)
 
 
 def _qkv(seed, *batch, length=T, d_k=D_K):
-    Q, K = normal(seed, *batch, H, length, d_k), normal(seed + 1, *batch, H, length, d_k)
-    return {"Q": Q, "K": K, "V": normal(seed + 2, *batch, H, length, D_V)}
+    return qkv(seed, *batch, H, rows=(length, length), d_k=d_k)
 
 
 @cases_of(linear_attention)

@@ -181,9 +181,10 @@ class _ModelAnswer:
 
     def head_switches(self):
         """Draw a switch for each head."""
+        pressed = ' aria-pressed="true"'
         chips = "".join(
-            f'<button type="button" data-head="{self._head_colour(i)}" '
-            f'aria-label="silence head {head}" {KEYS}{self._pressed(head)}>{head}</button>'
+            f'<button type="button" data-head="{self._head_colour(i)}" aria-label="silence head '
+            f'{head}" {KEYS}{pressed * (head in self.silenced)}>{head}</button>'
             for i, head in enumerate(self.heads)
         )
         role = 'role="group" aria-label="Silence a head"'
@@ -246,9 +247,6 @@ class _ModelAnswer:
 
     def _head_colour(self, i):
         return i % (1 + int(self.heads[-1].split(".")[1]))
-
-    def _pressed(self, head):
-        return ' aria-pressed="true"' * (head in self.silenced)
 
     def as_text(self):
         """Write the answer for terminals."""

@@ -56,7 +56,8 @@ def byte_calculator():
 
 def draw_calculator(**state):
     """Draw the calculator in a state, whose parts are called as a link calls them."""
-    models = [model for model in facts("models")["models"] if any(cache_entries_of(model))]
+    known = [model for model in facts("models")["models"] if "pattern" in model]
+    models = [model for model in known if any(cache_entries(model))]
     state = _FIRST | {key: begins for key, (_, begins, *_) in _OWN.items()} | state
     model = next((one for one in models if one["name"] == state["model"]), _own_model(state))
     parts = [
@@ -70,11 +71,6 @@ def draw_calculator(**state):
     lines = "\n".join(f"   {model['name']}: {_cache_text(model)}" for model in models)
     text = f"Bytes of a cache, 16 bits per entry\n{lines}"
     return exhibit("bytes", "Byte calculator", _QUESTION, _HOW_TO, *parts, text=text)
-
-
-def cache_entries_of(model):
-    """Return how many entries a model caches, zeros where the facts do not give its layers."""
-    return cache_entries(model) if "pattern" in model else (0, 0, 0)
 
 
 def _own_model(state):

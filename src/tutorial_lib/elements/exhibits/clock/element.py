@@ -62,9 +62,6 @@ class _ClockState:
     def score(self, m, n):
         return attention_scores(*self._rotate_both(m, n)).item()
 
-    def pair_name(self, i):
-        return f"pair {i}, frequency {self.frequencies[i]:.6g}"
-
     def summary_text(self):
         """Say where both are, and the score."""
         distance = f"{self.m - self.n}".replace("-", "−")
@@ -170,7 +167,7 @@ def _controls(clock):
 def _table_rows(clock):
     """List of every pair its name, its hands and their product."""
     hands = [["({}, {})".format(*map(four_places, hand)) for hand in one] for one in clock.hands()]
-    names = map(clock.pair_name, range(len(clock.frequencies)))
+    names = [f"pair {i}, frequency {by:.6g}" for i, by in enumerate(clock.frequencies)]
     return list(zip(names, *hands, map(four_places, clock.products()), strict=True))
 
 

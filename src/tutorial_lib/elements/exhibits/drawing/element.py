@@ -112,7 +112,11 @@ def draw_drawing(*, mask=None, causal="yes", layers=1):
         f'<p class="tl-legend">{_LEGEND}</p>',
         _numbers_fold(drawing),
     ]
-    text = "\n".join(f"   {_field_sentence(drawing, n)}" for n in range(1, _LAYERS + 1))
+    text = "\n".join(
+        f"   after {_layer_count_text(n)} row {_TOKENS - 1} depends on "
+        f"{drawing.receptive_field_texts(n)[0]} tokens"
+        for n in range(1, _LAYERS + 1)
+    )
     title = ", ".join([f"Mask on {_TOKENS} tokens", *(name.lower() for name in named)])
     text = f"{title}: {drawing.pair_count_text(seen)} pairs\n{text}"
     return exhibit("drawing", "Draw a mask", _QUESTION, _HOW_TO, *parts, text=text)
@@ -169,11 +173,6 @@ def _slider(layers):
     control = slider("layers", layers, _LAYERS, least=1)
     name = f"<span>{_layer_count_text(layers)}</span>"
     return f'<div class="tl-lists tl-depth" {HIDDEN}>{name}{control}</div>'
-
-
-def _field_sentence(drawing, n_layers):
-    count = drawing.receptive_field_texts(n_layers)[0]
-    return f"after {_layer_count_text(n_layers)} row {_TOKENS - 1} depends on {count} tokens"
 
 
 def _layer_table(drawing):

@@ -1,5 +1,6 @@
 """What the tests of the site know of its pages: their names, the kinds, the reader's settings."""
 
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -64,8 +65,9 @@ PARAMETERS = {
     "mode": list(MODES),
 }
 # What a test in a browser is given of these in `make test`; `make test-all` gives it all. The
-# playground's page costs as much as two others, and its tests use it there.
-LIGHT = [name for name in KINDS if "06_output_projection" not in name]
+# playground's page costs as much as two others, and its tests use it there; what a review shows,
+# chapter 04 shows, too.
+LIGHT = [name for name in KINDS if not re.search("06_output|review", name)]
 SAMPLES = {
     "page_name": LIGHT,
     "kind": LIGHT,

@@ -60,7 +60,7 @@ def test_a_link_to_a_heading_that_is_gone_is_told():
     assert [*links_to_no_heading("05", notebook, {"a.md": text})] == ["a.md: 05.ipynb#gone"]
 
 
-ENTRY = re.compile(r"\*\*\[[^]]+\]\((\S+)\)\*\*.*?“(.+?)”.* Found by .+\.")
+ENTRY = re.compile(r"\*\*\[[^]]+\]\((\S+)\)\*\*.*?“(.+?)”.* Found (?:by|in) .+\.")
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 

@@ -1,11 +1,11 @@
 """Named blocks and the arrows between them: what becomes of which array, step after step."""
 
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 
 from tutorial_lib.contract import MADE_BY, require, require_instance
@@ -18,7 +18,7 @@ from tutorial_lib.figures.figure import (
 )
 from tutorial_lib.figures.ink import HEAD_INKS, HEADS, INK, SEQUENTIAL, title_colour
 from tutorial_lib.figures.maps import to_colour_levels
-from tutorial_lib.figures.svg import LINE, RULE, draw_svg, side_by_side, text_width
+from tutorial_lib.figures.svg import LINE, RULE, draw_arrow, draw_svg, side_by_side, text_width
 
 _BLOCK_INSET = 1.5  # pixels from the place of a block to its frame, so that neighbours stay apart
 _WIDTH_SHARES = np.arange(0.95, 0.4, -0.05)  # of the width of a block, where there is little room
@@ -97,9 +97,10 @@ class ArrowPath(NamedTuple):
     def label_box(self):
         """Return the room of the label: beside the middle of the arrow's longest part."""
         label_size = np.array([text_width(self.label), LINE])
-        label_middle = np.mean(_longest_segment(self.points), axis=0)
-        label_middle = label_middle + self.side * (np.abs(self.side) @ label_size / 2 + 5)
-        return PixelBox(*(label_middle - label_size / 2), *(label_middle + label_size / 2))
+        longest = max(pairwise(self.points), key=lambda part: np.hypot(*np.subtract(*part)))
+        distance = np.abs(self.side) @ label_size / 2 + 5
+        middle = np.mean(longest, axis=0) + self.side * distance
+        return PixelBox(*(middle - label_size / 2), *(middle + label_size / 2))
 
 
 class DiagramLayout(NamedTuple):
@@ -143,23 +144,17 @@ def block_diagram(panels, *, unit=(84, 40), caption, alt) -> Figure:
         f"alt is {alt!r}; expected the picture in words, since blocks do not say what they mean. "
         f"Write for someone who cannot see them: which block leads to which.",
     )
-    full_width = _max_diagram_width(_diagram_layouts(panels, unit))
-
-    @cache
-    def layouts_within(room):
-        return _narrowed_layouts(panels, unit, room)
-
+    _, full_width = _diagram_layouts(panels, unit)
+    layouts_within = cache(partial(_narrowed_layouts, panels, unit))
     draws = [lambda room, t=t: _diagram_svg(t, panels[t], layouts_within(room)[t]) for t in panels]
     tables = [_table_of_diagram_blocks(title, diagram) for title, diagram in panels.items()]
     return Figure(side_by_side(draws, least=full_width), tuple(tables), caption, alt)
 
 
 def _diagram_layouts(panels, unit):
-    return {title: _diagram_layout(title, diagram, unit) for title, diagram in panels.items()}
-
-
-def _max_diagram_width(layouts):
-    return max(layout.width for layout in layouts.values())
+    """Return the layout of each panel, and the width of the widest."""
+    layouts = {title: _diagram_layout(title, diagram, unit) for title, diagram in panels.items()}
+    return layouts, max(layout.width for layout in layouts.values())
 
 
 def _diagram_layout(title, diagram, unit):
@@ -266,11 +261,6 @@ def _arrow_ends_across_gap(start, end, gap_axis, *, keep_left):
     return line_ends
 
 
-def _longest_segment(line_points):
-    """Return the ends of the longest part of a broken line."""
-    return max(pairwise(line_points), key=lambda segment: np.hypot(*np.subtract(*segment)))
-
-
 def _label_direction(line_points, *, keep_left):
     """Return the direction from an arrow to its label: up or right, or away from its neighbours."""
     x, y = np.subtract(line_points[1], line_points[0])
@@ -338,12 +328,12 @@ def _diagram_svg(title, diagram, layout):
 
 def _narrowed_layouts(panels, unit, available_width):
     """Return the layouts of panels as narrow as a room, or as every text and arrow allows."""
-    layouts = _diagram_layouts(panels, unit)
+    layouts, width = _diagram_layouts(panels, unit)
     for width_share in _WIDTH_SHARES:
-        if _max_diagram_width(layouts) <= available_width:
+        if width <= available_width:
             break
         try:
-            layouts = _diagram_layouts(panels, (unit[0] * width_share, unit[1]))
+            layouts, width = _diagram_layouts(panels, (unit[0] * width_share, unit[1]))
         except ValueError:  # no room for a text or an arrow
             break
     return layouts
@@ -351,7 +341,7 @@ def _narrowed_layouts(panels, unit, available_width):
 
 def _draw_block(axes, block, box):
     face_colour, edge_colour, text_colour = _fill_frame_and_text_colours(block)
-    frame_patch = Rectangle(
+    frame = Rectangle(
         (box.left + _BLOCK_INSET, box.top + _BLOCK_INSET),
         box.right - box.left - 2 * _BLOCK_INSET,
         box.bottom - box.top - 2 * _BLOCK_INSET,
@@ -360,8 +350,8 @@ def _draw_block(axes, block, box):
         linewidth=RULE,
         linestyle=(0, (4, 2.5)) if block.dashed else "-",
     )
-    frame_patch.set_clip_on(False)
-    axes.add_patch(frame_patch)
+    frame.set_clip_on(False)
+    axes.add_patch(frame)
     text_lines = _block_text_lines(block)
     x, y = box.centre
     for line_number, line in enumerate(text_lines):
@@ -384,20 +374,10 @@ def _fill_frame_and_text_colours(block):
 
 
 def _draw_arrow(axes, arrow):
-    arrow_patch = FancyArrowPatch(
-        path=Path(arrow.points),
-        arrowstyle="-|>,head_length=0.5,head_width=0.28",
-        mutation_scale=16,
-        color=INK,
-        linewidth=RULE,
-        shrinkA=0,
-        shrinkB=0,
-    )
-    arrow_patch.set_clip_on(False)
-    axes.add_patch(arrow_patch)
+    style = "-|>,head_length=0.5,head_width=0.28"
+    draw_arrow(axes, Path(arrow.points), arrowstyle=style, color=INK, linewidth=RULE)
     if arrow.label:
-        label_box = arrow.label_box()
-        axes.text(*label_box.centre, arrow.label, ha="center", va="center_baseline")
+        axes.text(*arrow.label_box().centre, arrow.label, ha="center", va="center_baseline")
 
 
 def _table_of_diagram_blocks(title, diagram):

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import matplotlib.style
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
 from matplotlib.ticker import Formatter
 
 from tutorial_lib.figures.ink import CSS_COLOURS, INK
@@ -86,10 +87,14 @@ def text_width(text):
     return sum(5.25 if character in _NARROW_CHARACTERS else 8.75 for character in text)
 
 
-def draw_svg_within_width(draw, room, height):
-    """Draw on axes as wide as the labels around them leave of a room."""
-    label_width = _picture_width(draw_svg(draw, room, height)) - room
-    return draw_svg(draw, room - label_width, height)
+def chart_svg(draw, height):
+    """Draw one chart, on axes as wide as the labels around them leave; `height` is of a room."""
+
+    def draw_within(room):
+        label_width = _picture_width(draw_svg(draw, room, height(room))) - room
+        return draw_svg(draw, room - label_width, height(room))
+
+    return side_by_side([draw_within])
 
 
 def side_by_side(draws, *, least=0, key=""):
@@ -182,6 +187,28 @@ def _responsive_svg(wide_picture, narrow_picture, limit):
         for picture, room in room_formulas.items()
     ]
     return f"<div>{''.join(clamped_pictures)}</div>"
+
+
+def draw_arrow(axes, path, **look):
+    """Draw an arrow along a path that may leave the axes."""
+    arrow = FancyArrowPatch(path=path, mutation_scale=16, shrinkA=0, shrinkB=0, **look)
+    arrow.set_clip_on(False)
+    axes.add_patch(arrow)
+
+
+def draw_legend_above(axes, names, **look):
+    """Write the key of several names above the axes, in columns as even as they can be."""
+    if len(names) > 1:
+        entry_width = 70 + max(map(text_width, names))
+        n_rows = -(-len(names) // max(1, int(axes.bbox.width // entry_width)))
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
+        axes.legend(ncols=-(-len(names) // n_rows), frameon=False, **place, **look)
+
+
+def open_frame(axes, grid):
+    """Leave the frame above and to the right of a chart out, and draw a pale grid behind it."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis=grid, color=INK, alpha=0.15, linewidth=0.8)
 
 
 class TickFormat(Formatter):

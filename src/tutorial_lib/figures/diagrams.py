@@ -103,23 +103,6 @@ class ArrowPath(NamedTuple):
         return PixelBox(*(middle - label_size / 2), *(middle + label_size / 2))
 
 
-class DiagramLayout(NamedTuple):
-    """Where the blocks and the arrows of a panel are, in pixels."""
-
-    boxes: dict
-    arrows: list
-
-    @property
-    def width(self):
-        """Return the right end of the blocks, the left one being 0."""
-        return max(box.right for box in self.boxes.values())
-
-    @property
-    def height(self):
-        """Return the lower end of the blocks."""
-        return max(box.bottom for box in self.boxes.values())
-
-
 def block_diagram(panels, *, unit=(84, 40), caption, alt) -> Figure:
     """Draw blocks with texts, and arrows from edge to edge, one panel after the other.
 
@@ -154,10 +137,11 @@ def block_diagram(panels, *, unit=(84, 40), caption, alt) -> Figure:
 def _diagram_layouts(panels, unit):
     """Return the layout of each panel, and the width of the widest."""
     layouts = {title: _diagram_layout(title, diagram, unit) for title, diagram in panels.items()}
-    return layouts, max(layout.width for layout in layouts.values())
+    return layouts, max(box.right for boxes, _ in layouts.values() for box in boxes.values())
 
 
 def _diagram_layout(title, diagram, unit):
+    """Return where the blocks and the arrows of a panel are, in pixels."""
     require_instance(repr(title), diagram, Diagram)
     require_nonempty_dict(f"blocks of {title!r}", diagram.blocks)
     for name, block in diagram.blocks.items():
@@ -181,21 +165,16 @@ def _diagram_layout(title, diagram, unit):
                 f"the label {arrow.label!r} of {title!r} would lie on block {names[0]!r}; expected "
                 f"{text_width(arrow.label):.0f} pixels of room. Move the blocks apart or shorten."
             )
-    return DiagramLayout(boxes, arrows)
+    return boxes, arrows
 
 
 def _block_pixel_boxes(title, blocks, unit):
     """Return each block's place in pixels, the leftmost and the uppermost at 0."""
-    origin_x, origin_y = (min(block[axis] for block in blocks.values()) for axis in (0, 1))
-    boxes = {
-        name: PixelBox(
-            (block.x - origin_x) * unit[0],
-            (block.y - origin_y) * unit[1],
-            (block.x + block.width - origin_x) * unit[0],
-            (block.y + block.height - origin_y) * unit[1],
-        )
-        for name, block in blocks.items()
-    }
+    origin = np.min([block[:2] for block in blocks.values()], axis=0)
+    boxes = {}
+    for name, block in blocks.items():
+        corners = (block.x, block.y), (block.x + block.width, block.y + block.height)
+        boxes[name] = PixelBox(*((corners - origin) * unit).ravel().tolist())
     for one, second in combinations(boxes, 2):
         if boxes[one].overlaps(boxes[second]):
             raise ValueError(
@@ -314,16 +293,19 @@ def _block_text_lines(block):
 
 
 def _diagram_svg(title, diagram, layout):
+    boxes, arrows = layout
+    _, _, width, height = map(max, zip(*boxes.values(), strict=True))
+
     def draw_diagram(axes):
-        axes.set(xlim=(0, layout.width), ylim=(layout.height, 0))
+        axes.set(xlim=(0, width), ylim=(height, 0))
         axes.set_axis_off()
         axes.set_title(escaped_name(title), color=title_colour(title))
         for name, block in diagram.blocks.items():
-            _draw_block(axes, block, layout.boxes[name])
-        for arrow in layout.arrows:
+            _draw_block(axes, block, boxes[name])
+        for arrow in arrows:
             _draw_arrow(axes, arrow)
 
-    return draw_svg(draw_diagram, layout.width, layout.height)
+    return draw_svg(draw_diagram, width, height)
 
 
 def _narrowed_layouts(panels, unit, available_width):
@@ -360,7 +342,6 @@ def _draw_block(axes, block, box):
 
 
 def _fill_frame_and_text_colours(block):
-    """Return the colours of a block's inside, of its frame and of its text."""
     frame_colour = INK if block.head is None else HEAD_INKS[block.head % len(HEAD_INKS)]
     if block.dashed:
         return "none", frame_colour, frame_colour

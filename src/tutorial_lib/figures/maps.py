@@ -66,7 +66,7 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     head_matrices = zip(titles, *rounded_numbers_and_texts(heads, fractions=fractions), strict=True)
     grids = [LabelledGrid(*matrix, rows, columns) for matrix in head_matrices]
     colour_levels = [to_colour_levels(grid.numbers, 0, 1) for grid in grids]
-    colour_key = _colour_bar_svg("weight", SEQUENTIAL, (0, 0.5, 1))
+    colour_key = _key_svg(11, SEQUENTIAL, ["0", "0.5", "1"], label=["weight"])
     has_numbers = max(heads.shape[1:]) <= 8
     svg = _grids_svg(grids, colour_levels, SEQUENTIAL, written=has_numbers, key=colour_key)
     alt = "Heat map of attention weights. " + " ".join(map(_strongest_weight_text, grids))
@@ -97,14 +97,16 @@ def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption) ->
     require_nonempty_dict("arrays", arrays)
     grids = []
     for title, array in arrays.items():
-        names = [_names_for_title(names, title) for names in (rows, columns)]
+        names = [n.get(title) if isinstance(n, dict) else n for n in (rows, columns)]
         grids.append(_labelled_grid(title, array, *names, fractions=fractions))
     colours, lowest, highest = _shared_colour_scale_and_limits(grids)
     steps = [to_colour_levels(grid.numbers, lowest, highest) for grid in grids]
     if all(array.dtype == bool for array in arrays.values()):
-        colour_key, grid_summaries = _mask_legend_svg(), " ".join(map(_true_cells_text, grids))
+        colour_key = _key_svg(2, SEQUENTIAL, ["False ·", "True ✓"], width=160)
+        grid_summaries = " ".join(map(_true_cells_text, grids))
     else:
-        colour_key = _colour_bar_svg("value", colours, (lowest, (lowest + highest) / 2, highest))
+        ticks = [number_text(tick, 4) for tick in (lowest, (lowest + highest) / 2, highest)]
+        colour_key = _key_svg(11, colours, ticks, label=["value"])
         grid_summaries = " ".join(map(_extreme_numbers_text, grids))
     alt = f"Grid of {'signed numbers' if lowest else 'cells'}. {grid_summaries}"
     svg = _grids_svg(grids, steps, colours, written=all(map(_numbers_fit, grids)), key=colour_key)
@@ -112,14 +114,9 @@ def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption) ->
 
 
 def _shared_colour_scale_and_limits(grids):
-    """Return one colour scale for all grids, its lowest number and its highest."""
     max_abs = max(np.abs(grid.numbers).max() for grid in grids) or 1.0
     is_signed = any((grid.numbers < 0).any() for grid in grids)
     return (DIVERGING, -max_abs, max_abs) if is_signed else (SEQUENTIAL, 0.0, max_abs)
-
-
-def _names_for_title(names, title):
-    return names.get(title) if isinstance(names, dict) else names
 
 
 def _labelled_grid(title, array, rows, columns, *, fractions):
@@ -162,7 +159,6 @@ def _numbers_fit(grid):
 
 
 def _number_width_px(grid):
-    """Return the pixels that the longest number of a grid needs."""
     return max(26, 8.5 + max(map(text_width, grid.texts.ravel().tolist())))
 
 
@@ -257,28 +253,16 @@ def _draw_names_along_axis(axis, names, room):
     axis.set_label_text(names.axis, style="italic")
 
 
-def _colour_bar_svg(label, scale, ticks):
-    """Return the SVG of the key to a colour scale, as eleven of its colours."""
+def _key_svg(n_colours, scale, texts, *, label=(), width=220):
+    """Return the SVG of the key to a colour scale: some of its colours, and texts below them."""
 
-    def draw_colour_bar(axes):
-        last_level = len(scale.cells) - 1
-        _draw_cells(axes, np.arange(0, last_level + 1, last_level // 10)[None], scale, gap=0.03)
-        tick_texts = [number_text(tick, 4) for tick in ticks]
-        axes.set_xticks(np.linspace(0.5, 10.5, len(ticks)), tick_texts)
-        axes.set_yticks([0.5], [label])
+    def draw_key(axes):
+        levels = np.linspace(0, len(scale.cells) - 1, n_colours, dtype=int)
+        _draw_cells(axes, levels[None], scale, gap=0.03)
+        axes.set_xticks(np.linspace(0.5, n_colours - 0.5, len(texts)), texts)
+        axes.set_yticks([0.5] * len(label), label)
 
-    return draw_svg(draw_colour_bar, 220, 14)
-
-
-def _mask_legend_svg():
-    """Return the SVG of the key to booleans: the colours of False and of True."""
-
-    def draw_mask_legend(axes):
-        _draw_cells(axes, np.array([[0, len(SEQUENTIAL.cells) - 1]]), SEQUENTIAL, gap=0.03)
-        axes.set_xticks([0.5, 1.5], ["False ·", "True ✓"])
-        axes.set_yticks([])
-
-    return draw_svg(draw_mask_legend, 160, 14)
+    return draw_svg(draw_key, width, 14)
 
 
 def _grid_table(grid):

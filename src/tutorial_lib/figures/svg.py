@@ -218,7 +218,6 @@ class TickFormat(Formatter):
         self.is_log = is_log
 
     def __call__(self, tick, pos=None):
-        """Write one tick."""
         return self.format_ticks([tick])[0]
 
     def format_ticks(self, values):
@@ -228,8 +227,11 @@ class TickFormat(Formatter):
         has_exponent = [text.endswith(_SUPERSCRIPT_DIGITS) for text in visible_texts]
         if all(has_exponent) or not any(has_exponent):
             texts = list(map(number_text, values))
-            return list(map(_separate_thousands, texts)) if self.is_log else texts
-        return [_power_of_ten_text(tick) if self.is_log else _decimal_text(tick) for tick in values]
+            return [f"{int(t):,}" if self.is_log and t.isdecimal() else t for t in texts]
+        if self.is_log:
+            return list(map(_power_of_ten_text, values))
+        decimals = {"precision": 8, "fractional": False, "trim": "-"}
+        return [np.format_float_positional(n, **decimals).replace("-", "−") for n in values]
 
 
 def number_text(number, digits=8):
@@ -240,18 +242,8 @@ def number_text(number, digits=8):
     return _with_superscript(text)
 
 
-def _separate_thousands(text):
-    """Set the thousands of a whole number apart: 1,000,000."""
-    return f"{int(text):,}" if text.isdecimal() else text
-
-
 def _power_of_ten_text(number, digits=8):
     return _with_superscript(np.format_float_scientific(number, precision=digits - 1, trim="-"))
-
-
-def _decimal_text(number, digits=8):
-    text = np.format_float_positional(number, precision=digits, fractional=False, trim="-")
-    return text.replace("-", "−")
 
 
 def _with_superscript(text):

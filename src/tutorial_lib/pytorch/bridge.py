@@ -81,8 +81,5 @@ def _packed_state_dict(params, dtype, input_name="qkv_proj.weight"):
     is_float = dtype.is_floating_point
     require(is_float, TypeError, f"dtype is {dtype}; expected {MADE_BY[torch.dtype]}")
     weights = {input_name: packed_weight(params), "out_proj.weight": params.W_O.T}
-    return {name: _contiguous_tensor(weight, dtype) for name, weight in weights.items()}
-
-
-def _contiguous_tensor(array, dtype):
-    return torch.from_numpy(np.array(array, dtype=np.float64, order="C")).to(dtype)
+    arrays = {name: np.array(W, dtype=np.float64, order="C") for name, W in weights.items()}
+    return {name: torch.from_numpy(array).to(dtype) for name, array in arrays.items()}

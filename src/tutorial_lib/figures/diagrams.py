@@ -252,13 +252,6 @@ def _label_direction(line_points, *, keep_left):
     return normal if normal[1] < -1e-9 or (abs(normal[1]) < 1e-9 and normal[0] > 0) else -normal
 
 
-def _segment_crosses(segment, box):
-    """Tell whether a straight line runs through a rectangle, by places on the line."""
-    points = np.linspace(*segment, 200)
-    is_within = (points > (box.left + 1, box.top + 1)) & (points < (box.right - 1, box.bottom - 1))
-    return is_within.all(axis=1).any()
-
-
 def _detour_corners(start, end, others):
     """Return the corners of an arrow around what is between two blocks of a row or of a column.
 
@@ -285,7 +278,12 @@ def _side_detour(start_box, end_box, other_boxes, *, is_row, is_far):
 
 
 def _path_crosses_boxes(line_points, boxes):
-    return any(_segment_crosses(segment, box) for segment in pairwise(line_points) for box in boxes)
+    """Tell whether a broken line runs through a rectangle, by places on the line."""
+    places = np.concatenate([np.linspace(*segment, 200) for segment in pairwise(line_points)])
+    return any(
+        ((places > np.add(box[:2], 1)) & (places < np.subtract(box[2:], 1))).all(axis=1).any()
+        for box in boxes
+    )
 
 
 def _block_text_lines(block):

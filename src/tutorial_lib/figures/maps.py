@@ -1,6 +1,7 @@
 """Matrices as grids of coloured cells: attention weights, signed arrays."""
 
 import re
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -101,13 +102,13 @@ def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption) ->
         grids.append(_labelled_grid(title, array, *names, fractions=fractions))
     colours, lowest, highest = _shared_colour_scale_and_limits(grids)
     steps = [to_colour_levels(grid.numbers, lowest, highest) for grid in grids]
-    if all(array.dtype == bool for array in arrays.values()):
+    are_masks = all(array.dtype == bool for array in arrays.values())
+    if are_masks:
         colour_key = _key_svg(2, SEQUENTIAL, ["False ·", "True ✓"], width=160)
-        grid_summaries = " ".join(map(_true_cells_text, grids))
     else:
         ticks = [number_text(tick, 4) for tick in (lowest, (lowest + highest) / 2, highest)]
         colour_key = _key_svg(11, colours, ticks, label=["value"])
-        grid_summaries = " ".join(map(_extreme_numbers_text, grids))
+    grid_summaries = " ".join(_grid_text(grid, is_mask=are_masks) for grid in grids)
     alt = f"Grid of {'signed numbers' if lowest else 'cells'}. {grid_summaries}"
     svg = _grids_svg(grids, steps, colours, written=all(map(_numbers_fit, grids)), key=colour_key)
     return Figure(svg, tuple(map(_grid_table, grids)), caption, alt)
@@ -164,13 +165,13 @@ def _number_width_px(grid):
 
 def _grids_svg(grids, levels, scale, *, written, key):
     """Return the pictures of grids, with or without their numbers, and the key to their colours."""
-    draw_grid = _numbered_grid_svg if written else _unnumbered_grid_svg
     px = [_number_width_px(grid) if written else 10 for grid in grids]
     least = max(
         _row_names_width_px(g) + len(g.columns.entries) * c for g, c in zip(grids, px, strict=True)
     )
     panels = zip(grids, levels, strict=True)
-    panel_draws = [lambda room, panel=panel: draw_grid(*panel, scale, room) for panel in panels]
+    draw_grid = partial(_grid_svg, scale=scale, written=written)
+    panel_draws = [partial(draw_grid, *panel) for panel in panels]
     return side_by_side(panel_draws, least=least, key=key)
 
 
@@ -180,37 +181,26 @@ def _row_names_width_px(grid):
     return names_width + 12 + (LINE + 4 if grid.rows.axis else 0)
 
 
-def _numbered_grid_svg(grid, colour_levels, colour_scale, room):
-    """Return the SVG of a grid with its numbers, in cells as wide as the room allows."""
+def _grid_svg(grid, colour_levels, room, *, scale, written):
+    """Return the SVG of a grid: cells with numbers as wide as the room allows, or squares."""
     n_rows, n_columns = colour_levels.shape
-    cell_width = (room - _row_names_width_px(grid)) / n_columns
-    cell_width = max(_number_width_px(grid), min(_MAX_WIDTH, cell_width))
-    cell_height = max(_LOW, min(_HIGH, 0.7 * cell_width))
+    free_width = room - _row_names_width_px(grid)
+    if written:
+        cell_width = max(_number_width_px(grid), min(_MAX_WIDTH, free_width / n_columns))
+        cell_height = max(_LOW, min(_HIGH, 0.7 * cell_width))
+    else:
+        side_limits = min(free_width, _MAX_SIDE) / n_columns, _MAX_SIDE / n_rows
+        cell_width = cell_height = max(4, min(_MAX_SQUARE_SIDE, *map(int, side_limits)))
 
-    def draw_numbered_grid(axes):
-        _draw_grid(axes, grid, colour_levels, colour_scale, (cell_width, cell_height))
-        _write_cell_numbers(axes, grid.texts, colour_levels, colour_scale)
+    def draw_grid(axes):
+        _draw_cells(axes, colour_levels, scale, gap=0.03 if cell_height > 9 else 0)
+        _draw_names_along_axis(axes.xaxis, grid.columns, cell_width)
+        _draw_names_along_axis(axes.yaxis, grid.rows, cell_height)
+        axes.set_title(grid.title, color=title_colour(grid.title))
+        if written:
+            _write_cell_numbers(axes, grid.texts, colour_levels, scale)
 
-    return draw_svg(draw_numbered_grid, n_columns * cell_width, n_rows * cell_height)
-
-
-def _unnumbered_grid_svg(grid, steps, colour_scale, room):
-    """Return the SVG of a grid of squares, too many for numbers."""
-    n_rows, n_columns = steps.shape
-    side_limits = min(room - _row_names_width_px(grid), _MAX_SIDE) / n_columns, _MAX_SIDE / n_rows
-    square_side = max(4, min(_MAX_SQUARE_SIDE, *map(int, side_limits)))
-    return draw_svg(
-        lambda axes: _draw_grid(axes, grid, steps, colour_scale, (square_side, square_side)),
-        n_columns * square_side,
-        n_rows * square_side,
-    )
-
-
-def _draw_grid(axes, grid, colour_levels, colour_scale, cell_size):
-    _draw_cells(axes, colour_levels, colour_scale, gap=0.03 if cell_size[1] > 9 else 0)
-    _draw_names_along_axis(axes.xaxis, grid.columns, cell_size[0])
-    _draw_names_along_axis(axes.yaxis, grid.rows, cell_size[1])
-    axes.set_title(grid.title, color=title_colour(grid.title))
+    return draw_svg(draw_grid, n_columns * cell_width, n_rows * cell_height)
 
 
 def _draw_cells(axes, colour_levels, scale, *, gap):
@@ -277,14 +267,9 @@ def _strongest_weight_text(grid):
     return f"{grid.title}: largest weight {grid.texts[row, column]}, from {query_name} to {key}."
 
 
-def _true_cells_text(grid):
+def _grid_text(grid, *, is_mask):
     n_rows, n_columns = grid.numbers.shape
-    count = int(grid.numbers.sum())
-    return f"{grid.title}: {n_rows} rows, {n_columns} columns, {count} of {grid.numbers.size} True."
-
-
-def _extreme_numbers_text(grid):
-    entry_order = grid.numbers.argsort(axis=None)
-    least, highest_text = grid.texts.ravel()[entry_order[[0, -1]]]
-    n_rows, n_columns = grid.numbers.shape
-    return f"{grid.title}: {n_rows} rows, {n_columns} columns, from {least} to {highest_text}."
+    least, largest = grid.texts.ravel()[grid.numbers.argsort(axis=None)[[0, -1]]]
+    count = f"{int(grid.numbers.sum())} of {grid.numbers.size} True"
+    content = count if is_mask else f"from {least} to {largest}"
+    return f"{grid.title}: {n_rows} rows, {n_columns} columns, {content}."

@@ -134,14 +134,13 @@ def fallback_images(grid):
 
     An image knows neither the page's colours nor its font, and has but one width.
     """
-    return "".join(_fallback_image(wide or single) for wide, single in _PICTURE.findall(grid))
-
-
-def _fallback_image(picture):
-    image = re.sub(r'style="[^"]*"', f'style="{_IMAGE_CSS}"', picture, count=1)
-    data = b64encode(_MIXED_COLOUR.sub("", image).encode()).decode()
-    width = _picture_width(picture)
-    return f'<img src="data:image/svg+xml;base64,{data}" width="{width}" alt="" />'
+    images = []
+    for picture in (wide or single for wide, single in _PICTURE.findall(grid)):
+        image = re.sub(r'style="[^"]*"', f'style="{_IMAGE_CSS}"', picture, count=1)
+        data = b64encode(_MIXED_COLOUR.sub("", image).encode()).decode()
+        source, width = f"data:image/svg+xml;base64,{data}", _picture_width(picture)
+        images.append(f'<img src="{source}" width="{width}" alt="" />')
+    return "".join(images)
 
 
 def _column_width(n_pictures, min_room):

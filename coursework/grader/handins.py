@@ -184,7 +184,6 @@ def _top_level_names(entries):
 
 
 def _may_hold_notebook(entry):
-    """Whether it is a file that may hold a notebook."""
     return entry.ends(".ipynb", ".zip")
 
 
@@ -210,7 +209,6 @@ def _pattern_of_system(entries, layout):
 
 
 def _hand_ins_with_students(entries, pattern, layout):
-    """Return the hand-ins with the names of their students."""
     held, people = {}, _gradescope_submitters(entries) if pattern is GRADESCOPE else {}
     patterns = [pattern] if isinstance(layout, re.Pattern) else [pattern, PLAIN]
     for entry in entries:

@@ -21,6 +21,7 @@ PASS_ON = ("icecream", "tqdm")
 PRINT = tuple(f"tutorial_lib.{name}" for name in ("checks", "elements", "figures", "practice"))
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "neg")
 OPERATORS += ("pos", "abs", "round", "lt", "le", "gt", "ge")
+EMPTY = {"len": 0, "int": 0, "float": 0.0, "format": "", "setitem": None, "exit": None}
 
 
 class Silent(types.ModuleType):
@@ -59,29 +60,6 @@ class Silent(types.ModuleType):
         code, at = frame.f_code.co_code, frame.f_lasti
         return iter([self] * (code[at + 1] if code[at] == opcode.opmap["UNPACK_SEQUENCE"] else 0))
 
-    def __len__(self):
-        return 0
-
-    __int__ = __len__
-
-    def __float__(self):
-        return 0.0
-
-    def __format__(self, form):
-        return ""
-
-    def __getitem__(self, key):
-        return self
-
-    def __setitem__(self, key, value):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
     def __mro_entries__(self, bases):
         return (type("Silent", (Silent,), {}),)  # one for each base, which may be twice the same
 
@@ -89,6 +67,10 @@ class Silent(types.ModuleType):
 for _operator in OPERATORS:
     for _side in ("", "r", "i"):
         setattr(Silent, f"__{_side}{_operator}__", Silent.__call__)
+for _name, _value in EMPTY.items():
+    setattr(Silent, f"__{_name}__", lambda *args, value=_value: value)
+for _name in ("getitem", "enter"):
+    setattr(Silent, f"__{_name}__", lambda self, *args: self)
 
 
 class PassThroughStandIn(Silent):
@@ -98,7 +80,6 @@ class PassThroughStandIn(Silent):
         return range if name == "trange" else super().__getattr__(name)
 
     def __call__(self, *args, **options):
-        """Return the first argument."""
         return args[0] if args else self
 
 

@@ -261,7 +261,6 @@ def _read_heads(given, entry):
 
 
 def _read_kinds(given, entry):
-    """Return the kind of each layer."""
     full = "latent" if "kv_lora_rank" in given else "full"
     full = "chosen" if "index_topk" in given and full == "latent" else full
     if "layer_types" in given:
@@ -445,19 +444,13 @@ def _draw_mask(kind, T=8):
 
 def cache_table(entries, tokens):
     """Return the bytes of the caches as text, a row for each length and a column for each model."""
-    precisions = {"16 bits": 2, "8 bits": 1}
-    named = [f"{i} {e['name']}" for i, e in enumerate(entries, 1)]
-    heads = [f"{name}, {bits}" for name in named for bits in precisions]
-    rows = [
-        [f"{n:,}"] + [f"{model_cache_bytes(e, n, itemsize=b):,}" for e in entries for b in (2, 1)]
-        for n in tokens
-    ]
-    table = [["tokens", *heads], *rows]
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        for row in table
-    )
+    columns = [["tokens", *(f"{n:,}" for n in tokens)]]
+    for number, entry in enumerate(entries, 1):
+        for precision, itemsize in (("16 bits", 2), ("8 bits", 1)):
+            sizes = (f"{model_cache_bytes(entry, n, itemsize=itemsize):,}" for n in tokens)
+            columns.append([f"{number} {entry['name']}, {precision}", *sizes])
+    aligned = [[cell.rjust(max(map(len, column))) for cell in column] for column in columns]
+    return "\n".join(map("  ".join, zip(*aligned, strict=True)))
 
 
 def plot_cache(entries):
@@ -466,12 +459,12 @@ def plot_cache(entries):
 
     tokens = np.array([2**power for power in range(8, 21)])
     curves = {
-        f"{index} {entry['name']}": [model_cache_bytes(entry, n) / 1e9 for n in tokens.tolist()]
-        for index, entry in enumerate(entries, 1)
+        f"{i} {e['name']}": np.array([model_cache_bytes(e, n) / 1e9 for n in tokens.tolist()])
+        for i, e in enumerate(entries, 1)
     }
     return line_chart(
         tokens,
-        {name: np.array(values) for name, values in curves.items()},
+        curves,
         labels=("tokens", "GB of cache"),
         caption="Bytes of the cache of one sequence, at 16 bits per number. A line that turns flat "
         "has only windows or states left to fill.",

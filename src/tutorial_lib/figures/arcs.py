@@ -1,14 +1,13 @@
 """Arcs between the words of a sentence."""
 
 import numpy as np
-from matplotlib.patches import FancyArrowPatch
 from matplotlib.path import Path
 
 from tutorial_lib.contract import require
 from tutorial_lib.describe import escaped_name
 from tutorial_lib.figures.figure import Figure, Table, require_nonempty_dict, short_label
 from tutorial_lib.figures.ink import HEAD_INKS, INK
-from tutorial_lib.figures.svg import LINE, draw_svg, side_by_side, text_width
+from tutorial_lib.figures.svg import LINE, draw_arrow, draw_svg, side_by_side, text_width
 
 _INKS = (*HEAD_INKS, INK)
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
@@ -72,18 +71,8 @@ def _arcs_svg(words, curves):
 
 def _draw_arc(axes, kind, path):
     """Draw a line in the look of a kind: no two of the first twenty share hue and dashes."""
-    arrow_patch = FancyArrowPatch(
-        path=path,
-        arrowstyle="-|>,head_length=0.45,head_width=0.25",
-        mutation_scale=16,
-        color=_INKS[kind % len(_INKS)],
-        linestyle=_DASHES[kind % len(_DASHES)],
-        linewidth=2,
-        shrinkA=0,
-        shrinkB=0,
-    )
-    arrow_patch.set_clip_on(False)
-    axes.add_patch(arrow_patch)
+    look = {"color": _INKS[kind % len(_INKS)], "linestyle": _DASHES[kind % len(_DASHES)]}
+    draw_arrow(axes, path, arrowstyle="-|>,head_length=0.45,head_width=0.25", linewidth=2, **look)
 
 
 def _key_svg(names):

@@ -11,9 +11,8 @@ from tutorial_lib.figures.figure import (
     rounded_numbers_and_texts,
     short_label,
 )
-from tutorial_lib.figures.ink import HEAD_INKS, INK
-from tutorial_lib.figures.lines import legend_column_count
-from tutorial_lib.figures.svg import RULE, TickFormat, draw_svg_within_width, side_by_side
+from tutorial_lib.figures.ink import HEAD_INKS
+from tutorial_lib.figures.svg import RULE, TickFormat, chart_svg, draw_legend_above, open_frame
 
 _BAR_HEIGHT = 13  # of a bar, in pixels
 _GROUP_GAP = 0.9  # bars that would fit between two groups
@@ -42,21 +41,15 @@ def bar_chart(values, rows, columns, *, label, caption) -> Figure:
     require_plottable("values", values, "rows columns", **value_rules)
     numbers, texts = rounded_numbers_and_texts(values)
     chart_height = _BAR_HEIGHT * len(rows) * (len(columns) + _GROUP_GAP)
-
-    def svg_for_width(room):
-        return draw_svg_within_width(
-            lambda axes: _draw_horizontal_bars(axes, numbers, rows, columns, label),
-            room,
-            chart_height,
-        )
-
+    svg = chart_svg(
+        lambda axes: _draw_horizontal_bars(axes, numbers, rows, columns, label),
+        lambda room: chart_height,
+    )
     alt = f"Bar chart of {label}. " + " ".join(
         f"{name}: longest for {rows[group]}, {texts[group, bar_index]}."
         for bar_index, (name, group) in enumerate(zip(columns, numbers.argmax(axis=0), strict=True))
     )
-    return Figure(
-        side_by_side([svg_for_width]), (Table(label, texts, rows, columns),), caption, alt
-    )
+    return Figure(svg, (Table(label, texts, rows, columns),), caption, alt)
 
 
 def _draw_horizontal_bars(axes, numbers, rows, columns, label):
@@ -75,10 +68,7 @@ def _draw_horizontal_bars(axes, numbers, rows, columns, label):
     axes.set(xlabel=label, ylim=(group_tops[-1] + len(columns) + _GROUP_GAP / 2, -_GROUP_GAP / 2))
     axes.set_yticks(group_tops + len(columns) / 2, [short_label(name) for name in rows])
     axes.tick_params(axis="y", length=0)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.8)
+    open_frame(axes, grid="x")
     axes.xaxis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10)))
     axes.xaxis.set_major_formatter(TickFormat())
-    if len(columns) > 1:
-        legend_place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
-        axes.legend(ncols=legend_column_count(axes, columns), frameon=False, **legend_place)
+    draw_legend_above(axes, columns)

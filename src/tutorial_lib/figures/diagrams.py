@@ -1,11 +1,11 @@
 """Named blocks and the arrows between them: what becomes of which array, step after step."""
 
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 
 from tutorial_lib.contract import MADE_BY, require, require_instance
@@ -18,7 +18,7 @@ from tutorial_lib.figures.figure import (
 )
 from tutorial_lib.figures.ink import HEAD_INKS, HEADS, INK, SEQUENTIAL, title_colour
 from tutorial_lib.figures.maps import to_colour_levels
-from tutorial_lib.figures.svg import LINE, RULE, draw_svg, side_by_side, text_width
+from tutorial_lib.figures.svg import LINE, RULE, draw_arrow, draw_svg, side_by_side, text_width
 
 _BLOCK_INSET = 1.5  # pixels from the place of a block to its frame, so that neighbours stay apart
 _WIDTH_SHARES = np.arange(0.95, 0.4, -0.05)  # of the width of a block, where there is little room
@@ -97,26 +97,10 @@ class ArrowPath(NamedTuple):
     def label_box(self):
         """Return the room of the label: beside the middle of the arrow's longest part."""
         label_size = np.array([text_width(self.label), LINE])
-        label_middle = np.mean(_longest_segment(self.points), axis=0)
-        label_middle = label_middle + self.side * (np.abs(self.side) @ label_size / 2 + 5)
-        return PixelBox(*(label_middle - label_size / 2), *(label_middle + label_size / 2))
-
-
-class DiagramLayout(NamedTuple):
-    """Where the blocks and the arrows of a panel are, in pixels."""
-
-    boxes: dict
-    arrows: list
-
-    @property
-    def width(self):
-        """Return the right end of the blocks, the left one being 0."""
-        return max(box.right for box in self.boxes.values())
-
-    @property
-    def height(self):
-        """Return the lower end of the blocks."""
-        return max(box.bottom for box in self.boxes.values())
+        longest = max(pairwise(self.points), key=lambda part: np.hypot(*np.subtract(*part)))
+        distance = np.abs(self.side) @ label_size / 2 + 5
+        middle = np.mean(longest, axis=0) + self.side * distance
+        return PixelBox(*(middle - label_size / 2), *(middle + label_size / 2))
 
 
 def block_diagram(panels, *, unit=(84, 40), caption, alt) -> Figure:
@@ -143,26 +127,21 @@ def block_diagram(panels, *, unit=(84, 40), caption, alt) -> Figure:
         f"alt is {alt!r}; expected the picture in words, since blocks do not say what they mean. "
         f"Write for someone who cannot see them: which block leads to which.",
     )
-    full_width = _max_diagram_width(_diagram_layouts(panels, unit))
-
-    @cache
-    def layouts_within(room):
-        return _narrowed_layouts(panels, unit, room)
-
+    _, full_width = _diagram_layouts(panels, unit)
+    layouts_within = cache(partial(_narrowed_layouts, panels, unit))
     draws = [lambda room, t=t: _diagram_svg(t, panels[t], layouts_within(room)[t]) for t in panels]
     tables = [_table_of_diagram_blocks(title, diagram) for title, diagram in panels.items()]
     return Figure(side_by_side(draws, least=full_width), tuple(tables), caption, alt)
 
 
 def _diagram_layouts(panels, unit):
-    return {title: _diagram_layout(title, diagram, unit) for title, diagram in panels.items()}
-
-
-def _max_diagram_width(layouts):
-    return max(layout.width for layout in layouts.values())
+    """Return the layout of each panel, and the width of the widest."""
+    layouts = {title: _diagram_layout(title, diagram, unit) for title, diagram in panels.items()}
+    return layouts, max(box.right for boxes, _ in layouts.values() for box in boxes.values())
 
 
 def _diagram_layout(title, diagram, unit):
+    """Return where the blocks and the arrows of a panel are, in pixels."""
     require_instance(repr(title), diagram, Diagram)
     require_nonempty_dict(f"blocks of {title!r}", diagram.blocks)
     for name, block in diagram.blocks.items():
@@ -186,21 +165,16 @@ def _diagram_layout(title, diagram, unit):
                 f"the label {arrow.label!r} of {title!r} would lie on block {names[0]!r}; expected "
                 f"{text_width(arrow.label):.0f} pixels of room. Move the blocks apart or shorten."
             )
-    return DiagramLayout(boxes, arrows)
+    return boxes, arrows
 
 
 def _block_pixel_boxes(title, blocks, unit):
     """Return each block's place in pixels, the leftmost and the uppermost at 0."""
-    origin_x, origin_y = (min(block[axis] for block in blocks.values()) for axis in (0, 1))
-    boxes = {
-        name: PixelBox(
-            (block.x - origin_x) * unit[0],
-            (block.y - origin_y) * unit[1],
-            (block.x + block.width - origin_x) * unit[0],
-            (block.y + block.height - origin_y) * unit[1],
-        )
-        for name, block in blocks.items()
-    }
+    origin = np.min([block[:2] for block in blocks.values()], axis=0)
+    boxes = {}
+    for name, block in blocks.items():
+        corners = (block.x, block.y), (block.x + block.width, block.y + block.height)
+        boxes[name] = PixelBox(*((corners - origin) * unit).ravel().tolist())
     for one, second in combinations(boxes, 2):
         if boxes[one].overlaps(boxes[second]):
             raise ValueError(
@@ -266,11 +240,6 @@ def _arrow_ends_across_gap(start, end, gap_axis, *, keep_left):
     return line_ends
 
 
-def _longest_segment(line_points):
-    """Return the ends of the longest part of a broken line."""
-    return max(pairwise(line_points), key=lambda segment: np.hypot(*np.subtract(*segment)))
-
-
 def _label_direction(line_points, *, keep_left):
     """Return the direction from an arrow to its label: up or right, or away from its neighbours."""
     x, y = np.subtract(line_points[1], line_points[0])
@@ -281,13 +250,6 @@ def _label_direction(line_points, *, keep_left):
     if keep_left:
         return normal
     return normal if normal[1] < -1e-9 or (abs(normal[1]) < 1e-9 and normal[0] > 0) else -normal
-
-
-def _segment_crosses(segment, box):
-    """Tell whether a straight line runs through a rectangle, by places on the line."""
-    points = np.linspace(*segment, 200)
-    is_within = (points > (box.left + 1, box.top + 1)) & (points < (box.right - 1, box.bottom - 1))
-    return is_within.all(axis=1).any()
 
 
 def _detour_corners(start, end, others):
@@ -316,7 +278,12 @@ def _side_detour(start_box, end_box, other_boxes, *, is_row, is_far):
 
 
 def _path_crosses_boxes(line_points, boxes):
-    return any(_segment_crosses(segment, box) for segment in pairwise(line_points) for box in boxes)
+    """Tell whether a broken line runs through a rectangle, by places on the line."""
+    places = np.concatenate([np.linspace(*segment, 200) for segment in pairwise(line_points)])
+    return any(
+        ((places > np.add(box[:2], 1)) & (places < np.subtract(box[2:], 1))).all(axis=1).any()
+        for box in boxes
+    )
 
 
 def _block_text_lines(block):
@@ -324,26 +291,29 @@ def _block_text_lines(block):
 
 
 def _diagram_svg(title, diagram, layout):
+    boxes, arrows = layout
+    _, _, width, height = map(max, zip(*boxes.values(), strict=True))
+
     def draw_diagram(axes):
-        axes.set(xlim=(0, layout.width), ylim=(layout.height, 0))
+        axes.set(xlim=(0, width), ylim=(height, 0))
         axes.set_axis_off()
         axes.set_title(escaped_name(title), color=title_colour(title))
         for name, block in diagram.blocks.items():
-            _draw_block(axes, block, layout.boxes[name])
-        for arrow in layout.arrows:
+            _draw_block(axes, block, boxes[name])
+        for arrow in arrows:
             _draw_arrow(axes, arrow)
 
-    return draw_svg(draw_diagram, layout.width, layout.height)
+    return draw_svg(draw_diagram, width, height)
 
 
 def _narrowed_layouts(panels, unit, available_width):
     """Return the layouts of panels as narrow as a room, or as every text and arrow allows."""
-    layouts = _diagram_layouts(panels, unit)
+    layouts, width = _diagram_layouts(panels, unit)
     for width_share in _WIDTH_SHARES:
-        if _max_diagram_width(layouts) <= available_width:
+        if width <= available_width:
             break
         try:
-            layouts = _diagram_layouts(panels, (unit[0] * width_share, unit[1]))
+            layouts, width = _diagram_layouts(panels, (unit[0] * width_share, unit[1]))
         except ValueError:  # no room for a text or an arrow
             break
     return layouts
@@ -351,7 +321,7 @@ def _narrowed_layouts(panels, unit, available_width):
 
 def _draw_block(axes, block, box):
     face_colour, edge_colour, text_colour = _fill_frame_and_text_colours(block)
-    frame_patch = Rectangle(
+    frame = Rectangle(
         (box.left + _BLOCK_INSET, box.top + _BLOCK_INSET),
         box.right - box.left - 2 * _BLOCK_INSET,
         box.bottom - box.top - 2 * _BLOCK_INSET,
@@ -360,8 +330,8 @@ def _draw_block(axes, block, box):
         linewidth=RULE,
         linestyle=(0, (4, 2.5)) if block.dashed else "-",
     )
-    frame_patch.set_clip_on(False)
-    axes.add_patch(frame_patch)
+    frame.set_clip_on(False)
+    axes.add_patch(frame)
     text_lines = _block_text_lines(block)
     x, y = box.centre
     for line_number, line in enumerate(text_lines):
@@ -370,7 +340,6 @@ def _draw_block(axes, block, box):
 
 
 def _fill_frame_and_text_colours(block):
-    """Return the colours of a block's inside, of its frame and of its text."""
     frame_colour = INK if block.head is None else HEAD_INKS[block.head % len(HEAD_INKS)]
     if block.dashed:
         return "none", frame_colour, frame_colour
@@ -384,20 +353,10 @@ def _fill_frame_and_text_colours(block):
 
 
 def _draw_arrow(axes, arrow):
-    arrow_patch = FancyArrowPatch(
-        path=Path(arrow.points),
-        arrowstyle="-|>,head_length=0.5,head_width=0.28",
-        mutation_scale=16,
-        color=INK,
-        linewidth=RULE,
-        shrinkA=0,
-        shrinkB=0,
-    )
-    arrow_patch.set_clip_on(False)
-    axes.add_patch(arrow_patch)
+    style = "-|>,head_length=0.5,head_width=0.28"
+    draw_arrow(axes, Path(arrow.points), arrowstyle=style, color=INK, linewidth=RULE)
     if arrow.label:
-        label_box = arrow.label_box()
-        axes.text(*label_box.centre, arrow.label, ha="center", va="center_baseline")
+        axes.text(*arrow.label_box().centre, arrow.label, ha="center", va="center_baseline")
 
 
 def _table_of_diagram_blocks(title, diagram):

@@ -23,21 +23,13 @@ _FALLBACK_RULE = "<style>style+.ahh-fallback{display:none}</style>"
 
 @dataclass(frozen=True)
 class Table:
-    """One titled table of numbers, as the texts that are printed.
+    """One titled table of numbers, as the texts that are printed."""
 
-    Parameters
-    ----------
-    title : what the numbers are
-    cells : (rows, columns) array of texts
-    rows, columns : names of both axes' entries
-    corner : names of the two axes, such as "query, key"
-    """
-
-    title: str
-    cells: np.ndarray
-    rows: list
+    title: str  # what the numbers are
+    cells: np.ndarray  # (rows, columns) of texts
+    rows: list  # names of its entries, as those of the columns
     columns: list
-    corner: str = ""
+    corner: str = ""  # names of the two axes, such as "query, key"
 
     def text(self):
         """Lay the table out as `show` does."""

@@ -3,8 +3,8 @@
 import builtins
 import contextlib
 import time
-from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 
@@ -98,8 +98,14 @@ def _binned_steps_and_losses(losses, steps):
     return np.array(last_steps, dtype=float), np.array(point_losses), span_steps
 
 
-@dataclass(frozen=True)
-class _UnfinishedLossCurve:
+class _Sentence(NamedTuple):
+    caption: str
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/plain": self.caption, "text/html": f"<p>{escape(self.caption)}</p>"}
+
+
+class _UnfinishedLossCurve(NamedTuple):
     """The curve so far, drawn in no time, without its table."""
 
     losses: list
@@ -122,20 +128,10 @@ class _UnfinishedLossCurve:
         return {"text/plain": text, "text/html": html}
 
 
-@dataclass(frozen=True)
-class _SentenceOutput:
-    """A sentence where there is no curve."""
-
-    caption: str
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return {"text/plain": self.caption, "text/html": f"<p>{escape(self.caption)}</p>"}
-
-
 def _final_loss_chart(losses, caption):
-    """Return the figure that stays, with its table."""
+    """Return the figure that stays, with its table; a sentence where there is no curve."""
     if not losses:
-        return _SentenceOutput(caption)
+        return _Sentence(caption)
     last_steps, point_losses, steps_per_point = _binned_steps_and_losses(losses, len(losses))
     name = "loss" if steps_per_point == 1 else f"loss, mean of {steps_per_point} steps"
     return line_chart(last_steps, {"loss": point_losses}, labels=("step", name), caption=caption)

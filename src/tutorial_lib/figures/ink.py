@@ -34,15 +34,12 @@ def _light_dark_stand_in(light, dark):
     )
 
 
-def _relative_luminance(colour):
-    rgb = np.array(to_rgb(colour))
-    linear_rgb = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return linear_rgb @ [0.2126, 0.7152, 0.0722]
-
-
 def _is_light(colour):
     """Tell whether black text has more contrast on a colour than white text (WCAG 2)."""
-    return (_relative_luminance(colour) + 0.05) ** 2 > 0.05 * 1.05
+    rgb = np.array(to_rgb(colour))
+    linear_rgb = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    luminance = linear_rgb @ [0.2126, 0.7152, 0.0722]
+    return (luminance + 0.05) ** 2 > 0.05 * 1.05
 
 
 def _colour_ramp(*stops):

@@ -14,12 +14,13 @@ from tutorial_lib.figures.figure import (
     require_plottable,
     rounded_numbers_and_texts,
 )
-from tutorial_lib.figures.ink import HEAD_INKS, INK, head_number_in_title
+from tutorial_lib.figures.ink import HEAD_INKS, head_number_in_title
 from tutorial_lib.figures.svg import (
     TickFormat,
-    draw_svg_within_width,
+    chart_svg,
+    draw_legend_above,
     number_text,
-    side_by_side,
+    open_frame,
     text_width,
 )
 
@@ -60,13 +61,10 @@ def line_chart(x, series, *, labels, caption, log=()) -> Figure:
     x_values = NamedCurve("x", *rounded_numbers_and_texts(x, fine="x" in log))
     rounded = {name: rounded_numbers_and_texts(y, fine="y" in log) for name, y in series.items()}
     curves = [NamedCurve(escaped_name(name), *values) for name, values in rounded.items()]
-
-    def svg_for_width(room):
-        chart_height = 130 + 0.25 * room
-        return draw_svg_within_width(
-            lambda axes: _draw_line_chart(axes, x_values, curves, labels, log), room, chart_height
-        )
-
+    svg = chart_svg(
+        lambda axes: _draw_line_chart(axes, x_values, curves, labels, log),
+        lambda room: 130 + 0.25 * room,
+    )
     cells = np.stack([curve.texts for curve in curves], axis=1)
     names = [curve.name for curve in curves]
     table = Table(labels[1], cells, x_values.texts.tolist(), names, labels[0])
@@ -75,7 +73,7 @@ def line_chart(x, series, *, labels, caption, log=()) -> Figure:
         f"{curve.name}: {curve.texts[0]} at {first_x}, {curve.texts[-1]} at {last_x}."
         for curve in curves
     )
-    return Figure(side_by_side([svg_for_width]), (table,), caption, alt)
+    return Figure(svg, (table,), caption, alt)
 
 
 def _draw_line_chart(axes, x_values, curves, labels, log):
@@ -93,21 +91,10 @@ def _draw_line_chart(axes, x_values, curves, labels, log):
             linewidth=2,
         )
     axes.set(xlabel=labels[0], ylabel=labels[1])
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color=INK, alpha=0.15, linewidth=0.8)
+    open_frame(axes, grid="both")
     _set_scale_and_ticks(axes, "x", x_values.values, "x" in log)
     _set_scale_and_ticks(axes, "y", np.concatenate([curve.values for curve in curves]), "y" in log)
-    if len(curves) > 1:
-        legend_place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
-        ncols = legend_column_count(axes, [curve.name for curve in curves])
-        axes.legend(ncols=ncols, frameon=False, handlelength=3, **legend_place)
-
-
-def legend_column_count(axes, names):
-    """Return in how many columns the names of a key stand above the axes, as even as they can."""
-    entry_width = 70 + max(map(text_width, names))
-    n_rows = -(-len(names) // max(1, int(axes.bbox.width // entry_width)))
-    return -(-len(names) // n_rows)
+    draw_legend_above(axes, [curve.name for curve in curves], handlelength=3)
 
 
 def _set_scale_and_ticks(axes, name, values, is_log):

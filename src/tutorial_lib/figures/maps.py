@@ -1,6 +1,7 @@
 """Matrices as grids of coloured cells: attention weights, signed arrays."""
 
 import re
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -66,7 +67,7 @@ def attention_maps(weights, tokens, *, key_tokens=None, fractions=False, caption
     head_matrices = zip(titles, *rounded_numbers_and_texts(heads, fractions=fractions), strict=True)
     grids = [LabelledGrid(*matrix, rows, columns) for matrix in head_matrices]
     colour_levels = [to_colour_levels(grid.numbers, 0, 1) for grid in grids]
-    colour_key = _colour_bar_svg("weight", SEQUENTIAL, (0, 0.5, 1))
+    colour_key = _key_svg(11, SEQUENTIAL, ["0", "0.5", "1"], label=["weight"])
     has_numbers = max(heads.shape[1:]) <= 8
     svg = _grids_svg(grids, colour_levels, SEQUENTIAL, written=has_numbers, key=colour_key)
     alt = "Heat map of attention weights. " + " ".join(map(_strongest_weight_text, grids))
@@ -97,29 +98,26 @@ def signed_maps(arrays, *, rows=None, columns=None, fractions=False, caption) ->
     require_nonempty_dict("arrays", arrays)
     grids = []
     for title, array in arrays.items():
-        names = [_names_for_title(names, title) for names in (rows, columns)]
+        names = [n.get(title) if isinstance(n, dict) else n for n in (rows, columns)]
         grids.append(_labelled_grid(title, array, *names, fractions=fractions))
     colours, lowest, highest = _shared_colour_scale_and_limits(grids)
     steps = [to_colour_levels(grid.numbers, lowest, highest) for grid in grids]
-    if all(array.dtype == bool for array in arrays.values()):
-        colour_key, grid_summaries = _mask_legend_svg(), " ".join(map(_true_cells_text, grids))
+    are_masks = all(array.dtype == bool for array in arrays.values())
+    if are_masks:
+        colour_key = _key_svg(2, SEQUENTIAL, ["False ·", "True ✓"], width=160)
     else:
-        colour_key = _colour_bar_svg("value", colours, (lowest, (lowest + highest) / 2, highest))
-        grid_summaries = " ".join(map(_extreme_numbers_text, grids))
+        ticks = [number_text(tick, 4) for tick in (lowest, (lowest + highest) / 2, highest)]
+        colour_key = _key_svg(11, colours, ticks, label=["value"])
+    grid_summaries = " ".join(_grid_text(grid, is_mask=are_masks) for grid in grids)
     alt = f"Grid of {'signed numbers' if lowest else 'cells'}. {grid_summaries}"
     svg = _grids_svg(grids, steps, colours, written=all(map(_numbers_fit, grids)), key=colour_key)
     return Figure(svg, tuple(map(_grid_table, grids)), caption, alt)
 
 
 def _shared_colour_scale_and_limits(grids):
-    """Return one colour scale for all grids, its lowest number and its highest."""
     max_abs = max(np.abs(grid.numbers).max() for grid in grids) or 1.0
     is_signed = any((grid.numbers < 0).any() for grid in grids)
     return (DIVERGING, -max_abs, max_abs) if is_signed else (SEQUENTIAL, 0.0, max_abs)
-
-
-def _names_for_title(names, title):
-    return names.get(title) if isinstance(names, dict) else names
 
 
 def _labelled_grid(title, array, rows, columns, *, fractions):
@@ -162,19 +160,18 @@ def _numbers_fit(grid):
 
 
 def _number_width_px(grid):
-    """Return the pixels that the longest number of a grid needs."""
     return max(26, 8.5 + max(map(text_width, grid.texts.ravel().tolist())))
 
 
 def _grids_svg(grids, levels, scale, *, written, key):
     """Return the pictures of grids, with or without their numbers, and the key to their colours."""
-    draw_grid = _numbered_grid_svg if written else _unnumbered_grid_svg
     px = [_number_width_px(grid) if written else 10 for grid in grids]
     least = max(
         _row_names_width_px(g) + len(g.columns.entries) * c for g, c in zip(grids, px, strict=True)
     )
     panels = zip(grids, levels, strict=True)
-    panel_draws = [lambda room, panel=panel: draw_grid(*panel, scale, room) for panel in panels]
+    draw_grid = partial(_grid_svg, scale=scale, written=written)
+    panel_draws = [partial(draw_grid, *panel) for panel in panels]
     return side_by_side(panel_draws, least=least, key=key)
 
 
@@ -184,37 +181,26 @@ def _row_names_width_px(grid):
     return names_width + 12 + (LINE + 4 if grid.rows.axis else 0)
 
 
-def _numbered_grid_svg(grid, colour_levels, colour_scale, room):
-    """Return the SVG of a grid with its numbers, in cells as wide as the room allows."""
+def _grid_svg(grid, colour_levels, room, *, scale, written):
+    """Return the SVG of a grid: cells with numbers as wide as the room allows, or squares."""
     n_rows, n_columns = colour_levels.shape
-    cell_width = (room - _row_names_width_px(grid)) / n_columns
-    cell_width = max(_number_width_px(grid), min(_MAX_WIDTH, cell_width))
-    cell_height = max(_LOW, min(_HIGH, 0.7 * cell_width))
+    free_width = room - _row_names_width_px(grid)
+    if written:
+        cell_width = max(_number_width_px(grid), min(_MAX_WIDTH, free_width / n_columns))
+        cell_height = max(_LOW, min(_HIGH, 0.7 * cell_width))
+    else:
+        side_limits = min(free_width, _MAX_SIDE) / n_columns, _MAX_SIDE / n_rows
+        cell_width = cell_height = max(4, min(_MAX_SQUARE_SIDE, *map(int, side_limits)))
 
-    def draw_numbered_grid(axes):
-        _draw_grid(axes, grid, colour_levels, colour_scale, (cell_width, cell_height))
-        _write_cell_numbers(axes, grid.texts, colour_levels, colour_scale)
+    def draw_grid(axes):
+        _draw_cells(axes, colour_levels, scale, gap=0.03 if cell_height > 9 else 0)
+        _draw_names_along_axis(axes.xaxis, grid.columns, cell_width)
+        _draw_names_along_axis(axes.yaxis, grid.rows, cell_height)
+        axes.set_title(grid.title, color=title_colour(grid.title))
+        if written:
+            _write_cell_numbers(axes, grid.texts, colour_levels, scale)
 
-    return draw_svg(draw_numbered_grid, n_columns * cell_width, n_rows * cell_height)
-
-
-def _unnumbered_grid_svg(grid, steps, colour_scale, room):
-    """Return the SVG of a grid of squares, too many for numbers."""
-    n_rows, n_columns = steps.shape
-    side_limits = min(room - _row_names_width_px(grid), _MAX_SIDE) / n_columns, _MAX_SIDE / n_rows
-    square_side = max(4, min(_MAX_SQUARE_SIDE, *map(int, side_limits)))
-    return draw_svg(
-        lambda axes: _draw_grid(axes, grid, steps, colour_scale, (square_side, square_side)),
-        n_columns * square_side,
-        n_rows * square_side,
-    )
-
-
-def _draw_grid(axes, grid, colour_levels, colour_scale, cell_size):
-    _draw_cells(axes, colour_levels, colour_scale, gap=0.03 if cell_size[1] > 9 else 0)
-    _draw_names_along_axis(axes.xaxis, grid.columns, cell_size[0])
-    _draw_names_along_axis(axes.yaxis, grid.rows, cell_size[1])
-    axes.set_title(grid.title, color=title_colour(grid.title))
+    return draw_svg(draw_grid, n_columns * cell_width, n_rows * cell_height)
 
 
 def _draw_cells(axes, colour_levels, scale, *, gap):
@@ -257,28 +243,16 @@ def _draw_names_along_axis(axis, names, room):
     axis.set_label_text(names.axis, style="italic")
 
 
-def _colour_bar_svg(label, scale, ticks):
-    """Return the SVG of the key to a colour scale, as eleven of its colours."""
+def _key_svg(n_colours, scale, texts, *, label=(), width=220):
+    """Return the SVG of the key to a colour scale: some of its colours, and texts below them."""
 
-    def draw_colour_bar(axes):
-        last_level = len(scale.cells) - 1
-        _draw_cells(axes, np.arange(0, last_level + 1, last_level // 10)[None], scale, gap=0.03)
-        tick_texts = [number_text(tick, 4) for tick in ticks]
-        axes.set_xticks(np.linspace(0.5, 10.5, len(ticks)), tick_texts)
-        axes.set_yticks([0.5], [label])
+    def draw_key(axes):
+        levels = np.linspace(0, len(scale.cells) - 1, n_colours, dtype=int)
+        _draw_cells(axes, levels[None], scale, gap=0.03)
+        axes.set_xticks(np.linspace(0.5, n_colours - 0.5, len(texts)), texts)
+        axes.set_yticks([0.5] * len(label), label)
 
-    return draw_svg(draw_colour_bar, 220, 14)
-
-
-def _mask_legend_svg():
-    """Return the SVG of the key to booleans: the colours of False and of True."""
-
-    def draw_mask_legend(axes):
-        _draw_cells(axes, np.array([[0, len(SEQUENTIAL.cells) - 1]]), SEQUENTIAL, gap=0.03)
-        axes.set_xticks([0.5, 1.5], ["False ·", "True ✓"])
-        axes.set_yticks([])
-
-    return draw_svg(draw_mask_legend, 160, 14)
+    return draw_svg(draw_key, width, 14)
 
 
 def _grid_table(grid):
@@ -293,14 +267,9 @@ def _strongest_weight_text(grid):
     return f"{grid.title}: largest weight {grid.texts[row, column]}, from {query_name} to {key}."
 
 
-def _true_cells_text(grid):
+def _grid_text(grid, *, is_mask):
     n_rows, n_columns = grid.numbers.shape
-    count = int(grid.numbers.sum())
-    return f"{grid.title}: {n_rows} rows, {n_columns} columns, {count} of {grid.numbers.size} True."
-
-
-def _extreme_numbers_text(grid):
-    entry_order = grid.numbers.argsort(axis=None)
-    least, highest_text = grid.texts.ravel()[entry_order[[0, -1]]]
-    n_rows, n_columns = grid.numbers.shape
-    return f"{grid.title}: {n_rows} rows, {n_columns} columns, from {least} to {highest_text}."
+    least, largest = grid.texts.ravel()[grid.numbers.argsort(axis=None)[[0, -1]]]
+    count = f"{int(grid.numbers.sum())} of {grid.numbers.size} True"
+    content = count if is_mask else f"from {least} to {largest}"
+    return f"{grid.title}: {n_rows} rows, {n_columns} columns, {content}."

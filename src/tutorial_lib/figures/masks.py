@@ -38,14 +38,8 @@ def _path_data(mask):
     """Return one path: a line for each run of keys in a row, whose dashes are its cells."""
     segments = []
     for row, row_flags in enumerate(mask):
-        for first_key, last_key in _key_runs(row_flags):
-            length = last_key - first_key + _PAINTED
+        edges = np.flatnonzero(np.diff(row_flags, prepend=False, append=False)).tolist()
+        for first_key, end in zip(edges[::2], edges[1::2], strict=True):
+            length = end - 1 - first_key + _PAINTED
             segments.append(f"M{first_key + _GAP_SHARE / 2:.4g} {row + 0.5:.4g}h{length:.4g}")
     return "".join(segments)
-
-
-def _key_runs(row_flags):
-    """Yield the first and the last key of each run that a row may look at."""
-    edges = np.flatnonzero(np.diff(row_flags, prepend=False, append=False)).tolist()
-    for first_key, end in zip(edges[::2], edges[1::2], strict=True):
-        yield first_key, end - 1

@@ -15,13 +15,7 @@ from tutorial_lib.figures.figure import (
     short_label,
 )
 from tutorial_lib.figures.ink import HEAD_INKS, INK
-from tutorial_lib.figures.svg import (
-    RULE,
-    TickFormat,
-    draw_svg_within_width,
-    side_by_side,
-    text_width,
-)
+from tutorial_lib.figures.svg import RULE, TickFormat, chart_svg, open_frame, text_width
 
 _ROW_HEIGHT, _TALL_ROW = 34, 42  # pixels from row to row, and where a name takes two lines
 _MAX_LINE_LENGTH = 20  # signs of a name on one line
@@ -60,16 +54,14 @@ def spread_chart(runs, *, label, caption, log=False, at=None) -> Figure:
         if at is not None:
             axes.axvline(at, color=INK, linewidth=1.5 * RULE)
 
-    def svg_for_width(room):
-        row_height = _TALL_ROW if any("\n" in _two_lines(name) for name in names) else _ROW_HEIGHT
-        return draw_svg_within_width(draw_spreads_and_line, room, row_height * len(names))
-
+    row_height = _TALL_ROW if any("\n" in _two_lines(name) for name in names) else _ROW_HEIGHT
+    svg = chart_svg(draw_spreads_and_line, lambda room: row_height * len(names))
     extreme_runs = zip(names, numbers.argmin(axis=1), numbers.argmax(axis=1), texts, strict=True)
     alt = f"Points of {label}, a row for each. " + " ".join(
         f"{name}: {row[lowest_run]} to {row[top]}." for name, lowest_run, top, row in extreme_runs
     )
     table = Table(label, texts, names, [f"run {run_index}" for run_index in range(texts.shape[1])])
-    return Figure(side_by_side([svg_for_width]), (table,), caption, alt)
+    return Figure(svg, (table,), caption, alt)
 
 
 def _two_lines(name):
@@ -92,6 +84,5 @@ def _draw_spreads(axes, numbers, names, label, log):
     axes.set(xlabel=label, ylim=(len(names) - 0.4, -0.6))
     axes.set_yticks(range(len(names)), list(map(_two_lines, names)))
     axes.tick_params(axis="y", length=0)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.8)
+    open_frame(axes, grid="x")
     axes.xaxis.set_major_formatter(TickFormat(is_log=log))

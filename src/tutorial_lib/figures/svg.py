@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import matplotlib.style
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
 from matplotlib.ticker import Formatter
 
 from tutorial_lib.figures.ink import CSS_COLOURS, INK
@@ -86,10 +87,14 @@ def text_width(text):
     return sum(5.25 if character in _NARROW_CHARACTERS else 8.75 for character in text)
 
 
-def draw_svg_within_width(draw, room, height):
-    """Draw on axes as wide as the labels around them leave of a room."""
-    label_width = _picture_width(draw_svg(draw, room, height)) - room
-    return draw_svg(draw, room - label_width, height)
+def chart_svg(draw, height):
+    """Draw one chart, on axes as wide as the labels around them leave; `height` is of a room."""
+
+    def draw_within(room):
+        label_width = _picture_width(draw_svg(draw, room, height(room))) - room
+        return draw_svg(draw, room - label_width, height(room))
+
+    return side_by_side([draw_within])
 
 
 def side_by_side(draws, *, least=0, key=""):
@@ -129,14 +134,13 @@ def fallback_images(grid):
 
     An image knows neither the page's colours nor its font, and has but one width.
     """
-    return "".join(_fallback_image(wide or single) for wide, single in _PICTURE.findall(grid))
-
-
-def _fallback_image(picture):
-    image = re.sub(r'style="[^"]*"', f'style="{_IMAGE_CSS}"', picture, count=1)
-    data = b64encode(_MIXED_COLOUR.sub("", image).encode()).decode()
-    width = _picture_width(picture)
-    return f'<img src="data:image/svg+xml;base64,{data}" width="{width}" alt="" />'
+    images = []
+    for picture in (wide or single for wide, single in _PICTURE.findall(grid)):
+        image = re.sub(r'style="[^"]*"', f'style="{_IMAGE_CSS}"', picture, count=1)
+        data = b64encode(_MIXED_COLOUR.sub("", image).encode()).decode()
+        source, width = f"data:image/svg+xml;base64,{data}", _picture_width(picture)
+        images.append(f'<img src="{source}" width="{width}" alt="" />')
+    return "".join(images)
 
 
 def _column_width(n_pictures, min_room):
@@ -184,6 +188,28 @@ def _responsive_svg(wide_picture, narrow_picture, limit):
     return f"<div>{''.join(clamped_pictures)}</div>"
 
 
+def draw_arrow(axes, path, **look):
+    """Draw an arrow along a path that may leave the axes."""
+    arrow = FancyArrowPatch(path=path, mutation_scale=16, shrinkA=0, shrinkB=0, **look)
+    arrow.set_clip_on(False)
+    axes.add_patch(arrow)
+
+
+def draw_legend_above(axes, names, **look):
+    """Write the key of several names above the axes, in columns as even as they can be."""
+    if len(names) > 1:
+        entry_width = 70 + max(map(text_width, names))
+        n_rows = -(-len(names) // max(1, int(axes.bbox.width // entry_width)))
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
+        axes.legend(ncols=-(-len(names) // n_rows), frameon=False, **place, **look)
+
+
+def open_frame(axes, grid):
+    """Leave the frame above and to the right of a chart out, and draw a pale grid behind it."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis=grid, color=INK, alpha=0.15, linewidth=0.8)
+
+
 class TickFormat(Formatter):
     """Write the ticks of one axis in one notation: as powers of ten, or as decimals."""
 
@@ -191,7 +217,6 @@ class TickFormat(Formatter):
         self.is_log = is_log
 
     def __call__(self, tick, pos=None):
-        """Write one tick."""
         return self.format_ticks([tick])[0]
 
     def format_ticks(self, values):
@@ -201,8 +226,11 @@ class TickFormat(Formatter):
         has_exponent = [text.endswith(_SUPERSCRIPT_DIGITS) for text in visible_texts]
         if all(has_exponent) or not any(has_exponent):
             texts = list(map(number_text, values))
-            return list(map(_separate_thousands, texts)) if self.is_log else texts
-        return [_power_of_ten_text(tick) if self.is_log else _decimal_text(tick) for tick in values]
+            return [f"{int(t):,}" if self.is_log and t.isdecimal() else t for t in texts]
+        if self.is_log:
+            return list(map(_power_of_ten_text, values))
+        decimals = {"precision": 8, "fractional": False, "trim": "-"}
+        return [np.format_float_positional(n, **decimals).replace("-", "−") for n in values]
 
 
 def number_text(number, digits=8):
@@ -213,18 +241,8 @@ def number_text(number, digits=8):
     return _with_superscript(text)
 
 
-def _separate_thousands(text):
-    """Set the thousands of a whole number apart: 1,000,000."""
-    return f"{int(text):,}" if text.isdecimal() else text
-
-
 def _power_of_ten_text(number, digits=8):
     return _with_superscript(np.format_float_scientific(number, precision=digits - 1, trim="-"))
-
-
-def _decimal_text(number, digits=8):
-    text = np.format_float_positional(number, precision=digits, fractional=False, trim="-")
-    return text.replace("-", "−")
 
 
 def _with_superscript(text):

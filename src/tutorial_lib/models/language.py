@@ -81,50 +81,35 @@ def run_blocks(model: BlockModel, ids: "int ... T") -> tuple:
 
 
 @checked
-def encode(sentence: str, *, length: "length" = LENGTH) -> "positions":
+def encode(sentence: str) -> "positions":
     """Return the ids of a sentence of the known text, with <bos> in front.
 
-    Introduced in chapter 20.
-
-    Parameters
-    ----------
-    sentence : words of the text with blanks between them; `.` and brackets are words too
-    length : number of positions that the model has, <bos> among them
+    Introduced in chapter 20. Words have blanks between them; `.` and brackets are words too.
 
     Raises
     ------
-    ValueError : a length below 2; no word, `length` words or more, or an unknown word
+    ValueError : no word, as many words as the model has positions, or an unknown word
 
     >>> encode("the dogs that bark").tolist()
     [0, 2, 20, 3, 40]
     """
-    require(
-        length >= 2,
-        ValueError,
-        f"length={length}; expected at least 2, since <bos> takes the first position. "
-        f"Give the number of positions that the model has, such as {LENGTH}.",
-    )
     words = sentence.split()
-    fault = _sentence_fault_message(words, length)
-    require(not fault, ValueError, fault)
+    limit = LENGTH - 1
+    require(
+        words,
+        ValueError,
+        f"The sentence has no word; expected 1 to {limit}. Write some, such as “the dogs that "
+        f"bark”.",
+    )
+    require(
+        len(words) <= limit,
+        ValueError,
+        f"The sentence has {len(words)} words; expected at most {limit}, since the model has "
+        f"{LENGTH} positions and <bos> takes the first. Leave out {len(words) - limit}.",
+    )
+    if unknown_words := [word for word in words if not ID.get(word)]:  # None, or 0 for <bos>
+        raise ValueError(_unknown_word_message(unknown_words[0]))
     return np.array([0, *(ID[word] for word in words)])
-
-
-def _sentence_fault_message(words, length):
-    """Say what keeps the words of a sentence from being ids; nothing where all can be."""
-    limit = length - 1
-    if not words:
-        return (
-            f"The sentence has no word; expected 1 to {limit}. Write some, such as "
-            f"“the dogs that bark”."
-        )
-    if len(words) > limit:
-        return (
-            f"The sentence has {len(words)} words; expected at most {limit}, since the model has "
-            f"{length} positions and <bos> takes the first. Leave out {len(words) - limit}."
-        )
-    unknown_words = [word for word in words if not ID.get(word)]  # None, or 0 for <bos>
-    return _unknown_word_message(unknown_words[0]) if unknown_words else ""
 
 
 def _unknown_word_message(word):

@@ -53,7 +53,6 @@ def parse_alternatives(rule: str) -> list:
 
 
 def _split_symbol_and_marks(part):
-    """Return a part's symbol or word, and its marks."""
     return re.fullmatch(r"(.[^<>]*)(.*)", part).groups()
 
 

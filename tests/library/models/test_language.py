@@ -103,7 +103,7 @@ def test_a_sentence_is_its_words_behind_bos():
     assert ids.dtype.kind == "i"
     assert " ".join(WORDS[i] for i in ids) == "<bos> the dogs that bark ( often ) ."
     for word in WORDS[1:]:
-        assert encode(word, length=2).tolist() == [0, ID[word]]
+        assert encode(word).tolist() == [0, ID[word]]
 
 
 def test_a_sentence_has_as_many_words_as_the_model_has_positions_but_one(example_model):
@@ -137,12 +137,6 @@ REFUSED = [
 def test_a_sentence_that_is_none_is_refused_in_these_words(sentence, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         encode(sentence)
-
-
-@pytest.mark.parametrize("sentence", ["the", ""])
-def test_a_length_that_leaves_no_word_is_refused(sentence):
-    with pytest.raises(ValueError, match=r"^length=1; expected at least 2, since <bos> takes"):
-        encode(sentence, length=1)
 
 
 def test_changed_letters_are_counted_as_by_trying_all_ways():

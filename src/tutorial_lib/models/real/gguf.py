@@ -129,25 +129,25 @@ class _HeaderReader:
             is_empty = not path.stat().st_size  # which cannot be mapped
             self.raw = b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
+    def _next_bytes(self, n_bytes):
+        self.place += n_bytes
+        if self.place > len(self.raw):
+            self.raise_file_error("ends inside its head")
+        return self.raw[self.place - n_bytes : self.place]
+
     def read_number(self, struct_format):
         """Return the next number of a format of struct."""
-        n_bytes = struct.calcsize(struct_format)
-        if self.place + n_bytes > len(self.raw):
-            self.raise_file_error("ends inside its head")
-        self.place += n_bytes
-        return struct.unpack_from("<" + struct_format, self.raw, self.place - n_bytes)[0]
+        struct_format = "<" + struct_format
+        return struct.unpack(struct_format, self._next_bytes(struct.calcsize(struct_format)))[0]
 
     def read_text(self):
         """Return the next text: its length, then UTF-8."""
-        length = self.read_number("Q")
-        end = self.place + length
-        if end > len(self.raw):
-            self.raise_file_error("ends inside its head")
-        text_bytes, self.place = self.raw[self.place : end], end
+        text_bytes = self._next_bytes(self.read_number("Q"))
         try:
             return sys.intern(text_bytes.decode())  # in memory once, however often it is read
         except UnicodeDecodeError:
-            return self.raise_file_error(f"has at byte {end - length} what is no text")
+            start = self.place - len(text_bytes)
+            return self.raise_file_error(f"has at byte {start} what is no text")
 
     def read_value(self, value_type):
         """Return the next value of a type."""

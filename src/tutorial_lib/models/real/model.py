@@ -113,23 +113,14 @@ class RealTrace:
     """What a run has computed, by layer.
 
     Introduced in chapter 24.
-
-    Parameters
-    ----------
-    X : (L, ..., T, d_model), the residual stream before each block
-    weights : (L, ..., H, T, S)
-    heads : (L, ..., H, T, d_v), before W_O
-    feeds : (L, ..., T, d_model), what each SwiGLU adds
-    normed : (..., T, d_model), what the last norm gives
-    E : (vocabulary, d_model), that of the model
     """
 
-    X: np.ndarray
-    weights: np.ndarray
-    heads: np.ndarray
-    feeds: np.ndarray
-    normed: np.ndarray
-    E: np.ndarray
+    X: "L ... T d_model"  # the residual stream before each block
+    weights: "L ... H T S"
+    heads: "L ... H T d_v"  # before W_O
+    feeds: "L ... T d_model"  # what each SwiGLU adds
+    normed: "... T d_model"  # what the last norm gives
+    E: "vocabulary d_model"  # that of the model
 
     @property
     def logits(self):

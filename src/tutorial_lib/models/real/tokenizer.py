@@ -60,7 +60,6 @@ class Tokenizer:
         return bytes(BYTE_OF_LETTER[letter] for letter in letters).decode(errors="replace")
 
     def _merge_into_tokens(self, word):
-        """Return the tokens of a word."""
         tokens = [LETTER_OF_BYTE[byte] for byte in word.encode()]
         while len(tokens) > 1:
             ranks = [self.merge_ranks.get(pair, len(self.merge_ranks)) for pair in pairwise(tokens)]

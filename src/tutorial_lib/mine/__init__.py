@@ -43,7 +43,9 @@ STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV), "params": {*QKV,
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
 LENGTH = re.compile(r"pos|idx|index|offset|len|fill|past|^(t|i|n|start|cur|step|ptr|used)$")
 ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
-HIDES = re.compile(r"^hid|(?<!0 = )(?<!0: )(?<!0=)ignore|block|forbid|True\W+((?!not )\w+ ){0,4}(hid|mask|pad)")
+HIDES = re.compile(
+    r"^hid|(?<!0 = )(?<!0: )(?<!0=)ignore|block|forbid|True\W+((?!not )\w+ ){0,4}(hid|mask|pad)"
+)
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
 
@@ -275,7 +277,8 @@ def _fault_of_cache(values, way, case):
     grown = [
         np.concatenate([past, x], axis=-2) for x in (new, rope(new, at), rope(new, at, half=True))
     ]
-    values = [*values, *(part for v in values if len(v) == 2 for part in v)]  # keys and values
+    pairs = (v for v in values if v.ndim and len(v) == 2)  # keys and values
+    values = [*values, *itertools.chain.from_iterable(pairs)]
     wanted = [way.lay("past", x) for x in (*grown, *map(_in_buffer, grown))]
     if any(x.shape == v.shape and _is_close(v, x) for v in values for x in wanted):
         return ""

@@ -284,14 +284,15 @@ def _softmax_spec(equal=False):
     ordinary = np.round(3072 * normal(5, B, H, T, n_keys)) / 1024  # behind 1e4, exact in float32
     far = ordinary + 1e4 * (np.arange(n_keys) == 2)
     apart = ordinary + np.array([0.0, 0.0, 1e4, -1e4, 0.0])[:, None]
-    given = {"ordinary scores": ordinary, "scores of ten thousand": far, "rows far above and below": apart}
-    cases = tuple(Case(label, {"scores": s}, softmax(s)) for label, s in given.items())
-    cases += (Case("axis=-2", {"scores": ordinary, "axis": -2}, softmax(ordinary, axis=-2)),)
-    wrong = _wrong(softmax, "weigh", without=OF_MASKS)
+    given = {"ordinary scores": ordinary, "scores of ten thousand": far}
+    given["rows far above and below"] = apart
+    cases = tuple(Case(label, {"scores": s}, softmax_along(s)) for label, s in given.items())
+    cases += (Case("axis=-2", {"scores": ordinary, "axis": -2}, softmax_along(ordinary, axis=-2)),)
+    wrong = _wrong(softmax_along, "weigh", without=OF_MASKS)
     return FunctionSpec(_roles("scores"), SCORES, cases, wrong)
 
 
-def softmax(scores, axis=-1):
+def softmax_along(scores, axis=-1):
     """Weights along an axis."""
     return np.swapaxes(weigh(np.swapaxes(scores, axis, -1)), axis, -1)
 

@@ -166,10 +166,9 @@ class Probe:
     @staticmethod
     def _not_finite(subject, claims, found):
         """Name the mask that leaves rows without a key, if the rest shows one."""
-        with np.errstate(all="ignore"):
-            table = table_of(subject, length_for(claims))
-            mask, _ = ask_mask(subject, table, claims, named=False)
-            asked = [*mask, *ask_alike(subject, claims)]
+        table = table_of(subject, length_for(claims))
+        mask, _ = ask_mask(subject, table, claims, named=False)
+        asked = [*mask, *ask_alike(subject, claims)]
         named = [one for one in asked if one.name and one.name not in PLACES]
         return [replace(found, name=None), *named[:1]] if named else [found]
 

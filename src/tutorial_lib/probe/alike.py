@@ -23,14 +23,14 @@ def ask_calls(subject):
         return [*findings, Finding(WRONG, "calls", sentence, "not_finite")]
     subject.outputs(*others)
     later = [subject.outputs(*before) for _ in range(3)]
-    same = [largest(Y, later[-1]) <= subject.tolerance for Y in (first, *later[:-1])]
+    same = [subject.same(Y, later[-1]) for Y in (first, *later[:-1])]
     if all(same):
         return [*findings, Finding(RIGHT, "calls", "one input, one output")]
     if same[-1]:
         sentence, name = "after a call with other arrays", "state_between_calls"
     else:
         drawn = [set_seeds() or subject.outputs(*before) for _ in range(2)]
-        random = largest(*drawn) <= subject.tolerance
+        random = subject.same(*drawn)
         name = "random_in_evaluation" if random else "calls_depend_on_calls"
         sentence = "at each call"
     return [*findings, Finding(WRONG, "calls", f"one input has another output {sentence}", name)]
@@ -66,9 +66,8 @@ def ask_half(subject, context=None):
 
     def lost(size=1.0, context=context):
         arrays = size * given[0], *given[1:]
-        with np.errstate(all="ignore"):
-            half = np.asarray(subject.half(*arrays, **context or {}), dtype=float)
-            double = subject.outputs(*arrays, **context or {})
+        half = np.asarray(subject.half(*arrays, **context or {}), dtype=float)
+        double = subject.outputs(*arrays, **context or {})
         return bool((np.isfinite(double) & ~np.isfinite(half)).any())
 
     if subject.half is None:

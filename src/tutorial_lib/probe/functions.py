@@ -9,7 +9,7 @@ import numpy as np
 from tutorial_lib.probe.alike import ask_calls, ask_gradient, ask_half, ask_lengths, disagreement
 from tutorial_lib.probe.dependence import off_diagonal, simplest_pattern
 from tutorial_lib.probe.masks import LEAST, length_for, mask_names
-from tutorial_lib.probe.reference import LAWS, LONG, SCALES, Explanation
+from tutorial_lib.probe.reference import LAWS, LONG, SCALES, Explanation, depends_of
 from tutorial_lib.probe.report import (
     DESCRIBED,
     RIGHT,
@@ -23,7 +23,7 @@ from tutorial_lib.probe.report import (
     passed,
     without_names,
 )
-from tutorial_lib.probe.subject import ProbeError, largest, tokens
+from tutorial_lib.probe.subject import ProbeError, largest, singly, tokens
 
 B = 2
 LONGEST = 70  # tokens
@@ -92,9 +92,13 @@ class Function:
             return 1e-2
         return 1e-4 if np.array_equal(single, Y) else 1e-6
 
-    def example(self, seed=0):
+    def same(self, Y, others, times=1):
+        """Say whether two ways lead to one output, or to one that is so many times less exact."""
+        return largest(Y, others) <= times * self.tolerance
+
+    def example(self, *sizes, seed=0):
         """Return the arrays of a call: Q, K and V."""
-        return [*self.inputs(seed=seed), self.inputs(seed=seed + 2)[1]]
+        return [*self.inputs(*sizes, seed=seed), self.inputs(*sizes, seed=seed + 2)[1]]
 
     def outputs(self, Q, K, V, **context):
         """Run on copies, and require an output (B, H, T, d_v)."""
@@ -138,15 +142,12 @@ class Function:
         """Read the weights (B, H, T, S): values that are unit vectors let them through."""
         S, d_k = K.shape[2:]
         V = np.broadcast_to(np.eye(S, d_k), K.shape)
-        with np.errstate(all="ignore"):
-            return self.outputs(Q, K, V, **context)[..., :S]
+        return self.outputs(Q, K, V, **context)[..., :S]
 
     def served(self, of):
         """Return which head of the output a head of Q, K or V (0, 1, 2) moves, (H, H or G)."""
-        given = [*self.inputs(), self.inputs(seed=3)[1]]
-        others = [*self.inputs(seed=9), self.inputs(seed=8)[1]]
+        given, others, moved = self.example(), self.example(seed=9), []
         base = self.outputs(*given)
-        moved = []
         for head in range(given[of].shape[1]):
             there = given[of].copy()
             there[:, head] = others[of][:, head]
@@ -246,8 +247,8 @@ def _ask_calls(function):
     if calls.sign == RIGHT:
         Q, K, V = function.example()
         first, *others = (function.outputs(Q, *x) for x in ((K, V), (K, V[::-1]), (K[::-1], V)))
-        moved = [largest(first, other) for other in others]
-        if moved[0] <= function.tolerance < moved[1]:
+        same = [function.same(first, other) for other in others]
+        if same == [True, False]:
             sentence = "other values have the same output"
             calls = Finding(WRONG, "values", sentence, "values_not_used")
     return [*findings, calls]
@@ -256,12 +257,12 @@ def _ask_calls(function):
 def _ask_batch(function):
     """Ask whether the sequences of a batch are apart."""
     given = function.example()
-    alone = [function.outputs(*(array[[b]] for array in given)) for b in range(B)]
-    if largest(function.outputs(*given), np.concatenate(alone)) <= function.tolerance:
+    Y, alone = function.outputs(*given), singly(function.outputs)(*given)
+    if function.same(Y, alone):
         return passed("batch", "each sequence for itself")
     others = [np.concatenate([x[:1], 2 * x[1:]]) for x in given]
-    moved = largest(function.outputs(*others)[0], function.outputs(*given)[0]) > function.tolerance
-    name = "sequences_mixed" if moved else "sequence_changes_in_batch"
+    same = function.same(function.outputs(*others)[0], Y[0])
+    name = "sequence_changes_in_batch" if same else "sequences_mixed"
     return broken("batch", "a sequence in a batch has other outputs than alone", name)
 
 
@@ -299,11 +300,10 @@ def _ask_own_heads(function):
 
 def _ask_values(function):
     """Ask whether an output is the sum of values by these weights, head by head."""
-    Q, K = function.inputs()
-    V = tokens(1, K.shape, seed=3)[0]
+    Q, K, V = function.example()
     weights, out = function.weights(Q, K), function.outputs(Q, K, V)
     mixes = [weights @ V[:, heads] for heads in function.orders.values()]
-    if min(largest(mix, out) for mix in mixes) <= 10 * function.tolerance:
+    if any(function.same(mix, out, 10) for mix in mixes):
         return passed("values", "each output is its weights times the values")
     sentence = "outputs are not the weights times the values"
     return broken("values", sentence, "values_not_mixed_by_weights")
@@ -311,8 +311,7 @@ def _ask_values(function):
 
 def _ask_lengths(function, claims, explanation):
     """Ask whether other lengths are as right as the first, to which everything else was asked."""
-    Q, K = function.inputs(LONGEST, LONGEST, LONGEST + 10)
-    V = tokens(1, K.shape, seed=3)[0]
+    Q, K, V = function.example(LONGEST, LONGEST, LONGEST + 10)
     whole, question = function.outputs(Q, K, V), "lengths"
     if claims.get("causal"):
         lengths = (1, 5, 16, 32, 33, 64)
@@ -320,7 +319,7 @@ def _ask_lengths(function, claims, explanation):
         if found[0].sign == WRONG:
             return found
     right = explanation.right(Q, K, V)
-    if right and min(largest(found, whole) for found in right) > 10 * function.tolerance:
+    if right and not any(function.same(found, whole, 10) for found in right):
         sentence = f"right for {function.length} tokens, and not for {LONGEST}"
         return broken(question, sentence, "wrong_for_longer_texts")
     return passed(question, f"as right for {LONGEST} tokens") if right else []
@@ -330,12 +329,11 @@ def _ask_few_queries(function, claims, facts, depends):
     """Ask whether few queries have the outputs that they have among as many as there are keys."""
     if depends is None or not (depends.all() or facts.get("corner")):
         return []
-    (Q, K), few, question = function.inputs(), 5, "positions of fewer queries"
-    V = tokens(1, K.shape, seed=3)[0]
+    (Q, K, V), few, question = function.example(), 5, "positions of fewer queries"
     whole, found = function.outputs(Q, K, V), []
     for word, part in {"last": slice(-few, None), "first": slice(few)}.items():
         alone = function.outputs(Q[:, :, part], K, V)
-        found += [word] if largest(alone, whole[:, :, part]) <= function.tolerance else []
+        found += [word] if function.same(alone, whole[:, :, part]) else []
     corner = facts.get("corner") or claims.get("corner")
     if corner in found or (corner is None and found):
         either = len(found) == 2 or facts.get("corner")
@@ -354,9 +352,8 @@ def _counted_from_0(function, few, K):
     Q = function.inputs()[0]
     Q[:, :, : few.shape[2]] = few
     rows = np.tri(few.shape[2], K.shape[2], dtype=bool)
-    with np.errstate(all="ignore"):
-        read = function.weights(few, K), function.weights(Q, K)[:, :, : few.shape[2]]
-        alone, first = (np.log(weights / weights[..., :1])[..., rows] for weights in read)
+    read = function.weights(few, K), function.weights(Q, K)[:, :, : few.shape[2]]
+    alone, first = (np.log(weights / weights[..., :1])[..., rows] for weights in read)
     return largest(alone, first) <= 1e3 * function.tolerance
 
 
@@ -384,8 +381,7 @@ def _ask_masks_of_a_batch(function):
 
 def _masks_used(function, masks, T):
     """Say which of the masks (B, 1, 1 or T, S) has the outputs of which sequence and head."""
-    Q, K = function.inputs(T)
-    V = tokens(1, K.shape, seed=3)[0]
+    Q, K, V = function.example(T)
     out = function.outputs(Q, K, V, mask=masks)
     single = [np.broadcast_to(mask[0], (T, K.shape[2])) for mask in masks]
     single = [function.outputs(Q, K, V, mask=mask.copy()) for mask in single]
@@ -397,9 +393,8 @@ def _ask_precision(function):
     if function.single is None:
         return []
     given = function.example()
-    with np.errstate(all="ignore"):
-        single = np.asarray(function.single(*given), dtype=float)
-        others = np.asarray(function.single(given[0][::-1], *given[1:]), dtype=float)
+    single = np.asarray(function.single(*given), dtype=float)
+    others = np.asarray(function.single(given[0][::-1], *given[1:]), dtype=float)
     findings = disagreement(single, function.outputs(*given))
     if findings[0].sign == WRONG and largest(single, others) <= 1e-9:
         findings = [replace(findings[0], name="scores_lost_in_single")]
@@ -414,11 +409,6 @@ def _with_mask(function, *, empty):
     return {"mask": mask} if "mask" in function.takes else {}
 
 
-def depends_of(weights):
-    """Return which query gives which key a weight, in any sequence and head, (T, S)."""
-    return ~(abs(weights) <= 1e-30).all(axis=(0, 1))
-
-
 def hidden_in_a_head(weights):
     """Return which key has no weight in some head, (T, S)."""
     return (abs(weights) <= 1e-30).all(axis=0).any(axis=0)
@@ -427,7 +417,7 @@ def hidden_in_a_head(weights):
 def ask_row_sums(function, weights, claims, facts):
     """Ask what a row of weights sums to."""
     rows = weights.sum(axis=-1)
-    if abs(rows - 1).max() <= function.tolerance:
+    if function.same(rows, 1.0):
         facts["row_sum"] = 1.0
         return passed("row sums", "1 in every row")
     facts["row_sum"] = (float(rows.min()), float(rows.max()))
@@ -449,8 +439,7 @@ def _one_sink(function):
     Q, K = function.inputs()
     weights = function.weights(0 * Q, K)
     own = np.diagonal(weights, axis1=-2, axis2=-1)
-    with np.errstate(all="ignore"):
-        left = (1 - weights.sum(axis=-1)) / own
+    left = (1 - weights.sum(axis=-1)) / own
     return bool((np.ptp(left, axis=-1) <= 1e-3 * (1 + np.abs(left).max())).all())
 
 
@@ -521,8 +510,7 @@ def _factor(function, d_k):
     Q, K = function.inputs(d_k=d_k, size=0.5)
     K[:, :, 1] = K[:, :, 0] + tokens(1, K[:, :, 0].shape, seed=6)[0]
     weights = function.weights(Q, K)[:, :, -1]  # (B, H, S)
-    with np.errstate(divide="ignore", invalid="ignore"):  # without what the distance alone does
-        weights = np.nan_to_num(weights / function.weights(0 * Q, K)[:, :, -1], posinf=0.0)
+    weights = np.nan_to_num(weights / function.weights(0 * Q, K)[:, :, -1], posinf=0.0)
     seen, count = weights > 0, (weights > 0).sum(axis=-1, keepdims=True)
     if (count < 3).any():
         return None
@@ -668,8 +656,7 @@ def _same_sink(weights, masked, mask):
     """Say whether the rest of a row, divided by the weight of a key, is the same under a mask."""
     rests = []
     for found in (weights, masked):
-        with np.errstate(all="ignore"):
-            rests.append((1 - found.sum(axis=-1, keepdims=True)) / found)
+        rests.append((1 - found.sum(axis=-1, keepdims=True)) / found)
     seen = mask & (weights > 0) & (masked > 0)
     return bool(np.allclose(rests[0][seen], rests[1][seen], rtol=1e-3, atol=1e-3))
 
@@ -686,11 +673,10 @@ def _argument_name(function, QK, mask, whole):
     for name, tables in shown.items():
         if all(map(np.array_equal, (seen, opposite), tables)):
             return name
-    with np.errstate(all="ignore"):
-        gain = np.log(given / without)
+    gain = np.log(given / without)
     if largest(gain - gain[..., :1] + 1.0 * mask[:, :1], 1.0 * mask) <= 1e-4:
         return "mask_added_as_number"
-    if largest(given, without) <= function.tolerance:
+    if function.same(given, without):
         return "mask_argument_ignored"
     smaller = (given < without)[..., whole & ~mask]
     low = np.array_equal(seen, whole) and smaller.mean() > 0.9

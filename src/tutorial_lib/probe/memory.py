@@ -13,7 +13,7 @@ from tutorial_lib.probe import hidden
 from tutorial_lib.probe.alike import ask_calls
 from tutorial_lib.probe.dependence import dependence
 from tutorial_lib.probe.report import DESCRIBED, WRONG, Finding, answered, broken, one_name, passed
-from tutorial_lib.probe.subject import Subject, largest, singly, tokens
+from tutorial_lib.probe.subject import Subject, singly, tokens
 
 QUERIES = 6
 
@@ -29,7 +29,7 @@ def ask_memory(subject, table, claims):
     every = np.ones((hidden.T,) * 2, bool)
     found += hidden.ask_precision(memory, every)
     M = tokens(1, (1, 9, memory.d_model), seed=34)[0]
-    alike = largest(memory.outputs(M), memory.outputs(M[:, ::-1])) <= memory.tolerance
+    alike = memory.same(memory.outputs(M), memory.outputs(M[:, ::-1]))
     sentence = f"the order of its tokens {'does not matter' if alike else 'matters'}"
     wrong = claims.get("position") == "none" and not alike
     sign = WRONG if wrong else DESCRIBED
@@ -101,9 +101,7 @@ def _ask_lengths(subject, memory, table, alike):
     X = tokens(1, (1, QUERIES, subject.d_model), seed=36)[0]
     apart = not np.triu(table, 1).any()
     few, more = subject.outputs(X[:, :2], memory=M), subject.outputs(X, memory=M)[:, :2]
-    if (alike and largest(once, twice) > memory.tolerance) or (
-        apart and largest(few, more) > subject.tolerance
-    ):
+    if (alike and not memory.same(once, twice)) or (apart and not subject.same(few, more)):
         sentence = "outputs depend on how often the memory is there, or on the number of queries"
         return broken(question, sentence, "memory_length_changes_outputs")
     return passed(question, "it may be longer or shorter than the text")

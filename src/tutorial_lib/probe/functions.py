@@ -8,7 +8,7 @@ import numpy as np
 
 from tutorial_lib.probe.alike import ask_calls, ask_gradient, ask_half, ask_lengths, disagreement
 from tutorial_lib.probe.dependence import off_diagonal, simplest_pattern
-from tutorial_lib.probe.masks import LEAST, length_for, mask_names
+from tutorial_lib.probe.masks import LEAST, length_for, mask_names, where
 from tutorial_lib.probe.reference import LAWS, LONG, SCALES, Explanation, depends_of
 from tutorial_lib.probe.report import (
     DESCRIBED,
@@ -17,6 +17,7 @@ from tutorial_lib.probe.report import (
     Finding,
     Report,
     agreed,
+    all_answered,
     answered,
     broken,
     described,
@@ -167,7 +168,7 @@ def probe_function(function, claims):
         findings[-1:] = with_cause(findings[-1:], names, hints)
     if findings[-1].sign == WRONG:
         return Report(tuple(findings))
-    core = _answers(_core(function, claims, facts, read_weights))
+    core = all_answered(_core(function, claims, facts, read_weights))
     explanation = Explanation(function, claims)
     wrong = any(found.sign == WRONG for found in core)
     names, hints = explanation.names(most=2 if wrong and function.length <= LONG else 1)
@@ -175,17 +176,13 @@ def probe_function(function, claims):
     if all(found.sign != WRONG for found in findings):
         findings += answered("lengths", lambda: _ask_lengths(function, claims, explanation))
     right = all(found.sign != WRONG for found in findings)
-    asked = _answers(_questions(function, claims, facts, depends if right else None))
+    asked = all_answered(_questions(function, claims, facts, depends if right else None))
     basic = all(found.sign != WRONG or found.question in QUESTIONS.values() for found in core)
     sound = basic and all(name.split("_")[0] in QUESTIONS for name in names)
     findings += asked if sound else without_names(asked)
     pattern = claims.pattern()
     expected = None if pattern is None else pattern.mask(function.length)
     return Report(tuple(findings), depends, expected, simplest_pattern(depends), facts)
-
-
-def _answers(questions):
-    return [found for question, ask in questions.items() for found in answered(question, ask)]
 
 
 def _core(function, claims, facts, read_weights):
@@ -249,13 +246,11 @@ def _ask_calls(function):
         first, *others = (function.outputs(Q, *x) for x in ((K, V), (K, V[::-1]), (K[::-1], V)))
         same = [function.same(first, other) for other in others]
         if same == [True, False]:
-            sentence = "other values have the same output"
-            calls = Finding(WRONG, "values", sentence, "values_not_used")
+            return findings + broken("values", None, "values_not_used")
     return [*findings, calls]
 
 
 def _ask_batch(function):
-    """Ask whether the sequences of a batch are apart."""
     given = function.example()
     Y, alone = function.outputs(*given), singly(function.outputs)(*given)
     if function.same(Y, alone):
@@ -263,11 +258,10 @@ def _ask_batch(function):
     others = [np.concatenate([x[:1], 2 * x[1:]]) for x in given]
     same = function.same(function.outputs(*others)[0], Y[0])
     name = "sequence_changes_in_batch" if same else "sequences_mixed"
-    return broken("batch", "a sequence in a batch has other outputs than alone", name)
+    return broken("batch", None, name)
 
 
 def _ask_kv_heads(function, claims, facts):
-    """Ask which key head, and which value head, serves which query head."""
     H, G = function.heads
     served = [function.served(of) for of in (1, 2)]
     found = [
@@ -276,10 +270,9 @@ def _ask_kv_heads(function, claims, facts):
         if all(np.array_equal(table, order[:, None] == np.arange(G)) for table in served)
     ]
     if not found:
-        sentence = "a head of K or V serves other query heads than its own group"
         one_each = np.array_equal(*served) and (served[0].sum(axis=1) == 1).all()
         name = "key_heads_of_another_group" if one_each else "key_heads_mixed"
-        return broken("KV heads", sentence, name)
+        return broken("KV heads", None, name)
     if G in (1, H):
         return passed("KV heads", "one for all" if G == 1 else "one per query head")
     facts["key_heads"], claimed = found[0], claims.get("key_heads", "repeated")
@@ -290,23 +283,20 @@ def _ask_kv_heads(function, claims, facts):
 
 
 def _ask_own_heads(function):
-    """Ask whether the query of a head moves its own output alone."""
     order = function.order
     if np.array_equal(order, np.arange(function.heads[0])):
         return passed("heads", "each query moves its own head")
     name = "heads_mixed" if order is None else "heads_in_another_order"
-    return broken("heads", "the query of a head moves outputs of other heads, or not its own", name)
+    return broken("heads", None, name)
 
 
 def _ask_values(function):
-    """Ask whether an output is the sum of values by these weights, head by head."""
     Q, K, V = function.example()
     weights, out = function.weights(Q, K), function.outputs(Q, K, V)
     mixes = [weights @ V[:, heads] for heads in function.orders.values()]
     if any(function.same(mix, out, 10) for mix in mixes):
         return passed("values", "each output is its weights times the values")
-    sentence = "outputs are not the weights times the values"
-    return broken("values", sentence, "values_not_mixed_by_weights")
+    return broken("values", None, "values_not_mixed_by_weights")
 
 
 def _ask_lengths(function, claims, explanation):
@@ -375,8 +365,7 @@ def _ask_masks_of_a_batch(function):
     keys = (rng.random((B, 1, 1, T)) < 0.6) | (np.arange(T) < 5)
     if _masks_used(function, keys, 5)[np.arange(B), np.arange(B)].all():
         return passed(question, "each sequence has its own mask")
-    sentence = "a mask of the keys, (B, 1, 1, S), gives other outputs than one of queries and keys"
-    return broken(question, sentence, "mask_argument_misread")
+    return broken(question, "one of the keys, (B, 1, 1, S), is misread", "mask_argument_misread")
 
 
 def _masks_used(function, masks, T):
@@ -389,7 +378,6 @@ def _masks_used(function, masks, T):
 
 
 def _ask_precision(function):
-    """Ask whether single and double precision agree, and whether half precision stays finite."""
     if function.single is None:
         return []
     given = function.example()
@@ -424,8 +412,7 @@ def ask_row_sums(function, weights, claims, facts):
     sentence = f"between {rows.min():.3g} and {rows.max():.3g}"
     if "row_sum" in claims and claims["row_sum"] is None:
         if rows.max() <= 1 + function.tolerance and not _one_sink(function):
-            sentence = "what a row leaves to a sink is not the same in every row"
-            return broken("row sums", sentence, "sink_not_in_every_row")
+            return broken("row sums", None, "sink_not_in_every_row")
         return described("row sums", sentence)
     cut = rows.max() <= 1 + function.tolerance and "row_sum" not in claims
     if cut and not _cut_after_softmax(weights, function.tolerance):
@@ -465,14 +452,10 @@ def ask_mask_of(function, depends, claims, weights):
         return broken("mask", sentence, "mask_of_one_head")
     if np.array_equal(depends, expected):
         return passed("mask", f"as claimed: {simplest_pattern(depends) or 'drawn above'}")
-    wrong = depends != expected
-    i, j = np.argwhere(wrong)[-1]
-    verb = "sees" if depends[i, j] else "does not see"
-    sentence = f"query {i} {verb} key {j}; {int(wrong.sum())} pairs are other than claimed"
     second = depends_of(function.weights(*function.inputs(T + 3, T + 3, seed=4)))
     name, hints = mask_names([depends, second], claims)
     name = "hidden_keys_seen" if name == "no_mask" else name  # the softmax may be cut instead
-    return broken("mask", sentence, name, hints)
+    return broken("mask", where(depends, depends != expected), name, hints)
 
 
 def ask_scale(function, claims, facts):
@@ -580,8 +563,7 @@ def ask_fewer_queries(function, claims, facts):
     sentence = f"the mask is aligned to the {found} corner" if found else f"another:\n    {drawn}"
     claimed = claims.get("corner")
     if depends.all() and fewer.all():
-        name = "mask_dropped_for_fewer_queries"
-        return broken("fewer queries", "every query sees every key", name)
+        return broken("fewer queries", None, "mask_dropped_for_fewer_queries")
     if claimed in (None, found):
         return agreed("fewer queries", sentence, claimed)
     name = "mask_first_corner" if found == "first" else "mask_another_corner"
@@ -602,25 +584,21 @@ def ask_large_scores(function):
     if not all(finite[: 3 if half else 2]):
         name = "maximum_not_subtracted" if high and finite[0] else "not_finite_at_large_scores"
         name = "scores_overflow_in_half" if all(finite[:2]) else name
-        return broken(question, "weights are not finite at large scores", name)
+        return broken(question, None, name)
     more = depends_of(function.weights(Q * 30, K * 30))
     if not half:  # query 0 and key 0 get a score that is below what hides the others
         K[:, :, 0], Q[:, :, 0] = K[:, :1, 0], -1e3 * K[:, :1, 0]
         more |= depends_of(function.weights(Q, K))
-    more = np.argwhere(more & ~depends_of(weights))
-    if len(more):
-        sentence = "query {} sees key {} where scores are large, else it does not".format(*more[0])
-        return broken(question, sentence, "mask_not_low_enough")
+    if (more & ~depends_of(weights)).any():
+        return broken(question, None, "mask_not_low_enough")
     low = low and not high and _factor(function, function.widths[0]) is not None
     lost = max(abs(found.sum(axis=-1) - 1).max() for found in large) > max(1e-3, function.tolerance)
     if low or (sums_to_1 and lost):
-        sentence = "rows do not sum to 1 where scores are large"
-        return broken(question, sentence, "row_sum_lost_at_large_scores")
+        return broken(question, None, "row_sum_lost_at_large_scores")
     return passed(question, "finite, and rows sum to what they did")
 
 
 def _weights_at(function, size):
-    """Return the weights of scores of about this size."""
     Q, K = function.inputs()
     scale = np.sqrt(size / abs(np.einsum("bhtd,bhsd->bhts", Q[:, :1], K[:, :1])).max() * 4)
     return function.weights(Q * scale, K * scale)
@@ -642,11 +620,9 @@ def ask_mask_argument(function, claims, facts):
     mask |= np.eye(function.length, dtype=bool)
     whole = depends_of(function.weights(Q, K))
     if not np.array_equal(depends_of(function.weights(Q, K, mask=mask)), mask & whole):
-        name = _argument_name(function, (Q, K), mask, whole)
-        return broken("mask argument", "other keys are seen than it lets through", name)
+        return broken("mask argument", None, _argument_name(function, (Q, K), mask, whole))
     if not _same_sink(function.weights(Q, K), function.weights(Q, K, mask=mask), mask):
-        sentence = "what a row leaves to a sink, beside a key, changes with keys that are hidden"
-        return broken("mask argument", sentence, "hidden_keys_in_the_sum")
+        return broken("mask argument", None, "hidden_keys_in_the_sum")
     mask[3] = False
     weights = function.weights(Q, K, mask=mask)
     return [*passed("mask argument", "as handed over"), *_empty(weights, claims, facts)]
@@ -687,7 +663,7 @@ def _empty(weights, claims, facts):
     """Say what a row in which everything is hidden returns; row 3 is one."""
     row, others = weights[:, :, 3], np.delete(weights, 3, axis=2)
     if not np.isfinite(others).all():
-        return broken("empty row", "it makes other rows not finite", "empty_row_spoils_others")
+        return broken("empty row", None, "empty_row_spoils_others")
     found = "nan"
     if np.isfinite(row).all():
         found = "zero" if not row.any() else "mean" if np.ptp(row) <= 1e-4 / len(row) else "other"

@@ -6,7 +6,7 @@ import numpy as np
 
 from tutorial_lib.probe.alike import ask_gradient, ask_half, disagreement
 from tutorial_lib.probe.dependence import dependence, off_diagonal, table_of
-from tutorial_lib.probe.masks import name_unmasked
+from tutorial_lib.probe.masks import name_unmasked, where
 from tutorial_lib.probe.report import (
     DESCRIBED,
     PLACES,
@@ -50,10 +50,9 @@ def ask_batch(subject):
         table = table_of(subject, T, outputs=singly(subject.outputs))
         more = _more_seen(subject, table, lambda x: subject.outputs(np.concatenate([X[:1], x]))[1:])
         name = "mask_dropped_in_batch" if more else "sequence_changes_in_batch"
-        return broken("batch", "a sequence in a batch has other outputs than alone", name)
-    if not np.delete(moved, 4, axis=1).any():
-        name = "batch_as_tokens"
-    return broken("batch", "a token of sequence 1 moves other sequences", name)
+        return broken("batch", None, name)
+    name = name if np.delete(moved, 4, axis=1).any() else "batch_as_tokens"
+    return broken("batch", None, name)
 
 
 def ask_positions(subject, table, claims, facts):
@@ -193,12 +192,10 @@ def _mask_with_padding(subject, table):
 
     beside, question = replace(subject, run=run), "mask with padding"
     there, one = off_diagonal(table_of(beside, len(table))), np.eye(len(table), dtype=bool)
-    other = np.argwhere(there != off_diagonal(table))
-    if not len(other):
+    other = there != off_diagonal(table)
+    if not other.any():
         return passed(question, "the same as without")
-    i, j = other[0]
-    verb = "depends" if there[i, j] else "does not depend"
-    sentence = f"beside a padding mask that hides nothing output {i} {verb} on token {j}"
+    sentence = f"beside a padding mask that hides nothing {where(there, other)}"
     name = "mask_another_with_padding"
     if (there | one).all() and name_unmasked(beside) == "no_mask":
         name = "mask_dropped_with_padding"
@@ -208,14 +205,12 @@ def _mask_with_padding(subject, table):
 
 
 def _nothing_real(subject):
-    """Ask a batch in which one sequence is padding alone."""
     X = tokens(1, (2, T, subject.d_model), seed=11)[0]
     keep = np.array([[True] * T, [False] * T])
     Y = subject.outputs(X, keep=keep)
     question = "padding alone"
     if not subject.same(Y[0], subject.outputs(X[:1])[0]):
-        sentence = "a sequence of padding changes another one"
-        return broken(question, sentence, "padding_alone_spoils_others")
+        return broken(question, None, "padding_alone_spoils_others")
     what = "finite" if np.isfinite(Y[1]).all() else "not finite"
     return described(question, f"the outputs of a sequence of padding are {what}")
 
@@ -231,7 +226,6 @@ def _pad(X, side, amount, seed=5):
 
 
 def _padded(subject, side, facts):
-    """Ask one side of padding."""
     X = tokens(1, (1, T, subject.d_model))[0]
     padded, keep, real = padding = _pad(X, side, SHIFT)
 
@@ -243,15 +237,15 @@ def _padded(subject, side, facts):
         return Finding(RIGHT, question, "a text has the outputs that it has alone")
     for name, other in _other_masks(keep, side):
         if subject.same(outputs(padded, keep=other), Y):
-            return Finding(WRONG, question, "right with another padding mask", name)
+            return broken(question, None, name)[0]
     if not np.isfinite(there).all():
-        return Finding(WRONG, question, "a real token has no finite output", "padding_not_finite")
+        return broken(question, None, "padding_not_finite")[0]
     other = outputs(_pad(X, side, SHIFT, seed=6)[0], keep=keep)
     if not changed(there, other, subject.noise).any():
         return _counted(subject, side, X, padding, facts)
     named = _unused if subject.same(outputs(padded), there) else _only_padding_seen
     name = named(subject, padded, keep) or f"padding_seen_on_the_{side}"
-    return Finding(WRONG, question, "other padding changes outputs of real tokens", name)
+    return broken(question, None, name)[0]
 
 
 def _only_padding_seen(subject, _padded, keep):
@@ -293,7 +287,6 @@ def _counted(subject, side, X, padding, facts):
         if subject.same(there, subject.outputs(X, positions=places[:, real])):
             sentence = "right with the positions of the text; without them padding is counted"
             return Finding(DESCRIBED, question, sentence)
-    sentence = "a padded text has other outputs than alone, though no padding is seen"
     name = "padding_counted"
     order = side == "left" and facts.get("position") != "none"
     same = largest(subject.outputs(X, keep=np.ones(X.shape[:2], bool)), subject.outputs(X))
@@ -302,11 +295,10 @@ def _counted(subject, side, X, padding, facts):
     zeroed = subject.outputs(padded * keep[..., None])[:, real]
     if subject.same(zeroed, subject.outputs(padded, keep=keep)[:, real]):
         name = "padding_keeps_weight"
-    return Finding(WRONG, question, sentence, name)
+    return broken(question, None, name)[0]
 
 
 def _two_lengths(subject, side):
-    """Ask a batch of two texts of unlike lengths."""
     X = tokens(1, (2, T, subject.d_model), seed=8)[0]
     keep = np.ones((2, T), bool)
     hidden = slice(T - SHIFT, None) if side == "right" else slice(0, SHIFT)
@@ -319,12 +311,10 @@ def _two_lengths(subject, side):
         return broken(question, sentence, "padding_refused_in_batch")
     if subject.same(together[keep], alone[keep]):
         return passed(question, "each text has its own padding")
-    sentence = "beside a longer text, a padded one has other outputs than in a batch of its own"
-    return broken(question, sentence, _padding_name(subject, X, keep, together))
+    return broken(question, None, _padding_name(subject, X, keep, together))
 
 
 def _padding_name(subject, X, keep, together):
-    """Return whose padding a sequence gets, if it is not its own."""
     first = subject.outputs(X, keep=keep[[0, 0]])
     if subject.same(together[keep], first[keep]):
         return "padding_of_first_sequence"
@@ -351,9 +341,8 @@ def ask_positions_in_batch(subject):
         return [*beside, *passed(question, "each sequence has its own positions")]
     first = subject.outputs(X, positions=places[[0, 0]])
     same = subject.same(together, first)
-    sentence = "in a batch of unlike positions outputs differ from those of each text alone"
     name = "positions_of_first_sequence" if same else "positions_mixed_in_batch"
-    return broken(question, sentence, name)
+    return broken(question, None, name)
 
 
 def _packed_beside_padding(subject, X):
@@ -406,13 +395,11 @@ def ask_longer_mask(subject, table, claims):
     expected, seen = pattern.mask(length), table_of(subject, length)
     near = abs(np.arange(length)[:, None] - np.arange(length)) < T
     more = seen & ~expected  # a bias may leave far keys a weight that nothing shows
-    wrong = np.argwhere(off_diagonal(more | (expected & ~seen & near)))
-    if not len(wrong):
+    wrong = off_diagonal(more | (expected & ~seen & near))
+    if not wrong.any():
         return passed("longer mask", f"as claimed for {length} tokens")
-    verb = "depends" if seen[tuple(wrong[0])] else "does not depend"
-    sentence = f"of {length} tokens output {wrong[0][0]} {verb} on token {wrong[0][1]}"
     name = "hidden_keys_seen" if off_diagonal(more).any() else "keys_not_seen"
-    return broken("longer mask", sentence, name)
+    return broken("longer mask", f"of {length} tokens {where(seen, wrong)}", name)
 
 
 def ask_scores(subject, table):
@@ -463,11 +450,9 @@ def ask_training(subject, table):
         sentence = "after a call in training mode an evaluation is random"
         return broken("training", sentence, "random_in_evaluation")
     if before and not after:
-        sentence = "it was random before an evaluation, and is not after it"
-        return broken("training", sentence, "dropout_lost_after_evaluation")
+        return broken("training", None, "dropout_lost_after_evaluation")
     if in_vain:
-        sentence = "random numbers are drawn, and no output depends on them"
-        return broken("training", sentence, "dropout_without_effect")
+        return broken("training", None, "dropout_without_effect")
     more = _more_seen(subject, table, subject.training)
     if more:
         sentence = f"in training mode {more}, in evaluation it does not"

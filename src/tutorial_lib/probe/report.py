@@ -76,7 +76,9 @@ def agreed(question, sentence, claimed):
 
 
 def broken(question, sentence, name=None, hints=()):
-    """Return what is broken."""
+    """Return what is broken; without a sentence, the tables of names say what was seen."""
+    if sentence is None:
+        sentence = PLACES[name].meaning if name in PLACES else NAMES[name].witness
     return [Finding(WRONG, question, sentence, name, hints)]
 
 
@@ -103,6 +105,12 @@ def answered(question, ask, *, refused=None):
     except Exception as error:
         reason = f"refused, {type(error).__name__}: {str(error).partition(chr(10))[0]}"
         return [Finding(WRONG if refused else DESCRIBED, question, reason, refused)]
+
+
+def all_answered(questions, *, refused=None):
+    """Ask all questions, functions by name; return what is found."""
+    found = (answered(question, ask, refused=refused) for question, ask in questions.items())
+    return [one for several in found for one in several]
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,9 @@ class Arguments:
     def __init__(self, memory=None, **names):
         self.memory = memory
         self.names = {word: _polarity(name) for word, name in names.items() if name is not None}
+        self.words = frozenset(self.names)  # that the layer takes
         if memory is None and "memory_keep" in names:
             raise ProbeError("memory_keep= needs memory=(S, d_memory), the sizes of a memory.")
-
-    @property
-    def words(self):
-        """Which words the layer takes."""
-        return frozenset(self.names)
 
     def __call__(self, B, *, memory=None, **given):
         """Return the arrays that follow X (B, T, d_model), and those that have names."""

@@ -187,14 +187,13 @@ def probe_function(function, claims):
 
 def _core(function, claims, facts, read_weights):
     """Return what is asked at one length, the most basic first, by question."""
-    depends = depends_of(read_weights)
     return {
         "batch": lambda: _ask_batch(function),
         "heads": lambda: _ask_own_heads(function),
         "KV heads": lambda: _ask_kv_heads(function, claims, facts),
         "values": lambda: _ask_values(function),
         "row sums": lambda: ask_row_sums(function, read_weights, claims, facts),
-        "mask": lambda: ask_mask_of(function, depends, claims, read_weights),
+        "mask": lambda: ask_mask_of(function, claims, read_weights),
         "scale": lambda: ask_scale(function, claims, facts),
         "bias": lambda: ask_bias(function, claims, facts),
     }
@@ -397,11 +396,6 @@ def _with_mask(function, *, empty):
     return {"mask": mask} if "mask" in function.takes else {}
 
 
-def hidden_in_a_head(weights):
-    """Return which key has no weight in some head, (T, S)."""
-    return (abs(weights) <= 1e-30).all(axis=0).any(axis=0)
-
-
 def ask_row_sums(function, weights, claims, facts):
     """Ask what a row of weights sums to."""
     rows = weights.sum(axis=-1)
@@ -437,16 +431,17 @@ def _cut_after_softmax(weights, precision):
     return sees_all.any() and abs(rows[sees_all] - 1).max() <= precision < abs(rows - 1).max()
 
 
-def ask_mask_of(function, depends, claims, weights):
+def ask_mask_of(function, claims, weights):
     """Ask the mask as applied against the claimed one; here the diagonal counts, too."""
+    depends = depends_of(weights)
     if not claims.masks:
         return described("mask", str(simplest_pattern(depends) or "of no regular form"))
     pattern, T = claims.pattern(), len(depends)
     expected = depends & np.tri(T, dtype=bool) if pattern is None else pattern.mask(T)
     if claims.get("causal") is not False:
         expected = expected | np.eye(T, dtype=bool)
-    gap = hidden_in_a_head(weights) & expected if claims.pattern() else np.zeros_like(expected)
-    if gap.any() and np.array_equal(depends, expected):
+    gap = (abs(weights) <= 1e-30).all(axis=0).any(axis=0) & expected  # no weight in some head
+    if gap.any() and claims.pattern() and np.array_equal(depends, expected):
         i, j = np.argwhere(gap)[-1]
         sentence = f"in some head query {i} does not see key {j}, in others it does"
         return broken("mask", sentence, "mask_of_one_head")
@@ -630,9 +625,7 @@ def ask_mask_argument(function, claims, facts):
 
 def _same_sink(weights, masked, mask):
     """Say whether the rest of a row, divided by the weight of a key, is the same under a mask."""
-    rests = []
-    for found in (weights, masked):
-        rests.append((1 - found.sum(axis=-1, keepdims=True)) / found)
+    rests = [(1 - found.sum(axis=-1, keepdims=True)) / found for found in (weights, masked)]
     seen = mask & (weights > 0) & (masked > 0)
     return bool(np.allclose(rests[0][seen], rests[1][seen], rtol=1e-3, atol=1e-3))
 

@@ -85,9 +85,7 @@ def _position_name(subject, table, claimed, found):
         return "positions_missing" if _exchangeable(subject, table) else "positions_without_effect"
     if claimed == "none":
         return "positions_used"
-    if found == "relative":
-        return "positions_only_relative"
-    return "positions_not_relative"
+    return "positions_only_relative" if found == "relative" else "positions_not_relative"
 
 
 def _most_seen(table):
@@ -178,8 +176,9 @@ def ask_padding(subject, claims, table, facts):
     if any(found.name == "padding_polarity" for found in padded):
         masked = without_names(masked)
     both = masked + padded if all(f.name in {None, *PLACES} for f in padded) else padded + masked
-    both += _two_lengths(subject, sides[-1])
-    if both[-1].name != "padding_refused_in_batch":
+    refused = "padding_refused_in_batch"
+    both += answered("two lengths", lambda: _two_lengths(subject, sides[-1]), refused=refused)
+    if both[-1].name != refused:
         both += _nothing_real(subject)
     return one_name(both)
 
@@ -289,8 +288,8 @@ def _counted(subject, side, X, padding, facts):
             return Finding(DESCRIBED, question, sentence)
     name = "padding_counted"
     order = side == "left" and facts.get("position") != "none"
-    same = largest(subject.outputs(X, keep=np.ones(X.shape[:2], bool)), subject.outputs(X))
-    if order and same <= subject.tolerance:
+    whole = np.ones(X.shape[:2], bool)
+    if order and subject.same(subject.outputs(X, keep=whole), subject.outputs(X)):
         name = "padding_shifts_positions"
     zeroed = subject.outputs(padded * keep[..., None])[:, real]
     if subject.same(zeroed, subject.outputs(padded, keep=keep)[:, real]):
@@ -304,11 +303,7 @@ def _two_lengths(subject, side):
     hidden = slice(T - SHIFT, None) if side == "right" else slice(0, SHIFT)
     keep[1, hidden] = False
     alone, question = singly(subject.outputs)(X, keep=keep), "two lengths"
-    try:
-        together = subject.outputs(X, keep=keep)
-    except Exception as error:
-        sentence = f"padding is refused in a batch, and not alone: {type(error).__name__}"
-        return broken(question, sentence, "padding_refused_in_batch")
+    together = subject.outputs(X, keep=keep)
     if subject.same(together[keep], alone[keep]):
         return passed(question, "each text has its own padding")
     return broken(question, None, _padding_name(subject, X, keep, together))

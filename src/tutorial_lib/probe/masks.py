@@ -123,14 +123,10 @@ def candidates(claims):
 
 def _of_causal(expected):
     """Yield what may be wrong with a causal mask."""
-
-    def one(T):
-        return np.eye(T, dtype=bool)
-
     yield "no_mask", Pattern().mask
     yield "mask_reversed", lambda T: expected.mask(T).T
     yield "mask_reversed", lambda T: ~expected.mask(T)
-    yield "mask_without_itself", lambda T: expected.mask(T) & ~one(T)
+    yield "mask_without_itself", lambda T: expected.mask(T) & ~np.eye(T, dtype=bool)
     yield "mask_one_ahead", lambda T: expected.mask(T) | np.eye(T, k=1, dtype=bool)
     for ahead in (2, 3, 4):
         yield "mask_ahead", lambda T, k=ahead: np.tri(T, k=k, dtype=bool)

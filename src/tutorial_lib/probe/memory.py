@@ -33,7 +33,11 @@ def ask_memory(subject, table, claims):
     sentence = f"the order of its tokens {'does not matter' if alike else 'matters'}"
     wrong = claims.get("position") == "none" and not alike
     found += broken("order", None, "positions_used") if wrong else described("order", sentence)
-    found += _ask_lengths(subject, memory, table, alike)
+    found += answered(
+        "lengths",
+        lambda: _ask_lengths(subject, memory, table, alike),
+        refused="memory_refused",
+    )
     if "keep" in memory.takes:
         sides = {"sides": ("right", "left") if alike else ("right",)}
         found += answered(
@@ -91,12 +95,8 @@ def _ask_lengths(subject, memory, table, alike):
     """Ask memories of other lengths than the text, and one that is there twice."""
     question, (S, width) = "lengths", subject.memory
     M = tokens(1, (1, S, width), seed=35)[0]
-    try:
-        once, twice = (memory.outputs(np.tile(M, (1, n, 1)))[:, 0] for n in (1, 2))
-        memory.outputs(M[:, :1])
-    except Exception as error:
-        sentence = f"a memory of another length is refused, {type(error).__name__}: {error}"
-        return broken(question, sentence, "memory_refused")
+    once, twice = (memory.outputs(np.tile(M, (1, n, 1)))[:, 0] for n in (1, 2))
+    memory.outputs(M[:, :1])
     X = tokens(1, (1, QUERIES, subject.d_model), seed=36)[0]
     apart = not np.triu(table, 1).any()
     few, more = subject.outputs(X[:, :2], memory=M), subject.outputs(X, memory=M)[:, :2]

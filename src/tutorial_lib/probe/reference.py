@@ -65,11 +65,13 @@ WEIGHTS = {
 }
 
 
-VARIANTS = []
-for _cap in CAPS:
-    _capped = lambda s, seen, scale, c=_cap: stable_softmax(hidden(c * np.tanh(s / c), seen))  # noqa: E731
-    _after = lambda s, seen, scale, c=_cap: stable_softmax(c * np.tanh(hidden(s, seen) / c))  # noqa: E731
-    VARIANTS += [("soft_cap", _capped), ("mask_before_soft_cap", _after)]
+def _soft_caps(c):
+    yield "soft_cap", lambda s, seen, scale: stable_softmax(hidden(c * np.tanh(s / c), seen))
+    after = "mask_before_soft_cap"
+    yield after, lambda s, seen, scale: stable_softmax(c * np.tanh(hidden(s, seen) / c))
+
+
+VARIANTS = [variant for cap in CAPS for variant in _soft_caps(cap)]
 # What is handed over as Q, K and V (each of all heads) in place of them.
 ARRAYS = {
     None: lambda Q, K, V: (Q, K, V),

@@ -51,12 +51,10 @@ class Finding:
     def __str__(self):
         lines = [f"{self.sign} {self.question}: {self.sentence}"]
         if self.name:
-            lines.append(
-                f"    = {self.name}: {NAMES[self.name].meaning} ({NAMES[self.name].section})"
-            )
-        lines += [
-            f"    ? {hint} would show this, too: {NAMES[hint].meaning}" for hint in self.hints
-        ]
+            meaning, section, _ = NAMES[self.name]
+            lines.append(f"    = {self.name}: {meaning} ({section})")
+        for hint in self.hints:
+            lines.append(f"    ? {hint} would show this, too: {NAMES[hint].meaning}")
         return "\n".join(lines)
 
 
@@ -65,9 +63,9 @@ def passed(question, sentence):
     return [Finding(RIGHT, question, sentence)]
 
 
-def described(question, sentence, hints=()):
+def described(question, sentence):
     """Return what is described, or cannot be decided."""
-    return [Finding(DESCRIBED, question, sentence, None, hints)]
+    return [Finding(DESCRIBED, question, sentence)]
 
 
 def agreed(question, sentence, claimed):

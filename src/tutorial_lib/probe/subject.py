@@ -38,13 +38,15 @@ class Cache:
     rewind: Callable | None = None
     padded: Callable | None = None
 
-    def run(self, X, lengths, *memory):
+    def run(self, X, lengths, *memory, keep=None):
         """Feed X (B, T, d_model) in chunks of these lengths; the outputs, joined."""
         state, outputs, start = self.empty(), [], 0
-        for length in lengths:
-            Y, state = self.step(X[:, start : start + length].copy(), state, *memory)
+        step = self.step if keep is None else self.padded
+        for end in np.cumsum(lengths):
+            more = memory if keep is None else (keep[:, :end],)
+            Y, state = step(X[:, start:end].copy(), state, *more)
             outputs.append(np.asarray(Y, dtype=float))
-            start += length
+            start = end
         return np.concatenate(outputs, axis=1)
 
 

@@ -6,6 +6,7 @@ a batch and of precision can be asked as it is.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -33,18 +34,12 @@ def ask_memory(subject, table, claims):
     sentence = f"the order of its tokens {'does not matter' if alike else 'matters'}"
     wrong = claims.get("position") == "none" and not alike
     found += broken("order", None, "positions_used") if wrong else described("order", sentence)
-    found += answered(
-        "lengths",
-        lambda: _ask_lengths(subject, memory, table, alike),
-        refused="memory_refused",
-    )
+    lengths = partial(_ask_lengths, subject, memory, table, alike)
+    found += answered("lengths", lengths, refused="memory_refused")
     if "keep" in memory.takes:
         sides = {"sides": ("right", "left") if alike else ("right",)}
-        found += answered(
-            "padding",
-            lambda: hidden.ask_padding(memory, sides, every, {"position": "none"}),
-            refused="padding_refused",
-        )
+        padding = partial(hidden.ask_padding, memory, sides, every, {"position": "none"})
+        found += answered("padding", padding, refused="padding_refused")
     return [seen, *one_name([replace(one, question=f"memory, {one.question}") for one in found])]
 
 

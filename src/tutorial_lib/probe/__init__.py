@@ -17,6 +17,7 @@ is below e^-30, mistakes beyond the tested length or on another device.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -81,7 +82,7 @@ class Probe:
         if heads is None:
             options["d_model"] = adapters.width_of(layer, options.get("d_model"))
             return self._asked(lambda f: adapters.hidden_states(f, **options), layer, like)
-        of = lambda f: (adapters.function(f, axes=axes, mask=mask), {})  # noqa: E731
+        of = partial(adapters.function, axes=axes, mask=mask)
         return self._asked(self._functions(of, heads, mask, options), layer, like)
 
     @seeded()
@@ -96,7 +97,7 @@ class Probe:
         like = options.pop("like", None)
         if heads is None:
             return self._asked(modules.subjects(module, like, options), module, like)
-        of = lambda f: adapters.torch_function(f, axes=axes, mask=mask)  # noqa: E731
+        of = partial(adapters.torch_function, axes=axes, mask=mask)
         return self._asked(self._functions(of, heads, mask, options), module, like)
 
     @seeded()
@@ -121,8 +122,7 @@ class Probe:
         takes = frozenset(("mask",) if mask else ())
 
         def made(function):
-            run, more = of(function)
-            return Function(run, heads, takes, **more), claims
+            return Function(heads=heads, takes=takes, **of(function)), claims
 
         return made
 
@@ -166,10 +166,9 @@ class Probe:
     @staticmethod
     def _not_finite(subject, claims, found):
         """Name the mask that leaves rows without a key, if the rest shows one."""
-        with np.errstate(all="ignore"):
-            table = table_of(subject, length_for(claims))
-            mask, _ = ask_mask(subject, table, claims, named=False)
-            asked = [*mask, *ask_alike(subject, claims)]
+        table = table_of(subject, length_for(claims))
+        mask, _ = ask_mask(subject, table, claims, named=False)
+        asked = [*mask, *ask_alike(subject, claims)]
         named = [one for one in asked if one.name and one.name not in PLACES]
         return [replace(found, name=None), *named[:1]] if named else [found]
 

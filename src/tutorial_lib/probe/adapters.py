@@ -21,13 +21,9 @@ class Arguments:
     def __init__(self, memory=None, **names):
         self.memory = memory
         self.names = {word: _polarity(name) for word, name in names.items() if name is not None}
+        self.words = frozenset(self.names)  # that the layer takes
         if memory is None and "memory_keep" in names:
             raise ProbeError("memory_keep= needs memory=(S, d_memory), the sizes of a memory.")
-
-    @property
-    def words(self):
-        """Which words the layer takes."""
-        return frozenset(self.names)
 
     def __call__(self, B, *, memory=None, **given):
         """Return the arrays that follow X (B, T, d_model), and those that have names."""
@@ -69,7 +65,7 @@ def hidden_states(layer, *, d_model=None, cache=None, **options):
 
 
 def function(run, *, axes, mask):
-    """Return a function of Q, K, V of axes (B, H, T, d), and of a mask, True = may look."""
+    """Return as `run` a function of Q, K, V (B, H, T, d), and of a mask, True = may look."""
     if axes not in ("BHTd", "BTHd"):
         raise ProbeError(f"axes={axes!r}; expected 'BHTd' or 'BTHd'.")
     name, hides = _polarity(mask)
@@ -81,21 +77,18 @@ def function(run, *, axes, mask):
         out = np.asarray(run(Q, K, V, **given))
         return np.swapaxes(out, 1, 2) if axes == "BTHd" else out
 
-    return call
+    return {"run": call}
 
 
 def torch_function(run, *, axes, mask):
-    """Return a function of tensors as one of arrays, in double, and what else it can be asked.
-
-    The second is a dictionary: single, half and gradient.
-    """
+    """Return functions of arrays by name: run, in double, single, half and gradient."""
     import torch
 
     name, hides = _polarity(mask)
     order = (0, 2, 1, 3) if axes == "BTHd" else (0, 1, 2, 3)
 
     def called(tensor):
-        return function(_of_arrays(run, tensor), axes=axes, mask=mask)
+        return function(_of_arrays(run, tensor), axes=axes, mask=mask)["run"]
 
     def gradient(*arrays, mask=None):
         *arrays, dY = (array.transpose(order) for array in arrays)
@@ -104,9 +97,9 @@ def torch_function(run, *, axes, mask):
         found = gradients(out, arrays, torch.from_numpy(np.ascontiguousarray(dY)))
         return [gradient.transpose(order) for gradient in found]
 
-    more = {"single": called(torch.Tensor.float), "half": called(torch.Tensor.half)}
-    more["gradient"] = gradient
-    return _first_that_runs(called(torch.Tensor.double), more["single"]), more
+    single, half = called(torch.Tensor.float), called(torch.Tensor.half)
+    double = _first_that_runs(called(torch.Tensor.double), single)
+    return {"run": double, "single": single, "half": half, "gradient": gradient}
 
 
 def tensor_function(run):

@@ -9,6 +9,7 @@ from tutorial_lib.probe.dependence import dependence, off_diagonal, simplest_pat
 from tutorial_lib.probe.report import (
     PLACES,
     RIGHT,
+    all_answered,
     answered,
     broken,
     described,
@@ -32,7 +33,8 @@ def ask_cache(subject, table):
     if np.triu(table, 1).any():
         return described("cache", "cannot be asked: later tokens are seen")
     chunks = Chunks(subject, table)
-    findings = _asked({f"cache, {way}": partial(chunks.ask, way) for way in chunks.ways})
+    ways = {f"cache, {way}": partial(chunks.ask, way) for way in chunks.ways}
+    findings = all_answered(ways, refused="cache_refused")
     if any(found.name and found.name not in PLACES for found in findings):
         findings = [replace(f, name=None) if f.name in PLACES else f for f in findings]
     sound = all(found.sign == RIGHT for found in findings)
@@ -44,13 +46,8 @@ def ask_cache(subject, table):
         asked["cache, rewound"] = chunks.rewound
     if subject.cache.padded is not None:
         asked["cache, padded"] = chunks.padded
-    more = _asked(asked)
+    more = all_answered(asked, refused="cache_refused")
     return [*findings, *(more if sound else without_names(more))]
-
-
-def _asked(asked):
-    found = (answered(question, ask, refused="cache_refused") for question, ask in asked.items())
-    return [one for several in found for one in several]
 
 
 class Chunks:
@@ -79,7 +76,7 @@ class Chunks:
 
     def differ(self, Y, others):
         """Say whether outputs differ."""
-        return largest(Y, others) > self.subject.tolerance
+        return not self.subject.same(Y, others)
 
     def ask(self, way):
         """Ask one way of feeding the cache."""
@@ -256,8 +253,7 @@ class Chunks:
             left = left or self.differ(fed, self.subject.outputs(self.X, memory=other))
         if not left:
             return passed("second text", "an empty cache knows nothing of the one before")
-        sentence = "after another text an empty cache gives other outputs"
-        return broken("second text", sentence, "state_between_calls")
+        return broken("second text", None, "state_between_calls")
 
     def rewound(self):
         """Feed tokens, take some back, and feed the right ones."""
@@ -272,10 +268,9 @@ class Chunks:
         first, second = outputs(self.others), outputs(self.others[::-1])
         if not self.differ(first, self.Y[:, 5:]):
             return passed("cache, rewound", "the tokens that were taken back leave nothing")
-        sentence = "after a rewind outputs differ from those of the whole text"
         trace = largest(first, second) > self.subject.noise
         name = "rewind_ignored" if trace else "rewound_outputs_differ"
-        return broken("cache, rewound", sentence, name)
+        return broken("cache, rewound", None, name)
 
     def padded(self):
         """Feed a batch in chunks whose second text has padding on the left."""
@@ -284,19 +279,12 @@ class Chunks:
         keep[1, :4] = False
 
         def outputs(X):
-            state, start, found = subject.cache.empty(), 0, []
-            for length in (6, 1, 3, 2):
-                end = start + length
-                out, state = subject.cache.padded(X[:, start:end].copy(), state, keep[:, :end])
-                found.append(np.asarray(out, dtype=float))
-                start = end
-            return np.concatenate(found, axis=1)[keep]
+            return subject.cache.run(X, (6, 1, 3, 2), keep=keep)[keep]
 
         found = outputs(X)
         if not self.differ(found, subject.outputs(X, keep=keep)[keep]):
             return passed("cache, padded", "the outputs of the whole padded text")
-        sentence = "behind padding, outputs in chunks differ from those of the whole text"
         others = np.where(keep[..., None], X, tokens(1, X.shape, seed=16)[0])
         seen = largest(outputs(others), found) > max(subject.noise, subject.tolerance)
         name = "padding_seen_in_chunks" if seen else "padding_another_in_chunks"
-        return broken("cache, padded", sentence, name)
+        return broken("cache, padded", None, name)

@@ -8,8 +8,8 @@ import numpy as np
 
 from tutorial_lib.probe.alike import ask_calls, ask_gradient, ask_half, ask_lengths, disagreement
 from tutorial_lib.probe.dependence import off_diagonal, simplest_pattern
-from tutorial_lib.probe.masks import LEAST, length_for, mask_names
-from tutorial_lib.probe.reference import LAWS, LONG, SCALES, Explanation
+from tutorial_lib.probe.masks import LEAST, length_for, mask_names, where
+from tutorial_lib.probe.reference import LAWS, LONG, SCALES, Explanation, depends_of
 from tutorial_lib.probe.report import (
     DESCRIBED,
     RIGHT,
@@ -17,13 +17,14 @@ from tutorial_lib.probe.report import (
     Finding,
     Report,
     agreed,
+    all_answered,
     answered,
     broken,
     described,
     passed,
     without_names,
 )
-from tutorial_lib.probe.subject import ProbeError, largest, tokens
+from tutorial_lib.probe.subject import ProbeError, largest, singly, tokens
 
 B = 2
 LONGEST = 70  # tokens
@@ -92,9 +93,13 @@ class Function:
             return 1e-2
         return 1e-4 if np.array_equal(single, Y) else 1e-6
 
-    def example(self, seed=0):
+    def same(self, Y, others, times=1):
+        """Say whether two ways lead to one output, or to one that is so many times less exact."""
+        return largest(Y, others) <= times * self.tolerance
+
+    def example(self, *sizes, seed=0):
         """Return the arrays of a call: Q, K and V."""
-        return [*self.inputs(seed=seed), self.inputs(seed=seed + 2)[1]]
+        return [*self.inputs(*sizes, seed=seed), self.inputs(*sizes, seed=seed + 2)[1]]
 
     def outputs(self, Q, K, V, **context):
         """Run on copies, and require an output (B, H, T, d_v)."""
@@ -138,15 +143,12 @@ class Function:
         """Read the weights (B, H, T, S): values that are unit vectors let them through."""
         S, d_k = K.shape[2:]
         V = np.broadcast_to(np.eye(S, d_k), K.shape)
-        with np.errstate(all="ignore"):
-            return self.outputs(Q, K, V, **context)[..., :S]
+        return self.outputs(Q, K, V, **context)[..., :S]
 
     def served(self, of):
         """Return which head of the output a head of Q, K or V (0, 1, 2) moves, (H, H or G)."""
-        given = [*self.inputs(), self.inputs(seed=3)[1]]
-        others = [*self.inputs(seed=9), self.inputs(seed=8)[1]]
+        given, others, moved = self.example(), self.example(seed=9), []
         base = self.outputs(*given)
-        moved = []
         for head in range(given[of].shape[1]):
             there = given[of].copy()
             there[:, head] = others[of][:, head]
@@ -166,7 +168,7 @@ def probe_function(function, claims):
         findings[-1:] = with_cause(findings[-1:], names, hints)
     if findings[-1].sign == WRONG:
         return Report(tuple(findings))
-    core = _answers(_core(function, claims, facts, read_weights))
+    core = all_answered(_core(function, claims, facts, read_weights))
     explanation = Explanation(function, claims)
     wrong = any(found.sign == WRONG for found in core)
     names, hints = explanation.names(most=2 if wrong and function.length <= LONG else 1)
@@ -174,7 +176,7 @@ def probe_function(function, claims):
     if all(found.sign != WRONG for found in findings):
         findings += answered("lengths", lambda: _ask_lengths(function, claims, explanation))
     right = all(found.sign != WRONG for found in findings)
-    asked = _answers(_questions(function, claims, facts, depends if right else None))
+    asked = all_answered(_questions(function, claims, facts, depends if right else None))
     basic = all(found.sign != WRONG or found.question in QUESTIONS.values() for found in core)
     sound = basic and all(name.split("_")[0] in QUESTIONS for name in names)
     findings += asked if sound else without_names(asked)
@@ -183,20 +185,15 @@ def probe_function(function, claims):
     return Report(tuple(findings), depends, expected, simplest_pattern(depends), facts)
 
 
-def _answers(questions):
-    return [found for question, ask in questions.items() for found in answered(question, ask)]
-
-
 def _core(function, claims, facts, read_weights):
     """Return what is asked at one length, the most basic first, by question."""
-    depends = depends_of(read_weights)
     return {
         "batch": lambda: _ask_batch(function),
         "heads": lambda: _ask_own_heads(function),
         "KV heads": lambda: _ask_kv_heads(function, claims, facts),
         "values": lambda: _ask_values(function),
         "row sums": lambda: ask_row_sums(function, read_weights, claims, facts),
-        "mask": lambda: ask_mask_of(function, depends, claims, read_weights),
+        "mask": lambda: ask_mask_of(function, claims, read_weights),
         "scale": lambda: ask_scale(function, claims, facts),
         "bias": lambda: ask_bias(function, claims, facts),
     }
@@ -246,27 +243,24 @@ def _ask_calls(function):
     if calls.sign == RIGHT:
         Q, K, V = function.example()
         first, *others = (function.outputs(Q, *x) for x in ((K, V), (K, V[::-1]), (K[::-1], V)))
-        moved = [largest(first, other) for other in others]
-        if moved[0] <= function.tolerance < moved[1]:
-            sentence = "other values have the same output"
-            calls = Finding(WRONG, "values", sentence, "values_not_used")
+        same = [function.same(first, other) for other in others]
+        if same == [True, False]:
+            return findings + broken("values", None, "values_not_used")
     return [*findings, calls]
 
 
 def _ask_batch(function):
-    """Ask whether the sequences of a batch are apart."""
     given = function.example()
-    alone = [function.outputs(*(array[[b]] for array in given)) for b in range(B)]
-    if largest(function.outputs(*given), np.concatenate(alone)) <= function.tolerance:
+    Y, alone = function.outputs(*given), singly(function.outputs)(*given)
+    if function.same(Y, alone):
         return passed("batch", "each sequence for itself")
     others = [np.concatenate([x[:1], 2 * x[1:]]) for x in given]
-    moved = largest(function.outputs(*others)[0], function.outputs(*given)[0]) > function.tolerance
-    name = "sequences_mixed" if moved else "sequence_changes_in_batch"
-    return broken("batch", "a sequence in a batch has other outputs than alone", name)
+    same = function.same(function.outputs(*others)[0], Y[0])
+    name = "sequence_changes_in_batch" if same else "sequences_mixed"
+    return broken("batch", None, name)
 
 
 def _ask_kv_heads(function, claims, facts):
-    """Ask which key head, and which value head, serves which query head."""
     H, G = function.heads
     served = [function.served(of) for of in (1, 2)]
     found = [
@@ -275,10 +269,9 @@ def _ask_kv_heads(function, claims, facts):
         if all(np.array_equal(table, order[:, None] == np.arange(G)) for table in served)
     ]
     if not found:
-        sentence = "a head of K or V serves other query heads than its own group"
         one_each = np.array_equal(*served) and (served[0].sum(axis=1) == 1).all()
         name = "key_heads_of_another_group" if one_each else "key_heads_mixed"
-        return broken("KV heads", sentence, name)
+        return broken("KV heads", None, name)
     if G in (1, H):
         return passed("KV heads", "one for all" if G == 1 else "one per query head")
     facts["key_heads"], claimed = found[0], claims.get("key_heads", "repeated")
@@ -289,30 +282,25 @@ def _ask_kv_heads(function, claims, facts):
 
 
 def _ask_own_heads(function):
-    """Ask whether the query of a head moves its own output alone."""
     order = function.order
     if np.array_equal(order, np.arange(function.heads[0])):
         return passed("heads", "each query moves its own head")
     name = "heads_mixed" if order is None else "heads_in_another_order"
-    return broken("heads", "the query of a head moves outputs of other heads, or not its own", name)
+    return broken("heads", None, name)
 
 
 def _ask_values(function):
-    """Ask whether an output is the sum of values by these weights, head by head."""
-    Q, K = function.inputs()
-    V = tokens(1, K.shape, seed=3)[0]
+    Q, K, V = function.example()
     weights, out = function.weights(Q, K), function.outputs(Q, K, V)
     mixes = [weights @ V[:, heads] for heads in function.orders.values()]
-    if min(largest(mix, out) for mix in mixes) <= 10 * function.tolerance:
+    if any(function.same(mix, out, 10) for mix in mixes):
         return passed("values", "each output is its weights times the values")
-    sentence = "outputs are not the weights times the values"
-    return broken("values", sentence, "values_not_mixed_by_weights")
+    return broken("values", None, "values_not_mixed_by_weights")
 
 
 def _ask_lengths(function, claims, explanation):
     """Ask whether other lengths are as right as the first, to which everything else was asked."""
-    Q, K = function.inputs(LONGEST, LONGEST, LONGEST + 10)
-    V = tokens(1, K.shape, seed=3)[0]
+    Q, K, V = function.example(LONGEST, LONGEST, LONGEST + 10)
     whole, question = function.outputs(Q, K, V), "lengths"
     if claims.get("causal"):
         lengths = (1, 5, 16, 32, 33, 64)
@@ -320,7 +308,7 @@ def _ask_lengths(function, claims, explanation):
         if found[0].sign == WRONG:
             return found
     right = explanation.right(Q, K, V)
-    if right and min(largest(found, whole) for found in right) > 10 * function.tolerance:
+    if right and not any(function.same(found, whole, 10) for found in right):
         sentence = f"right for {function.length} tokens, and not for {LONGEST}"
         return broken(question, sentence, "wrong_for_longer_texts")
     return passed(question, f"as right for {LONGEST} tokens") if right else []
@@ -330,12 +318,11 @@ def _ask_few_queries(function, claims, facts, depends):
     """Ask whether few queries have the outputs that they have among as many as there are keys."""
     if depends is None or not (depends.all() or facts.get("corner")):
         return []
-    (Q, K), few, question = function.inputs(), 5, "positions of fewer queries"
-    V = tokens(1, K.shape, seed=3)[0]
+    (Q, K, V), few, question = function.example(), 5, "positions of fewer queries"
     whole, found = function.outputs(Q, K, V), []
     for word, part in {"last": slice(-few, None), "first": slice(few)}.items():
         alone = function.outputs(Q[:, :, part], K, V)
-        found += [word] if largest(alone, whole[:, :, part]) <= function.tolerance else []
+        found += [word] if function.same(alone, whole[:, :, part]) else []
     corner = facts.get("corner") or claims.get("corner")
     if corner in found or (corner is None and found):
         either = len(found) == 2 or facts.get("corner")
@@ -354,9 +341,8 @@ def _counted_from_0(function, few, K):
     Q = function.inputs()[0]
     Q[:, :, : few.shape[2]] = few
     rows = np.tri(few.shape[2], K.shape[2], dtype=bool)
-    with np.errstate(all="ignore"):
-        read = function.weights(few, K), function.weights(Q, K)[:, :, : few.shape[2]]
-        alone, first = (np.log(weights / weights[..., :1])[..., rows] for weights in read)
+    read = function.weights(few, K), function.weights(Q, K)[:, :, : few.shape[2]]
+    alone, first = (np.log(weights / weights[..., :1])[..., rows] for weights in read)
     return largest(alone, first) <= 1e3 * function.tolerance
 
 
@@ -378,14 +364,12 @@ def _ask_masks_of_a_batch(function):
     keys = (rng.random((B, 1, 1, T)) < 0.6) | (np.arange(T) < 5)
     if _masks_used(function, keys, 5)[np.arange(B), np.arange(B)].all():
         return passed(question, "each sequence has its own mask")
-    sentence = "a mask of the keys, (B, 1, 1, S), gives other outputs than one of queries and keys"
-    return broken(question, sentence, "mask_argument_misread")
+    return broken(question, "one of the keys, (B, 1, 1, S), is misread", "mask_argument_misread")
 
 
 def _masks_used(function, masks, T):
     """Say which of the masks (B, 1, 1 or T, S) has the outputs of which sequence and head."""
-    Q, K = function.inputs(T)
-    V = tokens(1, K.shape, seed=3)[0]
+    Q, K, V = function.example(T)
     out = function.outputs(Q, K, V, mask=masks)
     single = [np.broadcast_to(mask[0], (T, K.shape[2])) for mask in masks]
     single = [function.outputs(Q, K, V, mask=mask.copy()) for mask in single]
@@ -393,13 +377,11 @@ def _masks_used(function, masks, T):
 
 
 def _ask_precision(function):
-    """Ask whether single and double precision agree, and whether half precision stays finite."""
     if function.single is None:
         return []
     given = function.example()
-    with np.errstate(all="ignore"):
-        single = np.asarray(function.single(*given), dtype=float)
-        others = np.asarray(function.single(given[0][::-1], *given[1:]), dtype=float)
+    single = np.asarray(function.single(*given), dtype=float)
+    others = np.asarray(function.single(given[0][::-1], *given[1:]), dtype=float)
     findings = disagreement(single, function.outputs(*given))
     if findings[0].sign == WRONG and largest(single, others) <= 1e-9:
         findings = [replace(findings[0], name="scores_lost_in_single")]
@@ -414,28 +396,17 @@ def _with_mask(function, *, empty):
     return {"mask": mask} if "mask" in function.takes else {}
 
 
-def depends_of(weights):
-    """Return which query gives which key a weight, in any sequence and head, (T, S)."""
-    return ~(abs(weights) <= 1e-30).all(axis=(0, 1))
-
-
-def hidden_in_a_head(weights):
-    """Return which key has no weight in some head, (T, S)."""
-    return (abs(weights) <= 1e-30).all(axis=0).any(axis=0)
-
-
 def ask_row_sums(function, weights, claims, facts):
     """Ask what a row of weights sums to."""
     rows = weights.sum(axis=-1)
-    if abs(rows - 1).max() <= function.tolerance:
+    if function.same(rows, 1.0):
         facts["row_sum"] = 1.0
         return passed("row sums", "1 in every row")
     facts["row_sum"] = (float(rows.min()), float(rows.max()))
     sentence = f"between {rows.min():.3g} and {rows.max():.3g}"
     if "row_sum" in claims and claims["row_sum"] is None:
         if rows.max() <= 1 + function.tolerance and not _one_sink(function):
-            sentence = "what a row leaves to a sink is not the same in every row"
-            return broken("row sums", sentence, "sink_not_in_every_row")
+            return broken("row sums", None, "sink_not_in_every_row")
         return described("row sums", sentence)
     cut = rows.max() <= 1 + function.tolerance and "row_sum" not in claims
     if cut and not _cut_after_softmax(weights, function.tolerance):
@@ -449,8 +420,7 @@ def _one_sink(function):
     Q, K = function.inputs()
     weights = function.weights(0 * Q, K)
     own = np.diagonal(weights, axis1=-2, axis2=-1)
-    with np.errstate(all="ignore"):
-        left = (1 - weights.sum(axis=-1)) / own
+    left = (1 - weights.sum(axis=-1)) / own
     return bool((np.ptp(left, axis=-1) <= 1e-3 * (1 + np.abs(left).max())).all())
 
 
@@ -461,29 +431,26 @@ def _cut_after_softmax(weights, precision):
     return sees_all.any() and abs(rows[sees_all] - 1).max() <= precision < abs(rows - 1).max()
 
 
-def ask_mask_of(function, depends, claims, weights):
+def ask_mask_of(function, claims, weights):
     """Ask the mask as applied against the claimed one; here the diagonal counts, too."""
+    depends = depends_of(weights)
     if not claims.masks:
         return described("mask", str(simplest_pattern(depends) or "of no regular form"))
     pattern, T = claims.pattern(), len(depends)
     expected = depends & np.tri(T, dtype=bool) if pattern is None else pattern.mask(T)
     if claims.get("causal") is not False:
         expected = expected | np.eye(T, dtype=bool)
-    gap = hidden_in_a_head(weights) & expected if claims.pattern() else np.zeros_like(expected)
-    if gap.any() and np.array_equal(depends, expected):
+    gap = (abs(weights) <= 1e-30).all(axis=0).any(axis=0) & expected  # no weight in some head
+    if gap.any() and claims.pattern() and np.array_equal(depends, expected):
         i, j = np.argwhere(gap)[-1]
         sentence = f"in some head query {i} does not see key {j}, in others it does"
         return broken("mask", sentence, "mask_of_one_head")
     if np.array_equal(depends, expected):
         return passed("mask", f"as claimed: {simplest_pattern(depends) or 'drawn above'}")
-    wrong = depends != expected
-    i, j = np.argwhere(wrong)[-1]
-    verb = "sees" if depends[i, j] else "does not see"
-    sentence = f"query {i} {verb} key {j}; {int(wrong.sum())} pairs are other than claimed"
     second = depends_of(function.weights(*function.inputs(T + 3, T + 3, seed=4)))
     name, hints = mask_names([depends, second], claims)
     name = "hidden_keys_seen" if name == "no_mask" else name  # the softmax may be cut instead
-    return broken("mask", sentence, name, hints)
+    return broken("mask", where(depends, depends != expected), name, hints)
 
 
 def ask_scale(function, claims, facts):
@@ -521,8 +488,7 @@ def _factor(function, d_k):
     Q, K = function.inputs(d_k=d_k, size=0.5)
     K[:, :, 1] = K[:, :, 0] + tokens(1, K[:, :, 0].shape, seed=6)[0]
     weights = function.weights(Q, K)[:, :, -1]  # (B, H, S)
-    with np.errstate(divide="ignore", invalid="ignore"):  # without what the distance alone does
-        weights = np.nan_to_num(weights / function.weights(0 * Q, K)[:, :, -1], posinf=0.0)
+    weights = np.nan_to_num(weights / function.weights(0 * Q, K)[:, :, -1], posinf=0.0)
     seen, count = weights > 0, (weights > 0).sum(axis=-1, keepdims=True)
     if (count < 3).any():
         return None
@@ -592,8 +558,7 @@ def ask_fewer_queries(function, claims, facts):
     sentence = f"the mask is aligned to the {found} corner" if found else f"another:\n    {drawn}"
     claimed = claims.get("corner")
     if depends.all() and fewer.all():
-        name = "mask_dropped_for_fewer_queries"
-        return broken("fewer queries", "every query sees every key", name)
+        return broken("fewer queries", None, "mask_dropped_for_fewer_queries")
     if claimed in (None, found):
         return agreed("fewer queries", sentence, claimed)
     name = "mask_first_corner" if found == "first" else "mask_another_corner"
@@ -614,25 +579,21 @@ def ask_large_scores(function):
     if not all(finite[: 3 if half else 2]):
         name = "maximum_not_subtracted" if high and finite[0] else "not_finite_at_large_scores"
         name = "scores_overflow_in_half" if all(finite[:2]) else name
-        return broken(question, "weights are not finite at large scores", name)
+        return broken(question, None, name)
     more = depends_of(function.weights(Q * 30, K * 30))
     if not half:  # query 0 and key 0 get a score that is below what hides the others
         K[:, :, 0], Q[:, :, 0] = K[:, :1, 0], -1e3 * K[:, :1, 0]
         more |= depends_of(function.weights(Q, K))
-    more = np.argwhere(more & ~depends_of(weights))
-    if len(more):
-        sentence = "query {} sees key {} where scores are large, else it does not".format(*more[0])
-        return broken(question, sentence, "mask_not_low_enough")
+    if (more & ~depends_of(weights)).any():
+        return broken(question, None, "mask_not_low_enough")
     low = low and not high and _factor(function, function.widths[0]) is not None
     lost = max(abs(found.sum(axis=-1) - 1).max() for found in large) > max(1e-3, function.tolerance)
     if low or (sums_to_1 and lost):
-        sentence = "rows do not sum to 1 where scores are large"
-        return broken(question, sentence, "row_sum_lost_at_large_scores")
+        return broken(question, None, "row_sum_lost_at_large_scores")
     return passed(question, "finite, and rows sum to what they did")
 
 
 def _weights_at(function, size):
-    """Return the weights of scores of about this size."""
     Q, K = function.inputs()
     scale = np.sqrt(size / abs(np.einsum("bhtd,bhsd->bhts", Q[:, :1], K[:, :1])).max() * 4)
     return function.weights(Q * scale, K * scale)
@@ -654,11 +615,9 @@ def ask_mask_argument(function, claims, facts):
     mask |= np.eye(function.length, dtype=bool)
     whole = depends_of(function.weights(Q, K))
     if not np.array_equal(depends_of(function.weights(Q, K, mask=mask)), mask & whole):
-        name = _argument_name(function, (Q, K), mask, whole)
-        return broken("mask argument", "other keys are seen than it lets through", name)
+        return broken("mask argument", None, _argument_name(function, (Q, K), mask, whole))
     if not _same_sink(function.weights(Q, K), function.weights(Q, K, mask=mask), mask):
-        sentence = "what a row leaves to a sink, beside a key, changes with keys that are hidden"
-        return broken("mask argument", sentence, "hidden_keys_in_the_sum")
+        return broken("mask argument", None, "hidden_keys_in_the_sum")
     mask[3] = False
     weights = function.weights(Q, K, mask=mask)
     return [*passed("mask argument", "as handed over"), *_empty(weights, claims, facts)]
@@ -666,10 +625,7 @@ def ask_mask_argument(function, claims, facts):
 
 def _same_sink(weights, masked, mask):
     """Say whether the rest of a row, divided by the weight of a key, is the same under a mask."""
-    rests = []
-    for found in (weights, masked):
-        with np.errstate(all="ignore"):
-            rests.append((1 - found.sum(axis=-1, keepdims=True)) / found)
+    rests = [(1 - found.sum(axis=-1, keepdims=True)) / found for found in (weights, masked)]
     seen = mask & (weights > 0) & (masked > 0)
     return bool(np.allclose(rests[0][seen], rests[1][seen], rtol=1e-3, atol=1e-3))
 
@@ -686,11 +642,10 @@ def _argument_name(function, QK, mask, whole):
     for name, tables in shown.items():
         if all(map(np.array_equal, (seen, opposite), tables)):
             return name
-    with np.errstate(all="ignore"):
-        gain = np.log(given / without)
+    gain = np.log(given / without)
     if largest(gain - gain[..., :1] + 1.0 * mask[:, :1], 1.0 * mask) <= 1e-4:
         return "mask_added_as_number"
-    if largest(given, without) <= function.tolerance:
+    if function.same(given, without):
         return "mask_argument_ignored"
     smaller = (given < without)[..., whole & ~mask]
     low = np.array_equal(seen, whole) and smaller.mean() > 0.9
@@ -701,7 +656,7 @@ def _empty(weights, claims, facts):
     """Say what a row in which everything is hidden returns; row 3 is one."""
     row, others = weights[:, :, 3], np.delete(weights, 3, axis=2)
     if not np.isfinite(others).all():
-        return broken("empty row", "it makes other rows not finite", "empty_row_spoils_others")
+        return broken("empty row", None, "empty_row_spoils_others")
     found = "nan"
     if np.isfinite(row).all():
         found = "zero" if not row.any() else "mean" if np.ptp(row) <= 1e-4 / len(row) else "other"

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+from functools import partial
 
 import numpy as np
 
@@ -62,10 +63,9 @@ class Module:
         import torch
 
         with torch.no_grad():
-            return first_array(self._called(torch.from_numpy(X).to(self.dtype), **given))
+            return first_array(self._called(*self._tensors([X]), **given))
 
     def _called(self, X, **given):
-        """Call the module with a tensor X and arrays."""
         memory, named = self.arguments(len(X), **given)
         return self.call(self.module, X, *self._tensors(memory), **self._tensors(named))
 
@@ -121,10 +121,8 @@ class Module:
 
     def gradient(self, X, dY, keep=None):
         """Return dX, of the shape of X, in a list."""
-        import torch
-
-        X = torch.from_numpy(X).requires_grad_()
-        return gradients(self._called(X, keep=keep), [X], torch.from_numpy(dY))
+        X, dY = self._tensors((X, dY))
+        return gradients(self._called(X.requires_grad_(), keep=keep), [X], dY)
 
     def unused(self):
         """Return names of parameters without a gradient, in whole or in rows of a linear layer.
@@ -134,7 +132,7 @@ class Module:
         import torch
 
         named = dict(self.module.named_parameters())
-        X = torch.from_numpy(tokens(1, (16, 16, self.width))[0]).to(self.dtype)
+        (X,) = self._tensors(tokens(1, (16, 16, self.width)))
         Y = self._called(X.requires_grad_())
         Y = Y[0] if isinstance(Y, tuple | list) else Y
         given = torch.autograd.grad(Y.sum(), list(named.values()), allow_unused=True)
@@ -158,16 +156,12 @@ class Module:
 
     def _moves(self, parameter, rows):
         """Say whether other values in these rows of a parameter change the output."""
-        import torch
-
-        X = tokens(1, (2, 6, self.width))[0]
-        before, saved = self.run(X), parameter.detach().clone()
-        with torch.no_grad():
-            parameter[rows] += (
-                torch.linspace(-1, 1, saved[rows].numel()).view_as(saved[rows]).to(saved)
-            )
-            after = self.run(X)
-            parameter.copy_(saved)
+        X, saved = tokens(1, (2, 6, self.width))[0], parameter.detach().clone()
+        (more,) = self._tensors([np.linspace(-1, 1, saved[rows].numel())])
+        before = self.run(X)
+        parameter.data[rows] += more.view_as(saved[rows]).to(saved)
+        after = self.run(X)
+        parameter.data.copy_(saved)
         return bool(np.abs(after - before).max() > 0)
 
     def cached(self, cache):
@@ -175,15 +169,14 @@ class Module:
         import torch
 
         def of(step):
+            @torch.no_grad()
             def call(X, state, *more):
-                X, *more = self._tensors((X, *more))
-                with torch.no_grad():
-                    Y, state = step(self.module, X, state, *more)
+                Y, state = step(self.module, *self._tensors([X]), state, *self._tensors(more))
                 return first_array(Y), state
 
             return step and call
 
-        empty = lambda: cache.empty(self.module)  # noqa: E731
+        empty = partial(cache.empty, self.module)
         return Cache(of(cache.step), empty, cache.rewind, of(cache.padded))
 
 
@@ -199,7 +192,6 @@ def first_array(out):
 
 
 def _call(module, X, *memory, **given):
-    """Call a module on hidden states."""
     import torch
 
     if isinstance(module, torch.nn.MultiheadAttention):

@@ -12,7 +12,7 @@ import numpy as np
 
 from tutorial_lib.probe.dependence import Pattern
 from tutorial_lib.probe.masks import candidates, mask_names
-from tutorial_lib.probe.subject import largest, tokens
+from tutorial_lib.probe.subject import largest
 
 CAPS = (5, 10, 15, 20, 30, 50)  # of scores
 LONG = 40  # tokens; beyond them only one mistake is sought
@@ -20,11 +20,10 @@ LONG = 40  # tokens; beyond them only one mistake is sought
 
 def stable_softmax(scores, axis=-1):
     """Return a softmax; a slice of which all is −∞ becomes 0."""
-    with np.errstate(all="ignore"):
-        top = scores.max(axis=axis, keepdims=True)
-        exponentials = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
-        total = exponentials.sum(axis=axis, keepdims=True)
-        return exponentials / np.where(total == 0, 1.0, total)
+    top = scores.max(axis=axis, keepdims=True)
+    exponentials = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
+    total = exponentials.sum(axis=axis, keepdims=True)
+    return exponentials / np.where(total == 0, 1.0, total)
 
 
 def hidden(scores, seen):
@@ -66,11 +65,13 @@ WEIGHTS = {
 }
 
 
-VARIANTS = []
-for _cap in CAPS:
-    _capped = lambda s, seen, scale, c=_cap: stable_softmax(hidden(c * np.tanh(s / c), seen))  # noqa: E731
-    _after = lambda s, seen, scale, c=_cap: stable_softmax(c * np.tanh(hidden(s, seen) / c))  # noqa: E731
-    VARIANTS += [("soft_cap", _capped), ("mask_before_soft_cap", _after)]
+def _soft_caps(c):
+    yield "soft_cap", lambda s, seen, scale: stable_softmax(hidden(c * np.tanh(s / c), seen))
+    after = "mask_before_soft_cap"
+    yield after, lambda s, seen, scale: stable_softmax(c * np.tanh(hidden(s, seen) / c))
+
+
+VARIANTS = [variant for cap in CAPS for variant in _soft_caps(cap)]
 # What is handed over as Q, K and V (each of all heads) in place of them.
 ARRAYS = {
     None: lambda Q, K, V: (Q, K, V),
@@ -126,9 +127,13 @@ def outputs_of(parts, Q, K, V):
     if parts["exchanged"]:
         return np.swapaxes(stable_softmax(scores) @ V, 1, 2)
     T = Q.shape[2]
-    with np.errstate(all="ignore"):
-        weights = parts["weights"](scores + parts["bias"](T), parts["mask"](T), scale)
-        return parts["joins"](weights @ V, Q)
+    weights = parts["weights"](scores + parts["bias"](T), parts["mask"](T), scale)
+    return parts["joins"](weights @ V, Q)
+
+
+def depends_of(weights):
+    """Return which query gives which key a weight, in any sequence and head, (T, S)."""
+    return ~(abs(weights) <= 1e-30).all(axis=(0, 1))
 
 
 def masks(function, claims, *, values):
@@ -137,8 +142,7 @@ def masks(function, claims, *, values):
     @cache
     def measured(T):
         width = max(T, function.widths[0])  # for values that are unit vectors
-        weights = function.weights(*function.inputs(T, T, width, seed=4))
-        return ~(abs(weights) <= 1e-30).all(axis=(0, 1))
+        return depends_of(function.weights(*function.inputs(T, T, width, seed=4)))
 
     if not claims.masks:  # what is measured is what is meant
         either = [(None, Pattern().mask), (None, Pattern(causal=True).mask)]
@@ -217,9 +221,8 @@ class Explanation:
         self.cases, self.allowed = [], 10 * function.tolerance
         for more, d_k in zip((0, 3), function.widths, strict=True):
             length = function.length + more
-            Q, K = function.inputs(length, length, d_k, seed=21 + more)
-            V = tokens(1, K.shape, seed=23 + more)[0]
-            self.cases.append((Q, K, V, function.outputs(Q, K, V)))
+            given = function.example(length, length, d_k, seed=21 + more)
+            self.cases.append((*given, function.outputs(*given)))
 
     def names(self, most=1):
         """Return the names on which all fitting functions of the fewest mistakes agree.
@@ -280,12 +283,11 @@ def _biases(function):
     def measured(T):
         Q, K = function.inputs(T, T, max(T, function.widths[0]), seed=4)
         weights = function.weights(0 * Q, K)
-        with np.errstate(all="ignore"):
-            found = np.log(weights / weights.max(axis=-1, keepdims=True))
+        found = np.log(weights / weights.max(axis=-1, keepdims=True))
         return np.where(np.isfinite(found), found, 0.0)
 
-    T = function.length
-    sums = function.weights(0 * function.inputs(T, T)[0], function.inputs(T, T)[1]).sum(axis=-1)
-    if largest(sums, 1.0) > function.tolerance or largest(measured(T), 0.0) <= 1e-6:
+    Q, K = function.inputs()
+    sums = function.weights(0 * Q, K).sum(axis=-1)
+    if not function.same(sums, 1.0) or largest(measured(function.length), 0.0) <= 1e-6:
         return [lambda T: 0.0]
     return [lambda T: 0.0, cache(measured)]

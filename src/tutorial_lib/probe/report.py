@@ -51,12 +51,10 @@ class Finding:
     def __str__(self):
         lines = [f"{self.sign} {self.question}: {self.sentence}"]
         if self.name:
-            lines.append(
-                f"    = {self.name}: {NAMES[self.name].meaning} ({NAMES[self.name].section})"
-            )
-        lines += [
-            f"    ? {hint} would show this, too: {NAMES[hint].meaning}" for hint in self.hints
-        ]
+            meaning, section, _ = NAMES[self.name]
+            lines.append(f"    = {self.name}: {meaning} ({section})")
+        for hint in self.hints:
+            lines.append(f"    ? {hint} would show this, too: {NAMES[hint].meaning}")
         return "\n".join(lines)
 
 
@@ -65,9 +63,9 @@ def passed(question, sentence):
     return [Finding(RIGHT, question, sentence)]
 
 
-def described(question, sentence, hints=()):
+def described(question, sentence):
     """Return what is described, or cannot be decided."""
-    return [Finding(DESCRIBED, question, sentence, None, hints)]
+    return [Finding(DESCRIBED, question, sentence)]
 
 
 def agreed(question, sentence, claimed):
@@ -76,7 +74,9 @@ def agreed(question, sentence, claimed):
 
 
 def broken(question, sentence, name=None, hints=()):
-    """Return what is broken."""
+    """Return what is broken; without a sentence, the tables of names say what was seen."""
+    if sentence is None:
+        sentence = PLACES[name].meaning if name in PLACES else NAMES[name].witness
     return [Finding(WRONG, question, sentence, name, hints)]
 
 
@@ -103,6 +103,12 @@ def answered(question, ask, *, refused=None):
     except Exception as error:
         reason = f"refused, {type(error).__name__}: {str(error).partition(chr(10))[0]}"
         return [Finding(WRONG if refused else DESCRIBED, question, reason, refused)]
+
+
+def all_answered(questions, *, refused=None):
+    """Ask all questions, functions by name; return what is found."""
+    found = (answered(question, ask, refused=refused) for question, ask in questions.items())
+    return [one for several in found for one in several]
 
 
 @dataclass(frozen=True)

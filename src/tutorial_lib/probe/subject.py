@@ -38,13 +38,15 @@ class Cache:
     rewind: Callable | None = None
     padded: Callable | None = None
 
-    def run(self, X, lengths, *memory):
+    def run(self, X, lengths, *memory, keep=None):
         """Feed X (B, T, d_model) in chunks of these lengths; the outputs, joined."""
         state, outputs, start = self.empty(), [], 0
-        for length in lengths:
-            Y, state = self.step(X[:, start : start + length].copy(), state, *memory)
+        step = self.step if keep is None else self.padded
+        for end in np.cumsum(lengths):
+            more = memory if keep is None else (keep[:, :end],)
+            Y, state = step(X[:, start:end].copy(), state, *more)
             outputs.append(np.asarray(Y, dtype=float))
-            start += length
+            start = end
         return np.concatenate(outputs, axis=1)
 
 
@@ -86,8 +88,7 @@ class Subject:
 
     def outputs(self, X, **context):
         """Run on a copy of X (B, T, d_model), and require an output for each token."""
-        given = X.copy()
-        Y = np.asarray(self.run(given, **context), dtype=float)
+        Y = np.asarray(self.run(X.copy(), **context), dtype=float)
         if Y.ndim != 3 or Y.shape[:2] != X.shape[:2]:
             raise ProbeError(
                 f"the layer returned the shape {Y.shape} for X of shape {X.shape}; expected an "
@@ -120,12 +121,15 @@ class Subject:
             if word in takes and words.split()[-1] not in unclaimed
         }
 
+    def same(self, Y, others):
+        """Say whether two ways lead to one output."""
+        return largest(Y, others) <= self.tolerance
+
     @cached_property
     def effect(self):
         """How much an output changes, as a rule, when its own token is another one."""
         X, others = tokens(2, (2, 6, self.d_model))
-        with np.errstate(all="ignore"):
-            change = np.abs(self.outputs(X) - self.outputs(others))
+        change = np.abs(self.outputs(X) - self.outputs(others))
         change = change[np.isfinite(change)]
         return float(np.median(change)) if change.size else 0.0
 
@@ -139,9 +143,8 @@ class Subject:
     def noise(self):
         """What outputs may differ by where nothing has changed."""
         X = np.repeat(tokens(1, (1, 6, self.d_model))[0], 5, axis=0)
-        with np.errstate(all="ignore"):
-            Y = self.outputs(X)
-            apart = np.abs(Y - Y[:1])
+        Y = self.outputs(X)
+        apart = np.abs(Y - Y[:1])
         found = 20 * float(apart[np.isfinite(apart)].max(initial=0.0))
         return float(np.clip(found, 1e-2 * self.precision * self.effect, 1e-3 * self.effect))
 
@@ -152,10 +155,9 @@ def rounding(outputs, X, *others):
     Where a function is smooth, its fourth difference is far below its steps, so what is left of it
     is rounding; none is, where one input has several outputs.
     """
-    with np.errstate(all="ignore"):
-        Y = [outputs(X * (1 + step), *others) for step in 1e-3 * np.array([0, 1, 2, 3, 4, 0])]
-        apart = np.abs(Y[0] - 4 * Y[1] + 6 * Y[2] - 4 * Y[3] + Y[4]).max(axis=-1)
-        largest_output = np.abs(Y[0]).max()
+    Y = [outputs(X * (1 + step), *others) for step in 1e-3 * np.array([0, 1, 2, 3, 4, 0])]
+    apart = np.abs(Y[0] - 4 * Y[1] + 6 * Y[2] - 4 * Y[3] + Y[4]).max(axis=-1)
+    largest_output = np.abs(Y[0]).max()
     found = float(np.median(apart)) / 10
     return found if np.array_equal(Y[0], Y[5]) and found > 1e-10 * largest_output else 0.0
 
@@ -169,25 +171,26 @@ def tokens(draws, shape, *, size=1.0, seed=SEED):
 def singly(run):
     """Return a function to which the sequences of a batch are handed over one by one."""
 
-    def outputs(X, **given):
-        rows = ({word: x[[b % len(x)]] for word, x in given.items()} for b in range(len(X)))
-        return np.concatenate([run(X[[b]], **row) for b, row in enumerate(rows)])
+    def outputs(*arrays, **given):
+        def one(b):
+            named = {word: x[[b % len(x)]] for word, x in given.items()}
+            return run(*(x[[b]] for x in arrays), **named)
+
+        return np.concatenate([one(b) for b in range(len(arrays[0]))])
 
     return outputs
 
 
 def changed(Y, others, tolerance):
     """Say for each row of Y (..., d) whether it is another one there; NaN equals NaN."""
-    with np.errstate(invalid="ignore"):
-        difference = np.abs(Y - others)
+    difference = np.abs(Y - others)
     difference = np.where(np.isnan(Y) & np.isnan(others), 0.0, difference)
     return ~(difference.max(axis=-1) <= tolerance)  # NaN against a number is a change
 
 
 def largest(Y, others):
     """Return the largest difference of two arrays; infinite where one of them is not finite."""
-    with np.errstate(invalid="ignore"):
-        difference = np.abs(Y - others)
+    difference = np.abs(Y - others)
     return float(np.where(np.isfinite(difference), difference, np.inf).max(initial=0.0))
 
 
@@ -205,12 +208,13 @@ def set_seeds():
 
 @contextmanager
 def seeded():
-    """Begin with set generators, and put them back as they were."""
+    """Begin with set generators, and put them back as they were; NumPy warns of no number."""
     torch, state = sys.modules.get("torch"), np.random.get_state()  # noqa: NPY002
     of_torch = torch and torch.get_rng_state()
     set_seeds()
     try:
-        yield
+        with np.errstate(all="ignore"):
+            yield
     finally:
         np.random.set_state(state)  # noqa: NPY002
         if torch:

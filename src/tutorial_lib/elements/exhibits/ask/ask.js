@@ -26,25 +26,23 @@ class Ask extends Exhibit {
     this.model = unpackModel(weights);
     this.first = this.given.first;
     this.line = element.querySelector(".tl-sentence");
-    this.field = element.querySelector("[type=text]");
+    [this.field] = this.fields;
     this.menus = all(element, "select");
     [this.after, this.adds] = all(element, ".tl-after, .tl-paths th:nth-child(3)");
-    [this.coming, this.rows] = all(element, ".tl-answer tbody").map((body) => [...body.rows]);
+    [this.coming, this.rows] = this.bodies;
     this.switches = all(element, ".tl-silence > button");
     this.heads = this.switches.map((button) => button.textContent);
     this.listen();
-    this.restore(this.first);
   }
 
   listen() {
-    this.line.role = "radiogroup";
-    this.line.ariaLabel = "tokens of the sentence";
     this.rove([this.switches]);
     this.field.onchange = () => this.type();
     this.resetBy(this.element.querySelector(".tl-asked > .tl-row:not(.tl-silence) > button"),
       "The sentence is as it was.");
     ["word", "minus"].forEach((part, i) => {
-      this.menus[i].onchange = () => this.change({ [part]: this.menus[i].value }, this.mostText);
+      this.menus[i].onchange = () =>
+        this.change({ [part]: this.menus[i].value }, () => this.mostText());
     });
     this.switches.forEach((button, i) => {
       const row = this.rows[i + 1];
@@ -56,18 +54,12 @@ class Ask extends Exhibit {
     new ResizeObserver(() => this.draw()).observe(this.line);
   }
 
-  // Change the state as a reader did, and say what the model says now.
-  change(part, text = this.sentenceText) {
-    this.restore({ ...this.state, ...part });
-    this.changed(text.call(this));
-  }
-
   type() {
     const [known, expected] = this.forms().text;
     const stranger = this.split(this.field.value).find((name) => !this.given.tokens.includes(name));
     const words = stranger ? `${expected}, and “${stranger}” is none of them` : expected;
     const text = this.writtenIn(this.field, [known, words]);
-    if (text !== undefined) this.change({ text, query: "" });
+    if (text !== undefined) this.change({ text, query: "" }, () => this.nextText());
   }
 
   // Silence a head.
@@ -85,7 +77,7 @@ class Ask extends Exhibit {
     const which = `Head ${head} ${quiet ? "is silenced" : "is no longer silenced"}`;
     this.change(
       { silenced: (quiet ? [...others, head] : others).join() },
-      () => `${which}: ${what} goes from ${was} to ${value()}. ${this.sentenceText()}`
+      () => `${which}: ${what} goes from ${was} to ${value()}. ${this.nextText()}`
     );
   }
 
@@ -116,7 +108,6 @@ class Ask extends Exhibit {
     const whole = forward(this.model, this.ids);
     this.most = Math.max(...terms(this.model, whole, this.chosen).map(added).map(Math.abs));
     this.paint();
-    this.relink();
   }
 
   paint() {
@@ -151,22 +142,22 @@ class Ask extends Exhibit {
     this.cells = this.names.map((name, t) => {
       const [cell, number] = ["span", "small"].map((kind) => document.createElement(kind));
       cell.className = "tl-word";
-      cell.role = "radio";
       cell.append(name, number);
       number.textContent = t;
       number.ariaHidden = true;
       if (this.nameOf(t) != name) cell.ariaLabel = `${name}, position ${t}`;
-      cell.onclick = () => (cell.focus(), this.say(this.sentenceText()));
       return cell;
     });
     this.line.replaceChildren(this.line.firstElementChild, ...this.cells);
-    this.rove([this.cells]);
+    this.offer(this.cells, "tokens of the sentence");
+    this.cells.forEach((cell) => (cell.onclick = () => (cell.focus(), this.say(this.nextText()))));
   }
 
   choose(cell) {
     const query = this.cells.indexOf(cell);
     if (query < 0 || query == this.chosen) return;
-    this.change({ query: query == this.cells.length - 1 ? "" : `${query}` });
+    const last = query == this.cells.length - 1;
+    this.change({ query: last ? "" : `${query}` }, () => this.nextText());
   }
 
   // A token, with its position where it occurs twice.
@@ -231,7 +222,7 @@ class Ask extends Exhibit {
     return `${which} adds most to ${this.splitText(this.asked)}: ${term} of ${total}.`;
   }
 
-  sentenceText() {
+  nextText() {
     const name = (token) => `“${this.given.tokens[token]}” ${probabilityText(this.chances[token])}`;
     const twice = this.cells[this.chosen].ariaLabel ? `, position ${this.chosen}` : "";
     const next = this.following(3).map(name).join(", ");
@@ -271,9 +262,9 @@ class Ask extends Exhibit {
     if (query > last) return `query is “${query}”; expected a position from 0 to ${last}.`;
   }
 
-  announce() {
+  told() {
     const quiet = this.silenced.length ? `Silenced: ${this.silenced.join(", ")}. ` : "";
-    this.say(quiet + this.sentenceText());
+    return quiet + this.nextText();
   }
 }
 
@@ -282,5 +273,5 @@ define("tl-ask", (element) => {
   const weights = globalThis.tlModels?.[name];
   // In an untrusted notebook, or where Python ran in the page with other weights.
   if (!weights) return element.toggleAttribute("data-bare", true);
-  new Ask(element, weights).addLink("Link to this sentence");
+  new Ask(element, weights).wake("Link to this sentence");
 });

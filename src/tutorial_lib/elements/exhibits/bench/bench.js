@@ -79,18 +79,15 @@ class Bench extends Exhibit {
     Object.assign(this, { words, slope });
     const start = { products: products.map((n) => n * Math.LN2), divide };
     this.first = { ...start, hidden: words.map(() => false), away: false, by: 0 };
-    const kinds = [".tl-lane", "[type=checkbox]", "[type=text]"];
-    [this.lanes, this.boxes, this.fields] = kinds.map((kind) => all(element, kind));
-    this.slider = element.querySelector("[type=range]");
+    [this.lanes, this.boxes] = [".tl-lane", "[type=checkbox]"].map((kind) => all(element, kind));
+    [this.slider] = this.sliders;
     this.dot = element.querySelector("circle");
     [this.drop, this.trail] = all(element, "[data-part=drop], [data-part=trail]");
     this.stack = [...element.querySelector(".tl-stack").children];
-    [this.lines, this.rows] = all(element, "tbody").map((body) => [...body.rows]);
-    const [five, away, reset] = all(element, "button");
-    Object.assign(this, { five, away });
-    this.resetBy(reset, "The bench is as it was.");
+    [this.lines, this.rows] = this.bodies;
+    [this.five, this.away] = this.buttons;
+    this.resetBy(this.buttons[2], "The bench is as it was.");
     this.prepare();
-    this.restore(this.first);
   }
 
   // Say to keys and to screen readers what can be moved, and listen.
@@ -112,9 +109,8 @@ class Bench extends Exhibit {
   }
 
   restore(state) {
-    this.state = structuredClone(state);
     this.trail?.setAttribute("d", "");
-    this.paint();
+    super.restore(state);
   }
 
   paint() {
@@ -140,7 +136,6 @@ class Bench extends Exhibit {
     this.slider.ariaValueText = sixDigits(divide);
     this.away.ariaPressed = away;
     this.tabulate();
-    this.relink();
   }
 
   // Write both tables, the stack and the two numbers.
@@ -190,11 +185,11 @@ class Bench extends Exhibit {
     const was = this.made;
     Object.assign(this.state, part);
     this.paint();
-    this.changed(this.sentence(was));
+    this.changed(this.told(was));
   }
 
   // What there is to say of the weights, before which there were others.
-  sentence(was) {
+  told(was) {
     const { weights, exps, scores, sums } = this.made;
     if (this.state.hidden.every(Boolean))
       return "Every key is hidden: the row is fully masked, and all weights are 0.";
@@ -291,10 +286,6 @@ class Bench extends Exhibit {
       by: words.indexOf(by),
     });
   }
-
-  announce() {
-    this.say(this.sentence());
-  }
 }
 
-define("tl-bench", (element) => new Bench(element).addLink("Link to this bench"));
+define("tl-bench", (element) => new Bench(element).wake("Link to this bench"));

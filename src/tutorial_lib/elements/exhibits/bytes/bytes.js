@@ -44,7 +44,6 @@ class ByteCalculator extends Exhibit {
   constructor(element) {
     super(element);
     this.fields = new Map(all(element, "[data-key]").map((one) => [one.dataset.key, one]));
-    this.sliders = all(element, "[type=range]");
     this.own = element.querySelector("[data-own]");
     this.curve = element.querySelector("polyline");
     this.line = element.querySelector(".tl-weigh");
@@ -59,22 +58,22 @@ class ByteCalculator extends Exhibit {
       const field = this.fields.get(key);
       return [key, read(field.defaultValue ?? field.querySelector("[selected]").value)];
     }));
-    this.restore(this.first);
     this.listen();
   }
 
   listen() {
     this.fields.forEach((field, key) => {
       field.onchange = () => this.write(key);
-      field.addEventListener("keydown", (event) => {
-        if (event.key == "Escape") this.restore(this.state);
-      });
+      field.onkeydown = ({ key }) => {
+        if (key == "Escape") this.restore(this.state);
+      };
     });
     this.sliders.forEach((slider, i) => {
       slider.oninput = () => this.write(COUNTS[i], 2 ** slider.value);
     });
-    const [asked, reset] = all(this.element, "button");
+    const [asked, reset] = this.buttons;
     asked.onclick = () => this.say(this.answer());
+    this.restore(this.first);
     this.resetBy(reset, `One user of ${this.first.model} is back. ${this.sentence()}`);
   }
 
@@ -156,8 +155,8 @@ class ByteCalculator extends Exhibit {
     return ` But ${this.state.model} has learned ${whole(positions)} positions only.`;
   }
 
-  restore(state) {
-    this.state = state;
+  paint() {
+    const { state } = this;
     this.fields.forEach((field, key) => {
       field.value = typeof state[key] == "number" && field.type == "text"
         ? state[key].toLocaleString("en", { maximumFractionDigits: 20 })
@@ -209,9 +208,9 @@ class ByteCalculator extends Exhibit {
     return super.toQuery().filter(([key]) => asked(key));
   }
 
-  announce() {
-    this.say(`The numbers of the link are here. ${this.sentence()}`);
+  told() {
+    return `The numbers of the link are here. ${this.sentence()}`;
   }
 }
 
-define("tl-bytes", (element) => new ByteCalculator(element).addLink("Link to these numbers"));
+define("tl-bytes", (element) => new ByteCalculator(element).wake("Link to these numbers"));

@@ -57,13 +57,10 @@ class Clock extends Exhibit {
     this.first = this.given.first;
     this.face = element.querySelector(".tl-face > svg");
     this.cells = all(element, ".tl-pair");
-    this.sliders = all(element, "[type=range]");
-    this.fields = all(element, "[type=text]");
-    [this.both] = all(element, "button");
-    this.resetBy(all(element, "button")[1], "The clock is as it was.");
-    [this.pairs, this.scores] = all(element, "tbody").map((body) => [...body.rows]);
+    [this.both] = this.buttons;
+    this.resetBy(this.buttons[1], "The clock is as it was.");
+    [this.pairs, this.scores] = this.bodies;
     this.prepare();
-    this.restore(this.first);
   }
 
   // Say to keys and to screen readers what can be chosen, and listen.
@@ -82,9 +79,8 @@ class Clock extends Exhibit {
 
   // Show a state from which what comes is compared; both hands go alone.
   restore(state) {
-    this.state = { ...state };
     this.both.ariaPressed = false;
-    this.paint();
+    super.restore(state);
     this.best = this.made.score;
   }
 
@@ -124,7 +120,6 @@ class Clock extends Exhibit {
     });
     this.fields[2].previousElementSibling.textContent = `frequency of pair ${pair}, in radians`;
     this.tabulate();
-    this.relink();
   }
 
   // Write the sum and the tables.
@@ -156,11 +151,10 @@ class Clock extends Exhibit {
     const was = this.made.score;
     Object.assign(this.state, part);
     this.paint();
-    this.tell(was);
-    this.changed();
+    this.changed(this.told(was));
   }
 
-  tell(was) {
+  told(was = this.made.score + 1) {
     const { m, n } = this.state;
     const { score } = this.made;
     const still = Math.abs(score - was) < 1e-9 ? "still " : "";
@@ -168,7 +162,7 @@ class Clock extends Exhibit {
     this.best = Math.max(score, this.best);
     const after = n > m ? " (the key is after the query)" : "";
     const where = withMinus(`Query at ${m}, key at ${n}, distance ${m - n}`);
-    this.say(`${where}${after}: the score is ${still}${fourPlaces(score)}${most}.`);
+    return `${where}${after}: the score is ${still}${fourPlaces(score)}${most}.`;
   }
 
   // Let both go together, or each alone.
@@ -246,10 +240,6 @@ class Clock extends Exhibit {
     const pair = oneOf(...this.cells.keys());
     return { m: POSITION, n: POSITION, pair, ...Object.fromEntries(fields) };
   }
-
-  announce() {
-    this.tell(this.made.score + 1);
-  }
 }
 
-define("tl-clock", (element) => new Clock(element).addLink("Link to this clock"));
+define("tl-clock", (element) => new Clock(element).wake("Link to this clock"));

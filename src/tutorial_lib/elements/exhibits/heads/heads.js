@@ -31,13 +31,12 @@ class Heads extends Exhibit {
       name.textContent,
       { about: about.innerHTML, heads: heads.textContent.split(", ") },
     ]));
-    const [switches, [reset]] = all(element, ".tl-row").map((row) => all(row, "button"));
-    this.switches = switches;
+    this.switches = this.buttons.slice(0, -1);
+    const [reset] = this.buttons.slice(-1);
     this.resetBy(reset, "The maps are as they were: one is large, no group is ringed.");
     this.names = all(this.table, "tbody th").map((name) => name.textContent);
     this.first = { head: this.title.textContent.match(/\d+/g).join("."), group: "" };
     this.prepare(element.querySelector(".tl-maps"));
-    this.restore(this.first);
   }
 
   // Say to keys and to screen readers what can be chosen, and listen.
@@ -69,9 +68,8 @@ class Heads extends Exhibit {
     return this.pixels[down + t][right + s] - 1;
   }
 
-  restore(state) {
-    this.state = { ...state };
-    const { head, group } = state;
+  paint() {
+    const { head, group } = this.state;
     const [layer, h] = head.split(".");
     this.title.textContent = `Layer ${layer}, head ${h}`;
     this.weights.forEach((row, t) => row.forEach((cell, s) => this.write(cell, t, s)));
@@ -84,7 +82,6 @@ class Heads extends Exhibit {
       cell.ariaSelected = name == head;
       cell.toggleAttribute("data-on", heads.includes(name));
     });
-    this.relink();
   }
 
   // Draw a weight as a tint and a number.
@@ -112,7 +109,7 @@ class Heads extends Exhibit {
   // What is told of a cell: the name of a head, or a weight.
   choose(cell) {
     const name = this.nameOf(cell);
-    if (name == this.state.head) return this.describeHead();
+    if (name == this.state.head) return this.say(this.headText());
     if (name) return this.say(`${this.titleOf(name)}: Enter enlarges it.`);
     const t = this.weights.findIndex((row) => row.includes(cell));
     const s = this.weights[t].indexOf(cell);
@@ -124,10 +121,7 @@ class Heads extends Exhibit {
 
   enter(cell) {
     const head = this.nameOf(cell);
-    if (!head) return;
-    this.restore({ ...this.state, head });
-    this.describeHead();
-    this.changed();
+    if (head) this.change({ head }, () => this.headText());
   }
 
   click(cell) {
@@ -137,27 +131,24 @@ class Heads extends Exhibit {
   }
 
   // Name the large map, and where the last query attends most.
-  describeHead() {
+  headText() {
     const { head } = this.state;
     const row = this.names.map((_, s) => this.weight(head, this.tokens - 1, s));
     const most = Math.max(...row);
     const [query, key] = [this.names.at(-1), this.names[row.indexOf(most)]];
-    this.say(`${this.titleOf(head)}: “${query}” gives the most, ${decimal(most)}, to “${key}”.`);
+    return `${this.titleOf(head)}: “${query}” gives the most, ${decimal(most)}, to “${key}”.`;
   }
 
   // Ring the heads of a group, or none where it was ringed.
   ring(name) {
-    const group = name == this.state.group ? "" : name;
-    this.restore({ ...this.state, group });
-    this.describeGroup();
-    this.changed();
+    this.change({ group: name == this.state.group ? "" : name }, () => this.groupText());
   }
 
-  describeGroup() {
+  groupText() {
     const { group } = this.state;
     const count = this.groups.get(group)?.heads.length;
     const words = `${count} of ${this.cells.size} heads are ringed: those of the group ${group}.`;
-    this.say(group ? words : this.none);
+    return group ? words : this.none;
   }
 
   forms() {
@@ -167,10 +158,9 @@ class Heads extends Exhibit {
     return { head, group: oneOf(...this.groups.keys()) };
   }
 
-  announce() {
-    if (this.state.group) this.describeGroup();
-    else this.describeHead();
+  told() {
+    return this.state.group ? this.groupText() : this.headText();
   }
 }
 
-define("tl-heads", (element) => new Heads(element).addLink("Link to this map"));
+define("tl-heads", (element) => new Heads(element).wake("Link to this map"));

@@ -3,7 +3,7 @@
 
 import { all, define } from "../../shared.js";
 import { numText } from "../numbers.js";
-import { staysFinite } from "../layer.js";
+import { INPUTS, staysFinite } from "../layer.js";
 import { Tables } from "../tables.js";
 
 const RAISE = { ArrowUp: 1, ArrowDown: -1, "+": 1, "-": -1, "−": -1 };
@@ -11,31 +11,28 @@ const RAISE = { ArrowUp: 1, ArrowDown: -1, "+": 1, "-": -1, "−": -1 };
 class LiveMap extends Tables {
   constructor(element) {
     super(element);
-    [this.minus, this.plus, this.reset] = all(element, "button");
-    this.lines = all(element, "tr[data-row]");
+    [this.minus, this.plus, this.reset] = this.buttons;
     this.onward = element.querySelector("a[data-playground]");
-    this.home = this.onward?.getAttribute("href") || "";
+    this.home = this.onward?.getAttribute("href").split("#")[0];
     this.minus.onclick = () => this.raise(-1);
     this.plus.onclick = () => this.raise(1);
     this.reset.onclick = () => this.back();
-    this.tabulate();
   }
 
   // Write the table below the map, and where the playground goes on with these numbers.
   tabulate() {
-    this.lines.forEach((line) => {
-      const [name, h, t] = line.dataset.row.split(".");
-      line.lastElementChild.textContent = this.values[name][h][t].map(numText).join(", ");
-    });
+    const shown = Object.keys(this.values).filter((name) => name == "X" || !INPUTS.includes(name));
+    const rows = shown.flatMap((name) => this.values[name].flat());
+    const lines = this.bodies.at(-1);
+    rows.forEach((row, i) => (lines[i].cells[1].textContent = row.map(numText).join(", ")));
     const given = this.toQuery().filter(([key]) => key != "cell");
-    const [page] = this.home.split("#");
     const query = new URLSearchParams([["playground", 0], ...given]);
-    if (this.home) this.onward.href = `${page}#${query}`;
+    if (this.onward) this.onward.href = `${this.home}#${query}`;
   }
 
   paint(inputs) {
     const words = super.paint(inputs);
-    if (this.lines) this.tabulate();
+    this.tabulate();
     return words;
   }
 
@@ -109,4 +106,4 @@ class LiveMap extends Tables {
   }
 }
 
-define("tl-map", (element) => new LiveMap(element).addLink("Link to this map"));
+define("tl-map", (element) => new LiveMap(element).wake("Link to this map"));

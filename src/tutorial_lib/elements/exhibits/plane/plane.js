@@ -62,14 +62,10 @@ class Plane extends Exhibit {
     this.triangle = element.querySelector(".tl-mix");
     this.marks = all(element, ".tl-mix [data-head]");
     this.blocks = all(element, ".tl-asker");
-    this.fields = all(element, "[type=text]");
-    const [reset, second] = all(element, "button").reverse();
-    this.second = second;
-    this.resetBy(reset, "The plane is as it was.");
+    [this.second] = this.buttons;
+    this.resetBy(this.buttons.at(-1), "The plane is as it was.");
     this.lines = all(element, ".tl-numbers p");
-    this.rows = all(element, "tbody").map((body) => [...body.rows]);
     this.prepare();
-    this.restore(this.first);
   }
 
   // Say to keys and to screen readers what can be done, and listen.
@@ -85,11 +81,6 @@ class Plane extends Exhibit {
   prepareHeads() {
     this.offer(this.blocks, "Heads");
     this.second.onclick = () => this.show(3 - this.state.heads);
-  }
-
-  restore(state) {
-    this.state = { ...state };
-    this.paint();
   }
 
   // How a state calls the angle and the length of a head's query, and these.
@@ -118,11 +109,10 @@ class Plane extends Exhibit {
       const outputs = this.outputs().map((output, h) => `head ${h} ${output}`);
       this.triangle.ariaLabel = `Triangle of the values. Output of ${outputs.join(", of ")}`;
     }
-    this.relink();
   }
 
   // The weights of a head or its dot products, and the outputs of those that are on.
-  told(h) {
+  listed(h) {
     const shown = this.triangle ? this.made[h].weights : this.made[h].products;
     return this.given.words.map((word, i) => `${word} ${fourPlaces(shown[i])}`).join(", ");
   }
@@ -169,7 +159,7 @@ class Plane extends Exhibit {
     const { q, products, scores, weights, output } = made;
     const block = this.blocks[h];
     const shown = this.triangle ? weights : products;
-    block.ariaLabel = `${this.triangle ? `head ${h}` : "dot products with q"}: ${this.told(h)}`;
+    block.ariaLabel = `${this.triangle ? `head ${h}` : "dot products with q"}: ${this.listed(h)}`;
     all(block, "i").forEach((bar, i) => {
       bar.style.setProperty("--share", this.triangle ? shown[i] : shown[i] / WHOLE_BAR);
       bar.nextElementSibling.textContent = fourPlaces(shown[i]);
@@ -179,7 +169,7 @@ class Plane extends Exhibit {
     const query = `angle ${angle}°, length ${length}, query ${pointText(q)}`;
     const end = this.triangle ? `, output ${pointText(output)}` : "";
     this.lines[h].textContent = `Head ${h}: ${query}${end}.`;
-    this.rows[h].forEach((row, i) =>
+    this.bodies[h].forEach((row, i) =>
       [products[i], scores[i], weights[i]].slice(0, row.cells.length - 2).forEach((n, j) => {
         row.cells[j + 2].textContent = fourPlaces(n);
       }));
@@ -202,22 +192,16 @@ class Plane extends Exhibit {
   ask([degrees, long]) {
     const [angle, length] = this.names();
     const held = Math.min(Math.max(sixPlaces(long), 0), UTMOST);
-    this.act({ ...this.state, [angle]: inDegrees(degrees), [length]: held });
+    this.change({ [angle]: inDegrees(degrees), [length]: held });
   }
 
-  act(state) {
-    this.restore(state);
-    this.tell();
-    this.changed();
-  }
-
-  tell() {
+  told() {
     const { head, heads } = this.state;
     const [angle, length] = this.asks().map(withMinus);
     const who = heads == 2 ? `Head ${head} at` : "At";
     const { weights, products } = this.made[head];
     const end = this.triangle ? `the output is ${this.where(weights)}` : this.fitting(products);
-    this.say(`${who} ${angle}°, length ${length}: ${this.told(head)}; ${end}.`);
+    return `${who} ${angle}°, length ${length}: ${this.listed(head)}; ${end}.`;
   }
 
   // The words whose keys fit a query best.
@@ -254,7 +238,7 @@ class Plane extends Exhibit {
 
   choose(cell) {
     const head = this.blocks.indexOf(cell);
-    if (head >= 0 && head != this.state.head) this.act({ ...this.state, head });
+    if (head >= 0 && head != this.state.head) this.change({ head });
   }
 
   keyed(cell, { key, shiftKey, ctrlKey, metaKey }) {
@@ -283,10 +267,6 @@ class Plane extends Exhibit {
     if (heads > this.given.keys.length) return "heads is “2”; expected 1.";
     if (head >= heads) return "head is “1”; expected 0, or heads=2 with it.";
   }
-
-  announce() {
-    this.tell();
-  }
 }
 
-define("tl-plane", (element) => new Plane(element).addLink("Link to this query"));
+define("tl-plane", (element) => new Plane(element).wake("Link to this query"));

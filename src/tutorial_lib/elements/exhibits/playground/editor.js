@@ -14,7 +14,7 @@ export class Editor extends Tables {
 
   constructor(element) {
     super(element);
-    [this.back, this.reset] = all(element, ".tl-row > button");
+    [this.back, this.reset] = this.buttons;
     this.back.onclick = () => this.undo();
     this.reset.onclick = () => this.restart();
     this.rules = new Map(all(element, ".tl-sum").map((line) => [line, line.textContent]));
@@ -63,7 +63,7 @@ export class Editor extends Tables {
   // What has changed is shown at the cell, and told to the page.
   change(cell, value) {
     const was = this.shown(cell);
-    const followers = this.replace(this.changedTo(cell, value));
+    const followers = this.restore(this.changedTo(cell, value));
     this.light(cell);
     this.changed(`${this.places.get(cell).label} was ${was}, is ${this.shown(cell)}. ${followers}`);
   }
@@ -116,8 +116,8 @@ export class Editor extends Tables {
     this.changed(words);
   }
 
-  replace(next) {
-    this.past.push(this.inputs);
+  restore(next) {
+    if (this.inputs) this.past.push(this.inputs);
     return this.paint(next);
   }
 
@@ -132,7 +132,7 @@ export class Editor extends Tables {
   }
 
   restart() {
-    const followers = this.differs(this.first) ? this.replace(this.first) : this.paint(this.first);
+    const followers = this.differs(this.first) ? this.restore(this.first) : this.paint(this.first);
     this.tell(`The example's own numbers are back. ${followers}`);
   }
 }

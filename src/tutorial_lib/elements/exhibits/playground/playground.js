@@ -3,4 +3,4 @@
 import { define } from "../../shared.js";
 import { Editor } from "./editor.js";
 
-define("tl-playground", (element) => new Editor(element).addLink("Link to these numbers"));
+define("tl-playground", (element) => new Editor(element).wake("Link to these numbers"));

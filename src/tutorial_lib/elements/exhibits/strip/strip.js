@@ -60,7 +60,6 @@ class Strip extends Exhibit {
     this.sum = element.querySelector(".tl-facts + p");
     this.line = all(element, ".tl-memory > div");
     this.table = all(element.querySelector("tbody:has(th)"), "tr");
-    this.restore(this.first);
     this.listen();
   }
 
@@ -148,9 +147,8 @@ class Strip extends Exhibit {
   }
 
   restore(state) {
-    this.state = { ...state };
     this.covered = false;
-    this.paint();
+    super.restore(state);
   }
 
   paint() {
@@ -167,7 +165,6 @@ class Strip extends Exhibit {
     this.facts.forEach((dd, i) => (dd.textContent = this.covered && i ? "?" : facts[i]));
     const bar = ({ button }, key) => (button.ariaDisabled = this.refused(key, keys) ? true : null);
     this.presses.forEach(bar);
-    this.relink();
     if (this.covered) return (this.sum.textContent = `${number} is at …`);
     const [index, terms, offset] = this.find();
     const sum = `${terms} = offset <b>${offset}</b> in memory.`;
@@ -284,10 +281,6 @@ class Strip extends Exhibit {
     const keys = pressed.split(".").filter(Boolean);
     return keys.reduce((found, key, i) => found || this.refused(key, keys.slice(0, i)), "");
   }
-
-  announce() {
-    this.say(this.told());
-  }
 }
 
-define("tl-strip", (element) => new Strip(element).addLink("Link to this array"));
+define("tl-strip", (element) => new Strip(element).wake("Link to this array"));

@@ -24,11 +24,9 @@ class Tiles extends Exhibit {
     const [grid, held] = all(element, ".tl-fold table");
     this.cells = [...grid.tBodies[0].rows].map((row) => all(row, "td"));
     this.rows = [...held.tBodies[0].rows].map((row) => [...row.cells].slice(1));
-    this.sliders = all(element, "[type=range]");
-    this.choices = all(element, "button");
-    [this.forward, this.rest, this.reset] = this.choices.splice(-3);
+    this.choices = this.buttons.slice(0, -3);
+    [this.forward, this.rest, this.reset] = this.buttons.slice(-3);
     this.listen(grid);
-    this.restore(this.first);
   }
 
   listen(grid) {
@@ -53,16 +51,14 @@ class Tiles extends Exhibit {
   }
 
   begin(part) {
-    this.restore({ ...this.state, ...part, tiles: "" });
-    this.changed(chosenText(this));
+    this.change({ ...part, tiles: "" }, () => chosenText(this));
   }
 
   // Fold in tiles.
   go(tiles) {
     if (!tiles.length) return this.say("All pairs are in: start over, or choose anew.");
     const numbers = [...this.come, ...tiles].map(({ n }) => n);
-    this.restore({ ...this.state, tiles: numbers.join(".") });
-    this.changed(this.told());
+    this.change({ tiles: numbers.join(".") });
   }
 
   told() {
@@ -84,18 +80,12 @@ class Tiles extends Exhibit {
     return this.tiles.find(({ queries, keys }) => queries.includes(t) && keys.includes(s));
   }
 
-  restore(state) {
-    this.state = state;
-    this.tiles = tilesOf(this.T, state.rows, state.keys);
-    this.come = new Set(numbersOf(state).map((n) => this.tiles[n]));
-    this.run();
-    this.paint();
-    this.relink();
-  }
-
   // Fold in what the state names, from the beginning.
   run() {
-    const line = [...this.tiles].sort(TILE_ORDERS[this.state.order]);
+    const { state } = this;
+    this.tiles = tilesOf(this.T, state.rows, state.keys);
+    this.come = new Set(numbersOf(state).map((n) => this.tiles[n]));
+    const line = [...this.tiles].sort(TILE_ORDERS[state.order]);
     this.left = line.filter((tile) => tile.pairs && !this.come.has(tile));
     this.now = [...this.come].at(-1);
     this.made = range(this.T).map(() => EMPTY);
@@ -137,6 +127,7 @@ class Tiles extends Exhibit {
 
   paint() {
     const { rows, keys, order, factor } = this.state;
+    this.run();
     this.cells.forEach((row, t) => row.forEach((cell, s) => this.mark(cell, t, s)));
     this.rows.forEach((cells, t) => this.list(cells, t));
     const on = [...Object.keys(TILE_ORDERS).map((name) => name == order), factor == "no"];
@@ -188,13 +179,9 @@ class Tiles extends Exhibit {
     if (!numbers.every(fits))
       return `tiles is “${state.tiles}”; expected tiles that the mask leaves, each once: 0.2.`;
   }
-
-  announce() {
-    this.say(this.told());
-  }
 }
 
 // The tiles that are in, by their numbers.
 const numbersOf = ({ tiles }) => tiles.split(".").filter(Boolean);
 
-define("tl-tiles", (element) => new Tiles(element).addLink("Link to these tiles"));
+define("tl-tiles", (element) => new Tiles(element).wake("Link to these tiles"));

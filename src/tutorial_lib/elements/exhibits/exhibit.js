@@ -2,7 +2,6 @@
 // question, and its state is a query: a link carries it, a page keeps it.
 
 import { all, report } from "../shared.js";
-import { parse } from "./forms.js";
 
 const STEPS = {
   ArrowUp: [-1, 0],
@@ -13,6 +12,25 @@ const STEPS = {
   End: [0, Infinity],
 };
 const within = (place, size) => Math.min(Math.max(place, 0), size - 1);
+
+// A part of a state as a link writes it has a form: how it is read from a text, which gives nothing
+// where the text does not fit, and what is expected. Here it is one of some texts or numbers.
+export const oneOf = (...known) => [
+  (text) => known.find((one) => `${one}` == text),
+  `one of ${known.join(", ")}`,
+];
+
+// What entries say by their forms, and what is wrong with them, if anything.
+export const parse = (forms, entries) => {
+  const read = {};
+  for (const [key, text] of entries) {
+    const form = new Map(Object.entries(forms)).get(key);
+    if (!form) return [, `“${key}” cannot be set; expected ${oneOf(...Object.keys(forms))[1]}.`];
+    read[key] = form[0](text);
+    if (read[key] === undefined) return [, `${key} is “${text}”; expected ${form[1]}.`];
+  }
+  return [read];
+};
 
 // An exhibit around an element, with a `state`, and `first`, how it begins. Each kind gives
 // `forms`, how a link writes the parts of a state, `paint`, which shows it in silence, and `told`,
@@ -34,7 +52,7 @@ export class Exhibit {
     this.bodies = all(element, "tbody").map((body) => [...body.rows]);
     this.buttons = all(element, "button");
     element.recall = (state) => this.recall(state);
-    element.addEventListener("keydown", (event) => this.press(event));
+    element.onkeydown = (event) => this.press(event);
     // A field in a cell is in the cell.
     element.addEventListener("focusin", ({ target }) => this.stop(target.closest("[tabindex]")));
     // JupyterLab takes a key pressed in an output for a command to the notebook, except here.

@@ -2,12 +2,11 @@
 // next, and what each term adds to a logit. A head can be silenced.
 
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 import { nextProbabilities, forward, terms, unpackModel } from "../model.js";
-import { drawArcs } from "./arcs.js";
 
 const BOS = "<bos>"; // stands in front of a sentence, if it is the first token
+const LEAST = 0.05; // of a weight that is drawn as an arc
 const SPACE = "\u00a0"; // where a line does not break
 
 const threeDecimals = (number) => number.toFixed(3);
@@ -19,6 +18,32 @@ const signedText = (number) => {
 const topOf = (numbers, count) =>
   Array.from(numbers, (_, i) => i).sort((a, b) => numbers[b] - numbers[a]).slice(0, count);
 const sumOf = (numbers) => numbers.reduce((a, b) => a + b);
+
+// An arc from one box to another, above or below both; `lift` keeps apart those of different heads.
+const arcPath = (from, to, up, lift) => {
+  const [x, end] = [from, to].map((box) => (box.left + box.right) / 2);
+  const [y, last] = [from, to].map((box) => (up ? box.top : box.bottom));
+  const rise = (up ? -1 : 1) * Math.min(7 + 3 * lift + Math.abs(end - x) / 6, 30 + 2 * lift);
+  const wide = from == to ? 7 + lift : 0;
+  const bend = `${x - wide} ${y + 1.3 * rise} ${end + wide} ${last + 1.3 * rise}`;
+  return `M${x + lift} ${y}C${bend} ${end + lift} ${last}`;
+};
+
+// Draw into the picture behind the words what each head attends to, the last H heads above.
+const drawArcs = (svg, cells, query, heads, H) => {
+  const { left, top, width, height } = svg.parentNode.getBoundingClientRect();
+  const boxes = cells.map((cell) => cell.getBoundingClientRect());
+  const drawn = heads.flatMap((row, i) =>
+    Array.from(row ?? [], (weight, s) => {
+      if (weight < LEAST) return "";
+      const d = arcPath(boxes[query], boxes[s], i >= heads.length - H, (i % H) * 2);
+      const look = `stroke-width="${1 + 4 * weight}" stroke-opacity="${0.5 + 0.5 * weight}"`;
+      return `<path data-head="${i % H}" d="${d}" ${look}/>`;
+    })
+  );
+  svg.setAttribute("viewBox", [left, top, width, height]);
+  svg.innerHTML = drawn.join("");
+};
 
 class Ask extends Exhibit {
   constructor(element, weights) {

@@ -3,8 +3,7 @@
 
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf, parse } from "../forms.js";
+import { Exhibit, oneOf, parse } from "../exhibit.js";
 import { onDrag } from "../hold.js";
 import { fourPlaces, fraction, withMinus } from "../numbers.js";
 

@@ -2,8 +2,7 @@
 // of them beside the weights.
 
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 
 const OWN = "my own";
 const COUNTS = ["tokens", "users"]; // that have a slider

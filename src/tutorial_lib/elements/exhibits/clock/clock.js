@@ -3,8 +3,7 @@
 
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 import { fourPlaces, withMinus } from "../numbers.js";
 
 const FARTHEST = 100_000;

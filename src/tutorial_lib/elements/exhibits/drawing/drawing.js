@@ -1,7 +1,7 @@
 // Draw a mask and read its receptive field: on which tokens each row depends after some layers.
 
 import { all, define } from "../../shared.js";
-import { oneOf, parse } from "../forms.js";
+import { oneOf, parse } from "../exhibit.js";
 import { Pairs, toHex, fromHex } from "../pairs.js";
 
 const MOST = 6;

@@ -2,8 +2,7 @@
 // lies a cell for each head, which a reader enlarges, and rings mark the heads of a group.
 
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 
 const PNG_END = 20; // bytes behind the pixels: a checksum of theirs, one of their chunk, the end
 

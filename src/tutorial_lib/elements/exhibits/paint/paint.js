@@ -2,7 +2,7 @@
 // which outputs of the layer change when a token does.
 
 import { all, define } from "../../shared.js";
-import { oneOf, parse } from "../forms.js";
+import { oneOf, parse } from "../exhibit.js";
 import { strength, numText } from "../numbers.js";
 import { Pairs, toHex, fromHex } from "../pairs.js";
 import { STILL, changesOf, maskCode, runMasked, inverted, leakText } from "./through.js";

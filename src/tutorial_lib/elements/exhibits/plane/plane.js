@@ -4,8 +4,7 @@
 
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 import { onDrag } from "../hold.js";
 import { fourPlaces, withMinus } from "../numbers.js";
 
@@ -24,10 +23,6 @@ const readAngle = (text) =>
 const readLength = (text) => readings(text).filter((n) => n >= 0 && n <= UTMOST).map(sixPlaces)[0];
 const ANGLES = [readAngle, "a number from −360 to 360"];
 const LENGTHS = [readLength, `a number from 0 to ${UTMOST}`];
-const STATED = {
-  ...{ heads: oneOf(1, 2), head: oneOf(0, 1), angle: ANGLES, length: LENGTHS },
-  ...{ "angle.1": ANGLES, "length.1": LENGTHS },
-};
 
 const pointText = (numbers) => `(${numbers.map(fourPlaces).join(", ")})`;
 const dotWith = (a, b) => a.reduce((sum, n, i) => sum + n * b[i], 0);
@@ -260,7 +255,8 @@ class Plane extends Exhibit {
   }
 
   forms() {
-    return STATED;
+    const second = { "angle.1": ANGLES, "length.1": LENGTHS };
+    return { heads: oneOf(1, 2), head: oneOf(0, 1), angle: ANGLES, length: LENGTHS, ...second };
   }
 
   misfit({ heads, head }) {

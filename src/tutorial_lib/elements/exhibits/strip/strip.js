@@ -3,8 +3,7 @@
 // reshape, if one stride for each axis still suffices, and else it writes a line of its own.
 
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 
 const MOST_PRESSES = 12;
 const GOALS = { product: "2,3,4 block keeps to one head", cut: "3,8 row keeps to one token" };

@@ -3,8 +3,7 @@
 
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 import { layer } from "../layer.js";
 import { numText } from "../numbers.js";
 

@@ -159,12 +159,10 @@ def _fold_query(state, t, keys, rescale):
 
 def _size_sliders(n_queries, n_keys):
     """Draw the sliders of the size of a tile."""
-    names = ("query" if n_queries == 1 else "queries", "key" if n_keys == 1 else "keys")
-    labels = [("queries", n_queries, names[0]), ("keys", n_keys, names[1])]
     sliders = "".join(
-        f"<label><span>{size} {name}</span>"
-        f"{slider(f'{what} of a tile', size, len(_WORDS), least=1)}</label>"
-        for what, size, name in labels
+        f"<label><span>{size} {one if size == 1 else many}</span>"
+        f"{slider(f'{many} of a tile', size, len(_WORDS), least=1)}</label>"
+        for one, many, size in (("query", "queries", n_queries), ("key", "keys", n_keys))
     )
     return f'<div class="tl-lists tl-sizes" {HIDDEN}>{sliders}</div>\n'
 

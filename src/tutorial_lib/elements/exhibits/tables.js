@@ -23,6 +23,8 @@ export class Tables extends Exhibit {
     this.rove(...all(this.board, "table").map((table) => this.add(table)));
     all(element, ".tl-grids table").forEach((table) => this.rove(this.add(table)));
     this.first = this.given;
+    this.reset = this.buttons.at(-1);
+    this.reset.onclick = () => this.restart();
     element.onclick = ({ target }) => this.click(target);
     this.board.onpointermove = (event) => this.point(event);
     this.board.onpointerleave = () => this.point({});
@@ -91,6 +93,25 @@ export class Tables extends Exhibit {
     return `Numbers that follow: ${counts.join(", ") || "none"}.`;
   }
 
+  // What has changed is shown at the cell, and told to the page.
+  change(cell, value) {
+    const was = this.shown(cell);
+    const followers = this.restore(this.changedTo(cell, value));
+    this.light(cell);
+    this.changed(`${this.places.get(cell).label} was ${was}, is ${this.shown(cell)}. ${followers}`);
+  }
+
+  // Say what belongs to no cell.
+  tell(words) {
+    this.chosen = undefined;
+    this.light();
+    this.changed(words);
+  }
+
+  restart() {
+    this.tell(`The example's own numbers are back. ${this.restore(this.first)}`);
+  }
+
   // Write a cell's number, as a tint and as text.
   write(cell, change) {
     const { name, t, j, label, unit, quiet } = this.places.get(cell);
@@ -129,7 +150,7 @@ export class Tables extends Exhibit {
   light(cell) {
     const place = this.places.get(cell);
     const key = cell && keyOf(place);
-    const [from = []] = (cell && origin(this.values, place)) || [];
+    const [from = []] = origin(this.values, place) || [];
     const lit = new Set(from.map(keyOf));
     const reached = cell ? this.reached(key) : lit;
     this.cells.forEach((cells, other) => {
@@ -190,8 +211,8 @@ export class Tables extends Exhibit {
   }
 
   toQuery() {
-    const chosen = this.chosen && keyOf(this.places.get(this.chosen));
-    return [...(chosen ? [["cell", chosen]] : []), ...this.since(this.first)];
+    const chosen = this.chosen ? [["cell", keyOf(this.places.get(this.chosen))]] : [];
+    return [...chosen, ...this.since(this.first)];
   }
 
   // What is wrong with an entry of a state, if anything.

@@ -110,8 +110,7 @@ class Heads extends Exhibit {
     const name = this.nameOf(cell);
     if (name == this.state.head) return this.say(this.headText());
     if (name) return this.say(`${this.titleOf(name)}: Enter enlarges it.`);
-    const t = this.weights.findIndex((row) => row.includes(cell));
-    const s = this.weights[t].indexOf(cell);
+    const { t, j: s } = this.spots.get(cell);
     const percent = this.weight(this.state.head, t, s);
     const [query, key] = [this.names[t], this.names[s]].map((token) => `“${token}”`);
     const late = `${key} is after ${query}, so it is hidden.`;

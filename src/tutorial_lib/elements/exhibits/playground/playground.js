@@ -15,9 +15,7 @@ class Playground extends Tables {
 
   constructor(element) {
     super(element);
-    [this.back, this.reset] = this.buttons;
-    this.back.onclick = () => this.undo();
-    this.reset.onclick = () => this.restart();
+    this.buttons[0].onclick = () => this.undo();
     this.rules = new Map(all(element, ".tl-sum").map((line) => [line, line.textContent]));
   }
 
@@ -61,14 +59,6 @@ class Playground extends Tables {
     if (!fine) return `${input.value} makes a number after it infinite.`;
   }
 
-  // What has changed is shown at the cell, and told to the page.
-  change(cell, value) {
-    const was = this.shown(cell);
-    const followers = this.restore(this.changedTo(cell, value));
-    this.light(cell);
-    this.changed(`${this.places.get(cell).label} was ${was}, is ${this.shown(cell)}. ${followers}`);
-  }
-
   // Open a cell, with what was typed on it; a cell of the mask changes at once.
   edit(cell, typed) {
     const number = this.number(cell);
@@ -110,16 +100,9 @@ class Playground extends Tables {
     if (value != this.number(cell)) this.change(cell, value);
   }
 
-  // Say what belongs to no cell.
-  tell(words) {
-    this.chosen = undefined;
-    this.light();
-    this.changed(words);
-  }
-
   restore(next) {
-    if (this.inputs) this.past.push(this.inputs);
-    return this.paint(next);
+    if (this.inputs && this.differs(next)) this.past.push(this.inputs);
+    return super.restore(next);
   }
 
   undo() {
@@ -130,11 +113,6 @@ class Playground extends Tables {
     const names = back.map((cell) => `${this.places.get(cell).label} is ${this.shown(cell)}`);
     const words = back.length > 3 ? `${back.length} numbers are as before` : list.format(names);
     this.tell(`${words} again. ${followers}`);
-  }
-
-  restart() {
-    const followers = this.differs(this.first) ? this.restore(this.first) : this.paint(this.first);
-    this.tell(`The example's own numbers are back. ${followers}`);
   }
 }
 

@@ -51,6 +51,7 @@ export class Exhibit {
     this.fields = all(element, "[type=text]");
     this.bodies = all(element, "tbody").map((body) => [...body.rows]);
     this.buttons = all(element, "button");
+    this.reset = this.buttons.at(-1);
     element.recall = (state) => this.recall(state);
     element.onkeydown = (event) => this.press(event);
     // A field in a cell is in the cell.
@@ -90,10 +91,9 @@ export class Exhibit {
     return value;
   }
 
-  // Let a button show how all began.
-  resetBy(button, words) {
-    this.reset = button;
-    button.onclick = () => {
+  // Let the last button show how all began.
+  resets(words) {
+    this.reset.onclick = () => {
       this.restore(this.first);
       this.changed(words);
     };
@@ -178,9 +178,10 @@ export class Exhibit {
     return fits;
   }
 
-  // Show how it begins, offer a link to the state, and follow one. In Colab and JupyterLab the
-  // address of the page is not that of a state.
+  // Listen, show how all begins, offer a link to the state, and follow one. In Colab and JupyterLab
+  // the address of the page is not that of a state.
   wake(words) {
+    this.listen?.();
     this.restore(this.first);
     this.relink();
     if (top != self || this.element.closest(".jp-Notebook")) return;

@@ -23,7 +23,6 @@ export class Tables extends Exhibit {
     this.rove(...all(this.board, "table").map((table) => this.add(table)));
     all(element, ".tl-grids table").forEach((table) => this.rove(this.add(table)));
     this.first = this.given;
-    this.reset = this.buttons.at(-1);
     this.reset.onclick = () => this.restart();
     element.onclick = ({ target }) => this.click(target);
     this.board.onpointermove = (event) => this.point(event);

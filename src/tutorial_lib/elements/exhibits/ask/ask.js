@@ -57,14 +57,12 @@ class Ask extends Exhibit {
     [this.coming, this.rows] = this.bodies;
     this.switches = all(element, ".tl-silence > button");
     this.heads = this.switches.map((button) => button.textContent);
-    this.listen();
   }
 
   listen() {
     this.rove([this.switches]);
     this.field.onchange = () => this.type();
-    this.resetBy(this.element.querySelector(".tl-asked > .tl-row:not(.tl-silence) > button"),
-      "The sentence is as it was.");
+    this.resets("The sentence is as it was.");
     ["word", "minus"].forEach((part, i) => {
       this.menus[i].onchange = () =>
         this.change({ [part]: this.menus[i].value }, () => this.mostText());

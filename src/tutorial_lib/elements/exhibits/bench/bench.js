@@ -85,12 +85,11 @@ class Bench extends Exhibit {
     this.stack = [...element.querySelector(".tl-stack").children];
     [this.lines, this.rows] = this.bodies;
     [this.five, this.away] = this.buttons;
-    this.resetBy(this.buttons[2], "The bench is as it was.");
-    this.prepare();
+    this.resets("The bench is as it was.");
   }
 
   // Say to keys and to screen readers what can be moved, and listen.
-  prepare() {
+  listen() {
     this.rove([this.lanes]);
     this.lanes.forEach((lane, i) => {
       const ends = { ariaValueMin: -HIGHEST, ariaValueMax: HIGHEST, ariaOrientation: "vertical" };

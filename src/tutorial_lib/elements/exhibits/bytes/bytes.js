@@ -57,23 +57,21 @@ class ByteCalculator extends Exhibit {
       const field = this.fields.get(key);
       return [key, read(field.defaultValue ?? field.querySelector("[selected]").value)];
     }));
-    this.listen();
   }
 
   listen() {
     this.fields.forEach((field, key) => {
       field.onchange = () => this.write(key);
-      field.onkeydown = ({ key }) => {
-        if (key == "Escape") this.restore(this.state);
+      field.onkeydown = (event) => {
+        if (event.key == "Escape") this.restore(this.state);
       };
     });
     this.sliders.forEach((slider, i) => {
       slider.oninput = () => this.write(COUNTS[i], 2 ** slider.value);
     });
-    const [asked, reset] = this.buttons;
-    asked.onclick = () => this.say(this.answer());
+    this.buttons[0].onclick = () => this.say(this.answer());
     this.restore(this.first);
-    this.resetBy(reset, `One user of ${this.first.model} is back. ${this.sentence()}`);
+    this.resets(`One user of ${this.first.model} is back. ${this.sentence()}`);
   }
 
   forms() {

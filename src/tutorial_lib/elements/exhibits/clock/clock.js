@@ -57,13 +57,12 @@ class Clock extends Exhibit {
     this.face = element.querySelector(".tl-face > svg");
     this.cells = all(element, ".tl-pair");
     [this.both] = this.buttons;
-    this.resetBy(this.buttons[1], "The clock is as it was.");
+    this.resets("The clock is as it was.");
     [this.pairs, this.scores] = this.bodies;
-    this.prepare();
   }
 
   // Say to keys and to screen readers what can be chosen, and listen.
-  prepare() {
+  listen() {
     this.offer(this.cells, "Pairs");
     ["m", "n"].forEach((name, i) => {
       this.sliders[i].oninput = () => this.move(name, Number(this.sliders[i].value));

@@ -56,9 +56,8 @@ class Drawing extends Pairs {
     [, this.layers, this.lines] = this.bodies;
     this.begins = this.buttons.slice(0, -2);
     this.causality = this.buttons.at(-2);
-    this.resetBy(this.buttons.at(-1), "The grid is as it was.");
+    this.resets("The grid is as it was.");
     this.first = { ...this.begun(from), depth: Number(this.slider.defaultValue) };
-    this.listen();
   }
 
   listen() {

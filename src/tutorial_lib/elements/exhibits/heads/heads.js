@@ -31,15 +31,14 @@ class Heads extends Exhibit {
       { about: about.innerHTML, heads: heads.textContent.split(", ") },
     ]));
     this.switches = this.buttons.slice(0, -1);
-    const [reset] = this.buttons.slice(-1);
-    this.resetBy(reset, "The maps are as they were: one is large, no group is ringed.");
+    this.resets("The maps are as they were: one is large, no group is ringed.");
     this.names = all(this.table, "tbody th").map((name) => name.textContent);
     this.first = { head: this.title.textContent.match(/\d+/g).join("."), group: "" };
-    this.prepare(element.querySelector(".tl-maps"));
   }
 
   // Say to keys and to screen readers what can be chosen, and listen.
-  prepare(picture) {
+  listen() {
+    const picture = this.element.querySelector(".tl-maps");
     const side = this.tokens + 1;
     const sizes = [side * this.heads, side * this.layers];
     this.pixels = pixelsOf(picture.style.maskImage, ...sizes);

@@ -32,7 +32,6 @@ class Painting extends Pairs {
     this.grids = all(element, ".tl-mask").map((table) => [...table.tBodies[0].rows]);
     this.lines = [...element.querySelector(".tl-numbers tbody").rows];
     this.first = { ...this.four[0], align: "bottom-right", masked: "zeros" };
-    this.listen();
   }
 
   // A mask with rows for all tokens; a link may write only those of the last.

@@ -58,24 +58,20 @@ class Plane extends Exhibit {
     this.marks = all(element, ".tl-mix [data-head]");
     this.blocks = all(element, ".tl-asker");
     [this.second] = this.buttons;
-    this.resetBy(this.buttons.at(-1), "The plane is as it was.");
+    this.resets("The plane is as it was.");
     this.lines = all(element, ".tl-numbers p");
-    this.prepare();
   }
 
   // Say to keys and to screen readers what can be done, and listen.
-  prepare() {
+  listen() {
     this.rove([[this.plane]]);
     this.plane.role = "application";
     this.fields.forEach((field, i) => (field.onchange = () => this.write(field, i)));
-    if (this.triangle) this.prepareHeads();
-    else this.blocks[0].role = "img";
     onDrag(this, this.plane, (event) => this.drag(event));
-  }
-
-  prepareHeads() {
-    this.offer(this.blocks, "Heads");
-    this.second.onclick = () => this.show(3 - this.state.heads);
+    if (this.triangle) {
+      this.offer(this.blocks, "Heads");
+      this.second.onclick = () => this.show(3 - this.state.heads);
+    } else this.blocks[0].role = "img";
   }
 
   // How a state calls the angle and the length of a head's query, and these.

@@ -52,14 +52,13 @@ class Strip extends Exhibit {
     const rows = all(element, ".tl-row").map((row) => all(row, "button"));
     this.presses = new Map(rows[0].map(pressOf));
     [this.guessing, this.show, this.undo] = rows[1];
-    this.resetBy(rows[1][3], `${this.given.name} is as it was.`);
+    this.resets(`${this.given.name} is as it was.`);
     this.code = element.querySelector(".tl-made > code");
     this.blocks = element.querySelector(".tl-blocks");
     this.facts = all(element, "dd");
     this.sum = element.querySelector(".tl-facts + p");
     this.line = all(element, ".tl-memory > div");
     this.table = all(element.querySelector("tbody:has(th)"), "tr");
-    this.listen();
   }
 
   listen() {

@@ -34,18 +34,17 @@ class HeadsSum extends Exhibit {
     const [words, switches] = all(element, ".tl-row").map((row) => all(row, "button"));
     this.wordButtons = words;
     this.words = words.map((button) => button.textContent);
-    this.resetBy(switches.pop(), "The sum is as it was.");
-    this.switches = switches;
+    this.resets("The sum is as it was.");
+    this.switches = switches.slice(0, -1);
     this.heaps = all(element, ".tl-heap");
     this.met = all(element, ".tl-meets div > span");
     [this.slider] = this.sliders;
     this.shown = this.bodies[0].slice(1);
     this.first = { word: this.words.at(-1), off: "", swap: "no", row: 0, times: 1 };
-    this.prepare();
   }
 
   // Say to keys and to screen readers what can be chosen, and listen.
-  prepare() {
+  listen() {
     this.rove([this.heaps]);
     this.offer(this.met, "Numbers of concat and their rows of W_O");
     this.heaps.forEach((heap) => {

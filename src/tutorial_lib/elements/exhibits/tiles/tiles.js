@@ -108,15 +108,14 @@ class Tiles extends Exhibit {
   constructor(element) {
     super(element);
     this.T = this.given.words.length;
-    const [grid, held] = all(element, ".tl-fold table");
-    this.cells = [...grid.tBodies[0].rows].map((row) => all(row, "td"));
-    this.rows = [...held.tBodies[0].rows].map((row) => [...row.cells].slice(1));
+    const [grid, held] = this.bodies;
+    this.cells = grid.map((row) => all(row, "td"));
+    this.rows = held.map((row) => [...row.cells].slice(1));
     this.choices = this.buttons.slice(0, -3);
-    [this.forward, this.rest, this.reset] = this.buttons.slice(-3);
-    this.listen(grid);
+    [this.forward, this.rest] = this.buttons.slice(-3);
   }
 
-  listen(grid) {
+  listen() {
     this.forward.onclick = () => this.go(this.left.slice(0, 1));
     this.rest.onclick = () => this.go(this.left);
     this.reset.onclick = () => this.begin({});
@@ -124,7 +123,7 @@ class Tiles extends Exhibit {
       slider.oninput = () => this.begin({ [i ? "keys" : "rows"]: Number(slider.value) });
     });
     this.choices.forEach((button, i) => (button.onclick = () => this.pick(i)));
-    grid.role = "grid";
+    this.element.querySelector(".tl-scores").role = "grid";
     this.rove(this.cells);
     this.cells.flat().forEach((cell) => {
       cell.onclick = () => (cell.focus(), this.enter(cell));

@@ -30,14 +30,10 @@ const readWithLn2 = (text) => {
   const read = of ? readings(times).flatMap((n) => logs.map((log) => n * log)) : readings(text);
   return new Set(read).size == 1 ? unrounded(read[0]) : undefined;
 };
-const PRODUCTS = [
-  (text) => [readWithLn2(text)].find((n) => Math.abs(n) <= HIGHEST),
-  "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
-];
-const DIVISORS = [
-  (text) => [readWithLn2(text)].find((n) => n >= 1 && n <= 16),
-  "a number from 1 to 16",
-];
+const between = (least, most) => (text) =>
+  [readWithLn2(text)].find((n) => n >= least && n <= most);
+const PRODUCTS = [between(-HIGHEST, HIGHEST), "a number from −1000 to 1000, such as 0.5 or 2 ln 2"];
+const DIVISORS = [between(1, 16), "a number from 1 to 16"];
 const sixDigits = (n) => withMinus(Number(n.toPrecision(6)));
 const byLn2 = (n) => {
   const times = timesLn2(n);

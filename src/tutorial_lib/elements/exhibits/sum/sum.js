@@ -31,11 +31,10 @@ class HeadsSum extends Exhibit {
   constructor(element) {
     super(element);
     this.base = layer(this.given);
-    const [words, switches] = all(element, ".tl-row").map((row) => all(row, "button"));
-    this.wordButtons = words;
-    this.words = words.map((button) => button.textContent);
+    [this.wordButtons, this.switches] = all(element, ".tl-row").map((row) => all(row, "button"));
+    this.switches.pop(); // which resets
+    this.words = this.wordButtons.map((button) => button.textContent);
     this.resets("The sum is as it was.");
-    this.switches = switches.slice(0, -1);
     this.heaps = all(element, ".tl-heap");
     this.met = all(element, ".tl-meets div > span");
     [this.slider] = this.sliders;

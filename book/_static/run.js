@@ -257,9 +257,7 @@
     bar.append(box);
   };
 
-  const mark = (cell, state) => {
-    cell.state.textContent = state;
-  };
+  const mark = (cell, state) => (cell.state.textContent = state);
 
   const clear = (cell) => {
     cell.output = cell.box.querySelector(".cell_output");

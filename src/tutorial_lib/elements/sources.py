@@ -23,7 +23,7 @@ def script(*kinds):
 
 
 def bare(source):
-    """Return a script without indentation and comments."""
+    """Return a script without indentation and comments, or a style sheet without indentation."""
     lines = map(str.strip, source.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
@@ -32,8 +32,7 @@ def style(*kinds):
     """Return the style sheets of elements, each once, without indentation and comments."""
     sheets = [path.with_suffix(".css") for path in needed(*kinds)]
     source = "".join(path.read_text(encoding="utf-8") for path in sheets if path.exists())
-    bare = re.sub(r"/\*.*?\*/", "", source, flags=re.S)
-    return "\n".join(line.strip() for line in bare.splitlines() if line.strip())
+    return bare(re.sub(r"/\*.*?\*/", "", source, flags=re.S))
 
 
 def needed(*kinds):

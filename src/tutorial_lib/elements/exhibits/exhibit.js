@@ -2,7 +2,6 @@
 // question, and its state is a query: a link carries it, a page keeps it.
 
 import { all, report } from "../shared.js";
-import { parse } from "./forms.js";
 
 const STEPS = {
   ArrowUp: [-1, 0],
@@ -14,14 +13,31 @@ const STEPS = {
 };
 const within = (place, size) => Math.min(Math.max(place, 0), size - 1);
 
-// Where a key leads from one [row, column] of so many [rows, columns]; nowhere, if it is no arrow.
-const arrow = (key, place, sizes) =>
-  STEPS[key]?.map((step, axis) => within(place[axis] + step, sizes[axis]));
+// A part of a state as a link writes it has a form: how it is read from a text, which gives nothing
+// where the text does not fit, and what is expected. Here it is one of some texts or numbers.
+export const oneOf = (...known) => [
+  (text) => known.find((one) => `${one}` == text),
+  `one of ${known.join(", ")}`,
+];
 
-// An exhibit around an element, with a `state`, and `first`, how it began. Each kind gives `forms`,
-// how a link writes the parts of a state, and `restore`, which shows a state in silence. One whose
-// state is more than its parts gives `toQuery` and `applyQuery` instead, one with cells of its own
-// `choose` and `enter`.
+// What entries say by their forms, and what is wrong with them, if anything.
+export const parse = (forms, entries) => {
+  const read = {};
+  for (const [key, text] of entries) {
+    const form = new Map(Object.entries(forms)).get(key);
+    if (!form) return [, `“${key}” cannot be set; expected ${oneOf(...Object.keys(forms))[1]}.`];
+    read[key] = form[0](text);
+    if (read[key] === undefined) return [, `${key} is “${text}”; expected ${form[1]}.`];
+  }
+  return [read];
+};
+
+// An exhibit around an element, with a `state`, and `first`, how it begins. Each kind gives
+// `forms`, how a link writes the parts of a state, `paint`, which shows it in silence, and `told`,
+// what is said of it; if a state may not fit though each of its parts does, `misfit`, which says
+// why. One whose state is more than its parts gives `toQuery` and `applyQuery` instead. One with
+// cells of its own gives `choose`, which tells of a cell, `enter`, what Enter or Space does in it,
+// `keyed`, a function for what another key does, and `beyond`, where keys lead from its edge.
 export class Exhibit {
   spots = new Map();
   link = document.createElement("a");
@@ -31,20 +47,18 @@ export class Exhibit {
     this.kind = element.localName.slice(3);
     this.news = element.querySelector("[aria-live]");
     this.given = JSON.parse(element.querySelector("[data-given]")?.dataset.given ?? null);
+    this.sliders = all(element, "[type=range]");
+    this.fields = all(element, "[type=text]");
+    this.bodies = all(element, "tbody").map((body) => [...body.rows]);
+    this.buttons = all(element, "button");
+    this.reset = this.buttons.at(-1);
     element.recall = (state) => this.recall(state);
-    element.addEventListener("keydown", (event) => this.press(event));
+    element.onkeydown = (event) => this.press(event);
     // A field in a cell is in the cell.
     element.addEventListener("focusin", ({ target }) => this.stop(target.closest("[tabindex]")));
     // JupyterLab takes a key pressed in an output for a command to the notebook, except here.
     element.dataset.lmSuppressShortcuts = "";
   }
-
-  // What is told of a cell, and what Enter or Space does in it.
-  choose() {}
-  enter() {}
-
-  // What another key does in a cell, if anything: a function.
-  keyed() {}
 
   say(words) {
     if (this.news.textContent != words) this.news.textContent = words;
@@ -77,10 +91,9 @@ export class Exhibit {
     return value;
   }
 
-  // Let a button show how all began.
-  resetBy(button, words) {
-    this.reset = button;
-    button.onclick = () => {
+  // Let the last button show how all began.
+  resets(words) {
+    this.reset.onclick = () => {
       this.restore(this.first);
       this.changed(words);
     };
@@ -89,31 +102,38 @@ export class Exhibit {
   stop(cell) {
     if (!this.spots.has(cell)) return;
     this.spots.get(cell).cells.forEach((other) => (other.tabIndex = other == cell ? 0 : -1));
-    this.choose(cell);
+    this.choose?.(cell);
   }
 
-  // The cell to which a key leads from another; at the edge of its grid, `beyond` may know one.
+  // The cell to which an arrow leads from another.
   next(key, cell) {
     const { rows, t, j } = this.spots.get(cell);
-    const [down, right] = arrow(key, [t, j], [rows.length, rows[0].length]) || [];
-    if (rows[down]?.[right] == cell) return this.beyond(key, cell);
-    return rows[down]?.[right];
-  }
-
-  beyond(key, cell) {
-    return cell;
+    const [down, right] = STEPS[key] || [];
+    const to = rows[within(t + down, rows.length)]?.[within(j + right, rows[0].length)];
+    return (to == cell && this.beyond?.(key, cell)) || to;
   }
 
   press(event) {
     const { target, key, altKey, ctrlKey, metaKey } = event;
     if (!this.spots.has(target) || altKey) return;
     const to = !ctrlKey && !metaKey && this.next(key, target);
-    const enters = [" ", "Enter"].includes(key) && (() => this.enter(target));
-    const act = this.keyed(target, event) || enters || (to && (() => to.focus()));
+    const enters = [" ", "Enter"].includes(key) && (() => this.enter?.(target));
+    const act = this.keyed?.(target, event) || enters || (to && (() => to.focus()));
     if (act) {
       act();
       event.preventDefault();
     }
+  }
+
+  restore(state) {
+    this.state = { ...state };
+    this.paint();
+  }
+
+  // Change parts of the state as a reader did, and say what became of it.
+  change(part, words = () => this.told()) {
+    this.restore({ ...this.state, ...part });
+    this.changed(words());
   }
 
   // The state as [key, value], for all in which it differs from how it began.
@@ -121,15 +141,12 @@ export class Exhibit {
     return Object.entries(this.state).filter(([key, value]) => value != this.first[key]);
   }
 
-  // Why a state cannot be, though each of its parts can.
-  misfit() {}
-
   // Show the state of a query; where it cannot be, nothing changes, and words say what was
   // expected.
   applyQuery(entries) {
     const [given, wrong] = parse(this.forms(), entries);
     const next = { ...this.first, ...given };
-    return wrong || this.misfit(next) || this.restore(next);
+    return wrong || this.misfit?.(next) || this.restore(next);
   }
 
   query() {
@@ -161,9 +178,11 @@ export class Exhibit {
     return fits;
   }
 
-  // Offer a link to the state, and follow one. In Colab and JupyterLab the address of the page is
-  // not that of a state.
-  addLink(words) {
+  // Listen, show how all begins, offer a link to the state, and follow one. In Colab and JupyterLab
+  // the address of the page is not that of a state.
+  wake(words) {
+    this.listen?.();
+    this.restore(this.first);
     this.relink();
     if (top != self || this.element.closest(".jp-Notebook")) return;
     this.link.textContent = words;
@@ -200,12 +219,7 @@ export class Exhibit {
     this.linked ||= !wrong;
     this.relink();
     if (wrong) this.say(`The link does not fit: ${wrong} Nothing has changed.`);
-    else this.announce();
+    else this.say(this.told());
     return true;
-  }
-
-  // What is said when a link has been followed.
-  announce() {
-    this.say("What the link names is here.");
   }
 }

@@ -15,7 +15,6 @@ export const onDrag = (exhibit, node, drag, may = () => true) => {
   node.onpointercancel = () => {
     if (exhibit.query() == before) return;
     exhibit.applyQuery(new URLSearchParams(before));
-    exhibit.announce();
-    exhibit.changed();
+    exhibit.changed(exhibit.told());
   };
 };

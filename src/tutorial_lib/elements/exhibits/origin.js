@@ -63,5 +63,6 @@ const RULES = {
   Y: ofMatmul("concat", "W_O"),
 };
 
-// The places of the numbers that made one, and the sum if there is one; of an input, undefined.
-export const origin = (values, place) => RULES[place.name]?.(values, place);
+// The places of the numbers that made one, and the sum if there is one; of an input or of no place,
+// undefined.
+export const origin = (values, place) => RULES[place?.name]?.(values, place);

@@ -25,8 +25,8 @@ const lineTo = ([t, s], [u, v]) => {
   return Array.from({ length: steps + 1 }, (_, i) => [on(t, u, i), on(s, v, i)]);
 };
 
-// An exhibit with such a grid. Each kind gives `redrawn`; if some pairs are not free, `barred`; and
-// `point`, if it tells of what a mouse is over.
+// An exhibit with such a grid. Each kind gives `redrawn`, what is said of pairs that were drawn; if
+// some are not free, `barred`, which says why; and `point`, if it tells of what a mouse is over.
 export class Pairs extends Exhibit {
   constructor(element) {
     super(element);
@@ -36,15 +36,16 @@ export class Pairs extends Exhibit {
     this.rove(this.rows);
     table.onpointerdown = (event) => this.begin(event);
     table.onpointermove = (event) => this.move(event);
-    table.onpointerleave = () => this.point();
+    table.onpointerleave = () => this.point?.();
     table.onpointercancel = () => this.give();
     table.onclick = ({ target }) => this.click(target.closest("td"));
   }
 
-  // Why a pair cannot be drawn, if it cannot; and what is shown and said of pairs that were.
-  barred() {}
-  redrawn() {}
-  point() {}
+  // Its state has no name of its own.
+  restore(state) {
+    Object.assign(this, state);
+    this.paint();
+  }
 
   // The place of a pair in its table, of which rows may be out of sight.
   at(cell) {
@@ -58,7 +59,7 @@ export class Pairs extends Exhibit {
 
   // Open or close pairs, those that are free.
   draw(places, to) {
-    const free = places.filter((place) => !this.barred(place));
+    const free = places.filter((place) => !this.barred?.(place));
     if (!free.length) return this.say(this.barred(places.at(-1)));
     this.mask = structuredClone(this.mask);
     free.forEach(([t, s]) => (this.mask[t][s] = to));
@@ -76,7 +77,7 @@ export class Pairs extends Exhibit {
 
   move({ clientX, clientY, buttons, pointerType }) {
     const cell = document.elementFromPoint(clientX, clientY)?.closest("td");
-    if (pointerType == "mouse" && !buttons) this.point(this.spots.has(cell) ? cell : undefined);
+    if (pointerType == "mouse" && !buttons) this.point?.(this.spots.has(cell) ? cell : undefined);
     if (!buttons || !this.stroke) return;
     const { last, to, before = this.mask } = this.stroke;
     if (cell == last || !this.spots.has(cell)) return;

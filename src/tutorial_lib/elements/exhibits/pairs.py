@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tutorial_lib.elements.tables import grid
+
 
 def pair_grid(cells, *, names=None, caption="query ↓ &nbsp; key →", css_class=""):
     """Draw a row for each query, a cell for each key.
@@ -14,19 +16,9 @@ def pair_grid(cells, *, names=None, caption="query ↓ &nbsp; key →", css_clas
     css_class : a class of the frame around the grid
     """
     names = names or range(len(cells[0]))
-    columns = "".join(f'<th scope="col">{name}</th>' for name in names)
-    rows = "\n".join(
-        f'<tr><th scope="row">{name}</th>'
-        + "".join(f"<td{f' {given}' * bool(given)}>{text}</td>" for given, text in row)
-        + "</tr>"
-        for name, row in zip(names[-len(cells) :], cells, strict=True)
-    )
-    return (
-        f'<div class="{f"tl-drawn {css_class}".strip()}">'
-        f'<table class="tl-mask" style="--keys:{len(names)}">'
-        f"<caption>{caption}</caption><thead><tr><td></td>{columns}</tr></thead>\n"
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+    attributes = f'class="tl-mask" style="--keys:{len(names)}"'
+    table = grid(cells, names[-len(cells) :], names, caption, attributes)
+    return f'<div class="{f"tl-drawn {css_class}".strip()}">{table}</div>'
 
 
 def mask_to_hex(mask):

@@ -23,11 +23,11 @@ export class Tables extends Exhibit {
     this.rove(...all(this.board, "table").map((table) => this.add(table)));
     all(element, ".tl-grids table").forEach((table) => this.rove(this.add(table)));
     this.first = this.given;
-    this.paint(this.first);
-    element.addEventListener("click", ({ target }) => this.click(target));
-    this.board.addEventListener("pointermove", (event) => this.point(event));
+    this.reset.onclick = () => this.restart();
+    element.onclick = ({ target }) => this.click(target);
+    this.board.onpointermove = (event) => this.point(event);
+    this.board.onpointerleave = () => this.point({});
     new ResizeObserver(() => this.wire()).observe(this.board);
-    this.board.addEventListener("pointerleave", () => this.point({}));
   }
 
   // Read where the cells of a table stand; the answer is its rows.
@@ -70,6 +70,10 @@ export class Tables extends Exhibit {
     return { ...this.inputs, [place.name]: replaced(this.inputs[place.name], place, value) };
   }
 
+  restore(inputs) {
+    return this.paint(inputs);
+  }
+
   // Show other inputs; the answer says which numbers followed.
   paint(inputs) {
     const before = this.values;
@@ -83,10 +87,28 @@ export class Tables extends Exhibit {
       if (change && !INPUTS.includes(name)) moved[name] = (moved[name] || 0) + 1;
       cells.forEach((cell) => this.write(cell, change));
     });
-    this.relink();
     const names = Object.keys(this.values).filter((name) => moved[name]);
     const counts = names.map((name) => `${moved[name]} of ${name}`);
     return `Numbers that follow: ${counts.join(", ") || "none"}.`;
+  }
+
+  // What has changed is shown at the cell, and told to the page.
+  change(cell, value) {
+    const was = this.shown(cell);
+    const followers = this.restore(this.changedTo(cell, value));
+    this.light(cell);
+    this.changed(`${this.places.get(cell).label} was ${was}, is ${this.shown(cell)}. ${followers}`);
+  }
+
+  // Say what belongs to no cell.
+  tell(words) {
+    this.chosen = undefined;
+    this.light();
+    this.changed(words);
+  }
+
+  restart() {
+    this.tell(`The example's own numbers are back. ${this.restore(this.first)}`);
   }
 
   // Write a cell's number, as a tint and as text.
@@ -127,7 +149,7 @@ export class Tables extends Exhibit {
   light(cell) {
     const place = this.places.get(cell);
     const key = cell && keyOf(place);
-    const [from = []] = (cell && origin(this.values, place)) || [];
+    const [from = []] = origin(this.values, place) || [];
     const lit = new Set(from.map(keyOf));
     const reached = cell ? this.reached(key) : lit;
     this.cells.forEach((cells, other) => {
@@ -182,24 +204,24 @@ export class Tables extends Exhibit {
   since(inputs) {
     return [...this.cells].flatMap(([key, [cell]]) => {
       const { name, h, t, j } = this.places.get(cell);
-      const number = INPUTS.includes(name) && this.inputs[name][h][t][j];
-      return INPUTS.includes(name) && number != inputs[name][h][t][j] ? [[key, number]] : [];
+      const number = this.inputs[name]?.[h][t][j];
+      return number == inputs[name]?.[h][t][j] ? [] : [[key, number]];
     });
   }
 
   toQuery() {
-    const chosen = this.chosen && keyOf(this.places.get(this.chosen));
-    return [...(chosen ? [["cell", chosen]] : []), ...this.since(this.first)];
+    const chosen = this.chosen ? [["cell", keyOf(this.places.get(this.chosen))]] : [];
+    return [...chosen, ...this.since(this.first)];
   }
 
   // What is wrong with an entry of a state, if anything.
   strange(key, text) {
-    const [named, wanted] = key == "cell" ? [text, "Y.0.2.4"] : [key, "X.0.2.1"];
-    const [cell] = this.cells.get(named) || [];
-    const { name } = this.places.get(cell) || {};
-    const free = key == "cell" || INPUTS.includes(name);
-    if (!name || !free) return `“${named}” cannot be set; expected a place such as ${wanted}.`;
-    if (key == "cell") return;
+    const chooses = key == "cell";
+    const [named, wanted] = chooses ? [text, "Y.0.2.4"] : [key, "X.0.2.1"];
+    const { name } = this.places.get(this.cells.get(named)?.[0]) || {};
+    const free = chooses ? name : INPUTS.includes(name);
+    if (!free) return `“${named}” cannot be set; expected a place such as ${wanted}.`;
+    if (chooses) return;
     const [form, expected] = name == "mask" ? [/^[01]$/, "0 or 1"] : [/\d/, "a number"];
     const fits = form.test(text) && isFinite(text);
     if (!fits) return `${key} is “${text}”; expected ${expected}.`;
@@ -216,21 +238,16 @@ export class Tables extends Exhibit {
       if (key != "cell") next[name][h][t][j] = Number(text);
     });
     if (!staysFinite(next)) return "these numbers make another infinite; expected smaller ones.";
-    if (this.differs(next)) this.replace(next);
+    if (this.differs(next)) this.restore(next);
     [this.chosen] = this.cells.get(chosen) || [];
     this.light(this.chosen);
   }
 
-  announce() {
-    if (this.chosen) this.show(this.chosen);
-    else this.say("The numbers of the link are here.");
+  told() {
+    return this.chosen ? this.sentence(this.chosen) : "The numbers of the link are here.";
   }
 
   differs(next) {
     return JSON.stringify(next) != JSON.stringify(this.inputs);
-  }
-
-  replace(next) {
-    return this.paint(next);
   }
 }

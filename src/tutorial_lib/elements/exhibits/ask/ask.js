@@ -2,12 +2,11 @@
 // next, and what each term adds to a logit. A head can be silenced.
 
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 import { nextProbabilities, forward, terms, unpackModel } from "../model.js";
-import { drawArcs } from "./arcs.js";
 
 const BOS = "<bos>"; // stands in front of a sentence, if it is the first token
+const LEAST = 0.05; // of a weight that is drawn as an arc
 const SPACE = "\u00a0"; // where a line does not break
 
 const threeDecimals = (number) => number.toFixed(3);
@@ -20,31 +19,53 @@ const topOf = (numbers, count) =>
   Array.from(numbers, (_, i) => i).sort((a, b) => numbers[b] - numbers[a]).slice(0, count);
 const sumOf = (numbers) => numbers.reduce((a, b) => a + b);
 
+// An arc from one box to another, above or below both; `lift` keeps apart those of different heads.
+const arcPath = (from, to, up, lift) => {
+  const [x, end] = [from, to].map((box) => (box.left + box.right) / 2);
+  const [y, last] = [from, to].map((box) => (up ? box.top : box.bottom));
+  const rise = (up ? -1 : 1) * Math.min(7 + 3 * lift + Math.abs(end - x) / 6, 30 + 2 * lift);
+  const wide = from == to ? 7 + lift : 0;
+  const bend = `${x - wide} ${y + 1.3 * rise} ${end + wide} ${last + 1.3 * rise}`;
+  return `M${x + lift} ${y}C${bend} ${end + lift} ${last}`;
+};
+
+// Draw into the picture behind the words what each head attends to, the last H heads above.
+const drawArcs = (svg, cells, query, heads, H) => {
+  const { left, top, width, height } = svg.parentNode.getBoundingClientRect();
+  const boxes = cells.map((cell) => cell.getBoundingClientRect());
+  const drawn = heads.flatMap((row, i) =>
+    Array.from(row ?? [], (weight, s) => {
+      if (weight < LEAST) return "";
+      const d = arcPath(boxes[query], boxes[s], i >= heads.length - H, (i % H) * 2);
+      const look = `stroke-width="${1 + 4 * weight}" stroke-opacity="${0.5 + 0.5 * weight}"`;
+      return `<path data-head="${i % H}" d="${d}" ${look}/>`;
+    })
+  );
+  svg.setAttribute("viewBox", [left, top, width, height]);
+  svg.innerHTML = drawn.join("");
+};
+
 class Ask extends Exhibit {
   constructor(element, weights) {
     super(element);
     this.model = unpackModel(weights);
     this.first = this.given.first;
     this.line = element.querySelector(".tl-sentence");
-    this.field = element.querySelector("[type=text]");
+    [this.field] = this.fields;
     this.menus = all(element, "select");
     [this.after, this.adds] = all(element, ".tl-after, .tl-paths th:nth-child(3)");
-    [this.coming, this.rows] = all(element, ".tl-answer tbody").map((body) => [...body.rows]);
+    [this.coming, this.rows] = this.bodies;
     this.switches = all(element, ".tl-silence > button");
     this.heads = this.switches.map((button) => button.textContent);
-    this.listen();
-    this.restore(this.first);
   }
 
   listen() {
-    this.line.role = "radiogroup";
-    this.line.ariaLabel = "tokens of the sentence";
     this.rove([this.switches]);
     this.field.onchange = () => this.type();
-    this.resetBy(this.element.querySelector(".tl-asked > .tl-row:not(.tl-silence) > button"),
-      "The sentence is as it was.");
+    this.resets("The sentence is as it was.");
     ["word", "minus"].forEach((part, i) => {
-      this.menus[i].onchange = () => this.change({ [part]: this.menus[i].value }, this.mostText);
+      this.menus[i].onchange = () =>
+        this.change({ [part]: this.menus[i].value }, () => this.mostText());
     });
     this.switches.forEach((button, i) => {
       const row = this.rows[i + 1];
@@ -56,18 +77,12 @@ class Ask extends Exhibit {
     new ResizeObserver(() => this.draw()).observe(this.line);
   }
 
-  // Change the state as a reader did, and say what the model says now.
-  change(part, text = this.sentenceText) {
-    this.restore({ ...this.state, ...part });
-    this.changed(text.call(this));
-  }
-
   type() {
     const [known, expected] = this.forms().text;
     const stranger = this.split(this.field.value).find((name) => !this.given.tokens.includes(name));
     const words = stranger ? `${expected}, and “${stranger}” is none of them` : expected;
     const text = this.writtenIn(this.field, [known, words]);
-    if (text !== undefined) this.change({ text, query: "" });
+    if (text !== undefined) this.change({ text, query: "" }, () => this.nextText());
   }
 
   // Silence a head.
@@ -85,7 +100,7 @@ class Ask extends Exhibit {
     const which = `Head ${head} ${quiet ? "is silenced" : "is no longer silenced"}`;
     this.change(
       { silenced: (quiet ? [...others, head] : others).join() },
-      () => `${which}: ${what} goes from ${was} to ${value()}. ${this.sentenceText()}`
+      () => `${which}: ${what} goes from ${was} to ${value()}. ${this.nextText()}`
     );
   }
 
@@ -116,7 +131,6 @@ class Ask extends Exhibit {
     const whole = forward(this.model, this.ids);
     this.most = Math.max(...terms(this.model, whole, this.chosen).map(added).map(Math.abs));
     this.paint();
-    this.relink();
   }
 
   paint() {
@@ -151,22 +165,22 @@ class Ask extends Exhibit {
     this.cells = this.names.map((name, t) => {
       const [cell, number] = ["span", "small"].map((kind) => document.createElement(kind));
       cell.className = "tl-word";
-      cell.role = "radio";
       cell.append(name, number);
       number.textContent = t;
       number.ariaHidden = true;
       if (this.nameOf(t) != name) cell.ariaLabel = `${name}, position ${t}`;
-      cell.onclick = () => (cell.focus(), this.say(this.sentenceText()));
       return cell;
     });
     this.line.replaceChildren(this.line.firstElementChild, ...this.cells);
-    this.rove([this.cells]);
+    this.offer(this.cells, "tokens of the sentence");
+    this.cells.forEach((cell) => (cell.onclick = () => (cell.focus(), this.say(this.nextText()))));
   }
 
   choose(cell) {
     const query = this.cells.indexOf(cell);
     if (query < 0 || query == this.chosen) return;
-    this.change({ query: query == this.cells.length - 1 ? "" : `${query}` });
+    const last = query == this.cells.length - 1;
+    this.change({ query: last ? "" : `${query}` }, () => this.nextText());
   }
 
   // A token, with its position where it occurs twice.
@@ -231,7 +245,7 @@ class Ask extends Exhibit {
     return `${which} adds most to ${this.splitText(this.asked)}: ${term} of ${total}.`;
   }
 
-  sentenceText() {
+  nextText() {
     const name = (token) => `“${this.given.tokens[token]}” ${probabilityText(this.chances[token])}`;
     const twice = this.cells[this.chosen].ariaLabel ? `, position ${this.chosen}` : "";
     const next = this.following(3).map(name).join(", ");
@@ -271,9 +285,9 @@ class Ask extends Exhibit {
     if (query > last) return `query is “${query}”; expected a position from 0 to ${last}.`;
   }
 
-  announce() {
+  told() {
     const quiet = this.silenced.length ? `Silenced: ${this.silenced.join(", ")}. ` : "";
-    this.say(quiet + this.sentenceText());
+    return quiet + this.nextText();
   }
 }
 
@@ -282,5 +296,5 @@ define("tl-ask", (element) => {
   const weights = globalThis.tlModels?.[name];
   // In an untrusted notebook, or where Python ran in the page with other weights.
   if (!weights) return element.toggleAttribute("data-bare", true);
-  new Ask(element, weights).addLink("Link to this sentence");
+  new Ask(element, weights).wake("Link to this sentence");
 });

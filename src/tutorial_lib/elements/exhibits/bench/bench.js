@@ -3,8 +3,7 @@
 
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf, parse } from "../forms.js";
+import { Exhibit, oneOf, parse } from "../exhibit.js";
 import { onDrag } from "../hold.js";
 import { fourPlaces, fraction, withMinus } from "../numbers.js";
 
@@ -31,14 +30,10 @@ const readWithLn2 = (text) => {
   const read = of ? readings(times).flatMap((n) => logs.map((log) => n * log)) : readings(text);
   return new Set(read).size == 1 ? unrounded(read[0]) : undefined;
 };
-const PRODUCTS = [
-  (text) => [readWithLn2(text)].find((n) => Math.abs(n) <= HIGHEST),
-  "a number from −1000 to 1000, such as 0.5 or 2 ln 2",
-];
-const DIVISORS = [
-  (text) => [readWithLn2(text)].find((n) => n >= 1 && n <= 16),
-  "a number from 1 to 16",
-];
+const between = (least, most) => (text) =>
+  [readWithLn2(text)].find((n) => n >= least && n <= most);
+const PRODUCTS = [between(-HIGHEST, HIGHEST), "a number from −1000 to 1000, such as 0.5 or 2 ln 2"];
+const DIVISORS = [between(1, 16), "a number from 1 to 16"];
 const sixDigits = (n) => withMinus(Number(n.toPrecision(6)));
 const byLn2 = (n) => {
   const times = timesLn2(n);
@@ -79,22 +74,18 @@ class Bench extends Exhibit {
     Object.assign(this, { words, slope });
     const start = { products: products.map((n) => n * Math.LN2), divide };
     this.first = { ...start, hidden: words.map(() => false), away: false, by: 0 };
-    const kinds = [".tl-lane", "[type=checkbox]", "[type=text]"];
-    [this.lanes, this.boxes, this.fields] = kinds.map((kind) => all(element, kind));
-    this.slider = element.querySelector("[type=range]");
+    [this.lanes, this.boxes] = [".tl-lane", "[type=checkbox]"].map((kind) => all(element, kind));
+    [this.slider] = this.sliders;
     this.dot = element.querySelector("circle");
     [this.drop, this.trail] = all(element, "[data-part=drop], [data-part=trail]");
     this.stack = [...element.querySelector(".tl-stack").children];
-    [this.lines, this.rows] = all(element, "tbody").map((body) => [...body.rows]);
-    const [five, away, reset] = all(element, "button");
-    Object.assign(this, { five, away });
-    this.resetBy(reset, "The bench is as it was.");
-    this.prepare();
-    this.restore(this.first);
+    [this.lines, this.rows] = this.bodies;
+    [this.five, this.away] = this.buttons;
+    this.resets("The bench is as it was.");
   }
 
   // Say to keys and to screen readers what can be moved, and listen.
-  prepare() {
+  listen() {
     this.rove([this.lanes]);
     this.lanes.forEach((lane, i) => {
       const ends = { ariaValueMin: -HIGHEST, ariaValueMax: HIGHEST, ariaOrientation: "vertical" };
@@ -112,9 +103,8 @@ class Bench extends Exhibit {
   }
 
   restore(state) {
-    this.state = structuredClone(state);
     this.trail?.setAttribute("d", "");
-    this.paint();
+    super.restore(state);
   }
 
   paint() {
@@ -140,7 +130,6 @@ class Bench extends Exhibit {
     this.slider.ariaValueText = sixDigits(divide);
     this.away.ariaPressed = away;
     this.tabulate();
-    this.relink();
   }
 
   // Write both tables, the stack and the two numbers.
@@ -190,11 +179,11 @@ class Bench extends Exhibit {
     const was = this.made;
     Object.assign(this.state, part);
     this.paint();
-    this.changed(this.sentence(was));
+    this.changed(this.told(was));
   }
 
   // What there is to say of the weights, before which there were others.
-  sentence(was) {
+  told(was) {
     const { weights, exps, scores, sums } = this.made;
     if (this.state.hidden.every(Boolean))
       return "Every key is hidden: the row is fully masked, and all weights are 0.";
@@ -291,10 +280,6 @@ class Bench extends Exhibit {
       by: words.indexOf(by),
     });
   }
-
-  announce() {
-    this.say(this.sentence());
-  }
 }
 
-define("tl-bench", (element) => new Bench(element).addLink("Link to this bench"));
+define("tl-bench", (element) => new Bench(element).wake("Link to this bench"));

@@ -82,11 +82,8 @@ class _BenchState:
         with np.errstate(all="ignore"):
             exponentials = np.exp(self.scores - self.largest_score)
             weights = exponentials / (exponentials.sum() if not all(self.hidden) else 1)
-            return (
-                exponentials,
-                weights,
-                weights * (np.eye(len(weights))[self.by] - weights[self.by]),
-            )
+            slopes = weights * (np.eye(len(weights))[self.by] - weights[self.by])
+        return exponentials, weights, slopes
 
     @property
     def title(self):

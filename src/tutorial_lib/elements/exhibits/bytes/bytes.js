@@ -2,8 +2,7 @@
 // of them beside the weights.
 
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 
 const OWN = "my own";
 const COUNTS = ["tokens", "users"]; // that have a slider
@@ -44,7 +43,6 @@ class ByteCalculator extends Exhibit {
   constructor(element) {
     super(element);
     this.fields = new Map(all(element, "[data-key]").map((one) => [one.dataset.key, one]));
-    this.sliders = all(element, "[type=range]");
     this.own = element.querySelector("[data-own]");
     this.curve = element.querySelector("polyline");
     this.line = element.querySelector(".tl-weigh");
@@ -59,23 +57,21 @@ class ByteCalculator extends Exhibit {
       const field = this.fields.get(key);
       return [key, read(field.defaultValue ?? field.querySelector("[selected]").value)];
     }));
-    this.restore(this.first);
-    this.listen();
   }
 
   listen() {
     this.fields.forEach((field, key) => {
       field.onchange = () => this.write(key);
-      field.addEventListener("keydown", (event) => {
+      field.onkeydown = (event) => {
         if (event.key == "Escape") this.restore(this.state);
-      });
+      };
     });
     this.sliders.forEach((slider, i) => {
       slider.oninput = () => this.write(COUNTS[i], 2 ** slider.value);
     });
-    const [asked, reset] = all(this.element, "button");
-    asked.onclick = () => this.say(this.answer());
-    this.resetBy(reset, `One user of ${this.first.model} is back. ${this.sentence()}`);
+    this.buttons[0].onclick = () => this.say(this.answer());
+    this.restore(this.first);
+    this.resets(`One user of ${this.first.model} is back. ${this.sentence()}`);
   }
 
   forms() {
@@ -156,8 +152,8 @@ class ByteCalculator extends Exhibit {
     return ` But ${this.state.model} has learned ${whole(positions)} positions only.`;
   }
 
-  restore(state) {
-    this.state = state;
+  paint() {
+    const { state } = this;
     this.fields.forEach((field, key) => {
       field.value = typeof state[key] == "number" && field.type == "text"
         ? state[key].toLocaleString("en", { maximumFractionDigits: 20 })
@@ -209,9 +205,9 @@ class ByteCalculator extends Exhibit {
     return super.toQuery().filter(([key]) => asked(key));
   }
 
-  announce() {
-    this.say(`The numbers of the link are here. ${this.sentence()}`);
+  told() {
+    return `The numbers of the link are here. ${this.sentence()}`;
   }
 }
 
-define("tl-bytes", (element) => new ByteCalculator(element).addLink("Link to these numbers"));
+define("tl-bytes", (element) => new ByteCalculator(element).wake("Link to these numbers"));

@@ -3,8 +3,7 @@
 
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 import { fourPlaces, withMinus } from "../numbers.js";
 
 const FARTHEST = 100_000;
@@ -57,17 +56,13 @@ class Clock extends Exhibit {
     this.first = this.given.first;
     this.face = element.querySelector(".tl-face > svg");
     this.cells = all(element, ".tl-pair");
-    this.sliders = all(element, "[type=range]");
-    this.fields = all(element, "[type=text]");
-    [this.both] = all(element, "button");
-    this.resetBy(all(element, "button")[1], "The clock is as it was.");
-    [this.pairs, this.scores] = all(element, "tbody").map((body) => [...body.rows]);
-    this.prepare();
-    this.restore(this.first);
+    [this.both] = this.buttons;
+    this.resets("The clock is as it was.");
+    [this.pairs, this.scores] = this.bodies;
   }
 
   // Say to keys and to screen readers what can be chosen, and listen.
-  prepare() {
+  listen() {
     this.offer(this.cells, "Pairs");
     ["m", "n"].forEach((name, i) => {
       this.sliders[i].oninput = () => this.move(name, Number(this.sliders[i].value));
@@ -82,9 +77,8 @@ class Clock extends Exhibit {
 
   // Show a state from which what comes is compared; both hands go alone.
   restore(state) {
-    this.state = { ...state };
     this.both.ariaPressed = false;
-    this.paint();
+    super.restore(state);
     this.best = this.made.score;
   }
 
@@ -124,7 +118,6 @@ class Clock extends Exhibit {
     });
     this.fields[2].previousElementSibling.textContent = `frequency of pair ${pair}, in radians`;
     this.tabulate();
-    this.relink();
   }
 
   // Write the sum and the tables.
@@ -156,11 +149,10 @@ class Clock extends Exhibit {
     const was = this.made.score;
     Object.assign(this.state, part);
     this.paint();
-    this.tell(was);
-    this.changed();
+    this.changed(this.told(was));
   }
 
-  tell(was) {
+  told(was = this.made.score + 1) {
     const { m, n } = this.state;
     const { score } = this.made;
     const still = Math.abs(score - was) < 1e-9 ? "still " : "";
@@ -168,7 +160,7 @@ class Clock extends Exhibit {
     this.best = Math.max(score, this.best);
     const after = n > m ? " (the key is after the query)" : "";
     const where = withMinus(`Query at ${m}, key at ${n}, distance ${m - n}`);
-    this.say(`${where}${after}: the score is ${still}${fourPlaces(score)}${most}.`);
+    return `${where}${after}: the score is ${still}${fourPlaces(score)}${most}.`;
   }
 
   // Let both go together, or each alone.
@@ -246,10 +238,6 @@ class Clock extends Exhibit {
     const pair = oneOf(...this.cells.keys());
     return { m: POSITION, n: POSITION, pair, ...Object.fromEntries(fields) };
   }
-
-  announce() {
-    this.tell(this.made.score + 1);
-  }
 }
 
-define("tl-clock", (element) => new Clock(element).addLink("Link to this clock"));
+define("tl-clock", (element) => new Clock(element).wake("Link to this clock"));

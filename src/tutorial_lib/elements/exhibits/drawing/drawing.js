@@ -1,7 +1,7 @@
 // Draw a mask and read its receptive field: on which tokens each row depends after some layers.
 
 import { all, define } from "../../shared.js";
-import { oneOf, parse } from "../forms.js";
+import { oneOf, parse } from "../exhibit.js";
 import { Pairs, toHex, fromHex } from "../pairs.js";
 
 const MOST = 6;
@@ -52,17 +52,12 @@ class Drawing extends Pairs {
       return { key, mask: fromHex(digits, length), says };
     });
     [this.sum, this.alarm] = all(element, ".tl-share, .tl-alarm");
-    this.slider = element.querySelector("[type=range]");
-    const [, layers, lines] = all(element, "tbody").map((body) => [...body.rows]);
-    Object.assign(this, { layers, lines });
-    const buttons = all(element, "button");
-    const [causality, reset] = buttons.splice(this.patterns.length);
-    this.causality = causality;
-    this.resetBy(reset, "The grid is as it was.");
-    this.begins = buttons;
+    [this.slider] = this.sliders;
+    [, this.layers, this.lines] = this.bodies;
+    this.begins = this.buttons.slice(0, -2);
+    this.causality = this.buttons.at(-2);
+    this.resets("The grid is as it was.");
     this.first = { ...this.begun(from), depth: Number(this.slider.defaultValue) };
-    this.restore(this.first);
-    this.listen();
   }
 
   listen() {
@@ -79,11 +74,6 @@ class Drawing extends Pairs {
   begun(name) {
     const { mask } = this.patterns.find(({ key }) => key == name);
     return { mask, causal: !aheadIn(mask) };
-  }
-
-  restore(state) {
-    Object.assign(this, state);
-    this.paint();
   }
 
   start({ key, says }) {
@@ -132,7 +122,6 @@ class Drawing extends Pairs {
     this.slider.previousElementSibling.textContent = plural(depth, "layer");
     this.tabulate();
     this.trace();
-    this.relink();
   }
 
   // Write a cell, where it has changed.
@@ -279,9 +268,9 @@ class Drawing extends Pairs {
     this.restore({ ...this.first, ...next, depth: layers });
   }
 
-  announce() {
-    this.say(`The mask of the link is here: ${this.counts()}. ${this.depends()}`);
+  told() {
+    return `The mask of the link is here: ${this.counts()}. ${this.depends()}`;
   }
 }
 
-define("tl-drawing", (element) => new Drawing(element).addLink("Link to this mask"));
+define("tl-drawing", (element) => new Drawing(element).wake("Link to this mask"));

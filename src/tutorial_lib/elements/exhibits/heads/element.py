@@ -8,7 +8,7 @@ import numpy as np
 
 from tutorial_lib.describe import escaped_name
 from tutorial_lib.elements.markup import HIDDEN, button_row, exhibit, fold_numbers, inline
-from tutorial_lib.elements.tables import NO_MATH, numbered_names, table
+from tutorial_lib.elements.tables import NO_MATH, grid, numbered_names, table
 from tutorial_lib.records import record
 
 _HEADS = 9  # of a layer
@@ -73,22 +73,16 @@ def _weights_in_percent(roots, count):
 
 def _large_map(percent, names, title):
     """Draw a map with its words along both axes and its weights in percent."""
-    columns = "".join(f'<th scope="col"><span>{escape(name)}</span></th>' for name in names)
-    rows = "\n".join(
-        f'<tr><th scope="row">{escape(name)}</th>{"".join(map(_weight_cell, row))}</tr>'
-        for name, row in zip(names, percent.tolist(), strict=True)
-    )
-    return (
-        f'<table class="tl-large"><caption><b>{title}</b> <i>query ↓ key →</i></caption>'
-        f"<thead><tr><td></td>{columns}</tr></thead>\n<tbody>{rows}</tbody></table>"
-    )
+    rows = [escape(name) for name in names]
+    columns = [f"<span>{name}</span>" for name in rows]
+    cells = [map(_weight_cell, row) for row in percent.tolist()]
+    caption = f"<b>{title}</b> <i>query ↓ key →</i>"
+    return grid(cells, rows, columns, caption, 'class="tl-large"')
 
 
 def _weight_cell(percent):
     """Draw a weight as a tint and a number, as the script does; a hidden key has neither."""
-    if percent < 0:
-        return "<td></td>"
-    return f'<td style="--n:{percent}"><b>{percent or ""}</b></td>'
+    return ("", "") if percent < 0 else (f'style="--n:{percent}"', f"<b>{percent or ''}</b>")
 
 
 def _all_maps(percent, layers):

@@ -2,8 +2,7 @@
 // lies a cell for each head, which a reader enlarges, and rings mark the heads of a group.
 
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 
 const PNG_END = 20; // bytes behind the pixels: a checksum of theirs, one of their chunk, the end
 
@@ -31,17 +30,15 @@ class Heads extends Exhibit {
       name.textContent,
       { about: about.innerHTML, heads: heads.textContent.split(", ") },
     ]));
-    const [switches, [reset]] = all(element, ".tl-row").map((row) => all(row, "button"));
-    this.switches = switches;
-    this.resetBy(reset, "The maps are as they were: one is large, no group is ringed.");
+    this.switches = this.buttons.slice(0, -1);
+    this.resets("The maps are as they were: one is large, no group is ringed.");
     this.names = all(this.table, "tbody th").map((name) => name.textContent);
     this.first = { head: this.title.textContent.match(/\d+/g).join("."), group: "" };
-    this.prepare(element.querySelector(".tl-maps"));
-    this.restore(this.first);
   }
 
   // Say to keys and to screen readers what can be chosen, and listen.
-  prepare(picture) {
+  listen() {
+    const picture = this.element.querySelector(".tl-maps");
     const side = this.tokens + 1;
     const sizes = [side * this.heads, side * this.layers];
     this.pixels = pixelsOf(picture.style.maskImage, ...sizes);
@@ -69,9 +66,8 @@ class Heads extends Exhibit {
     return this.pixels[down + t][right + s] - 1;
   }
 
-  restore(state) {
-    this.state = { ...state };
-    const { head, group } = state;
+  paint() {
+    const { head, group } = this.state;
     const [layer, h] = head.split(".");
     this.title.textContent = `Layer ${layer}, head ${h}`;
     this.weights.forEach((row, t) => row.forEach((cell, s) => this.write(cell, t, s)));
@@ -84,7 +80,6 @@ class Heads extends Exhibit {
       cell.ariaSelected = name == head;
       cell.toggleAttribute("data-on", heads.includes(name));
     });
-    this.relink();
   }
 
   // Draw a weight as a tint and a number.
@@ -112,10 +107,9 @@ class Heads extends Exhibit {
   // What is told of a cell: the name of a head, or a weight.
   choose(cell) {
     const name = this.nameOf(cell);
-    if (name == this.state.head) return this.describeHead();
+    if (name == this.state.head) return this.say(this.headText());
     if (name) return this.say(`${this.titleOf(name)}: Enter enlarges it.`);
-    const t = this.weights.findIndex((row) => row.includes(cell));
-    const s = this.weights[t].indexOf(cell);
+    const { t, j: s } = this.spots.get(cell);
     const percent = this.weight(this.state.head, t, s);
     const [query, key] = [this.names[t], this.names[s]].map((token) => `“${token}”`);
     const late = `${key} is after ${query}, so it is hidden.`;
@@ -124,10 +118,7 @@ class Heads extends Exhibit {
 
   enter(cell) {
     const head = this.nameOf(cell);
-    if (!head) return;
-    this.restore({ ...this.state, head });
-    this.describeHead();
-    this.changed();
+    if (head) this.change({ head }, () => this.headText());
   }
 
   click(cell) {
@@ -137,27 +128,24 @@ class Heads extends Exhibit {
   }
 
   // Name the large map, and where the last query attends most.
-  describeHead() {
+  headText() {
     const { head } = this.state;
     const row = this.names.map((_, s) => this.weight(head, this.tokens - 1, s));
     const most = Math.max(...row);
     const [query, key] = [this.names.at(-1), this.names[row.indexOf(most)]];
-    this.say(`${this.titleOf(head)}: “${query}” gives the most, ${decimal(most)}, to “${key}”.`);
+    return `${this.titleOf(head)}: “${query}” gives the most, ${decimal(most)}, to “${key}”.`;
   }
 
   // Ring the heads of a group, or none where it was ringed.
   ring(name) {
-    const group = name == this.state.group ? "" : name;
-    this.restore({ ...this.state, group });
-    this.describeGroup();
-    this.changed();
+    this.change({ group: name == this.state.group ? "" : name }, () => this.groupText());
   }
 
-  describeGroup() {
+  groupText() {
     const { group } = this.state;
     const count = this.groups.get(group)?.heads.length;
     const words = `${count} of ${this.cells.size} heads are ringed: those of the group ${group}.`;
-    this.say(group ? words : this.none);
+    return group ? words : this.none;
   }
 
   forms() {
@@ -167,10 +155,9 @@ class Heads extends Exhibit {
     return { head, group: oneOf(...this.groups.keys()) };
   }
 
-  announce() {
-    if (this.state.group) this.describeGroup();
-    else this.describeHead();
+  told() {
+    return this.state.group ? this.groupText() : this.headText();
   }
 }
 
-define("tl-heads", (element) => new Heads(element).addLink("Link to this map"));
+define("tl-heads", (element) => new Heads(element).wake("Link to this map"));

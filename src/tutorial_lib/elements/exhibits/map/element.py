@@ -6,7 +6,7 @@ from tutorial_lib.contract import require
 from tutorial_lib.elements.exhibits.arrays import example_arrays
 from tutorial_lib.elements.exhibits.board import STEPS, draw_board
 from tutorial_lib.elements.markup import button_row, exhibit, fold_numbers
-from tutorial_lib.elements.tables import TABLE, headings
+from tutorial_lib.elements.tables import table
 
 _QUESTION = "Which numbers of Y change if *that* changes? Choose a number in its row of X."
 _HOW_TO = (
@@ -61,29 +61,24 @@ def draw_map(state, steps=(), *, links=None, playground=""):
         f'<p class="tl-legend">{_LEGEND}</p>',
         _numbers_fold(arrays),
     ]
-    lines = [f"   {title}: {row}" for *_, title, row in _table_rows(arrays)]
+    lines = [f"   {title}: {row}" for title, row in _table_rows(arrays)]
     text = "\n".join([f"Live map: {' '.join(arrays.tokens)}", *lines])
     name = f"map-{'-'.join(steps)}"
     return exhibit(name, "Live map", _QUESTION, _HOW_TO, *parts, text=text)
 
 
 def _numbers_fold(arrays):
-    rows = [
-        f'<tr data-row="{name}.{h}.{t}"><th scope="row">{title}</th><td>{row}</td></tr>'
-        for name, h, t, title, row in _table_rows(arrays)
-    ]
-    table = TABLE.format(headings("row", "numbers"), "\n".join(rows))
     units = "Q is shown without its factor 2 ln 2, the scores without ln 2."
-    return fold_numbers(f"<p>{units}</p>", table)
+    return fold_numbers(f"<p>{units}</p>", table(("row", "numbers"), _table_rows(arrays)))
 
 
 def _table_rows(arrays):
-    """List every row of the map: its array, head and place, what it is called, its numbers."""
+    """List every row of the map: what it is called, its numbers."""
     found = []
     for name in _SHOWN:
         for h, matrix in enumerate(arrays.matrices[name]):
             several = f", head {h}" * (len(arrays.matrices[name]) > 1)
             for t in range(len(matrix)):
                 title = f"{name}{several}, {arrays.tokens[t]}"
-                found.append((name, h, t, title, arrays.row(name, h, t)))
+                found.append((title, arrays.row(name, h, t)))
     return found

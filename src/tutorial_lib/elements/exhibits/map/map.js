@@ -3,7 +3,7 @@
 
 import { all, define } from "../../shared.js";
 import { numText } from "../numbers.js";
-import { staysFinite } from "../layer.js";
+import { INPUTS, staysFinite } from "../layer.js";
 import { Tables } from "../tables.js";
 
 const RAISE = { ArrowUp: 1, ArrowDown: -1, "+": 1, "-": -1, "−": -1 };
@@ -11,31 +11,27 @@ const RAISE = { ArrowUp: 1, ArrowDown: -1, "+": 1, "-": -1, "−": -1 };
 class LiveMap extends Tables {
   constructor(element) {
     super(element);
-    [this.minus, this.plus, this.reset] = all(element, "button");
-    this.lines = all(element, "tr[data-row]");
+    const [minus, plus] = this.buttons;
     this.onward = element.querySelector("a[data-playground]");
-    this.home = this.onward?.getAttribute("href") || "";
-    this.minus.onclick = () => this.raise(-1);
-    this.plus.onclick = () => this.raise(1);
-    this.reset.onclick = () => this.back();
-    this.tabulate();
+    this.home = this.onward?.getAttribute("href").split("#")[0];
+    minus.onclick = () => this.raise(-1);
+    plus.onclick = () => this.raise(1);
   }
 
   // Write the table below the map, and where the playground goes on with these numbers.
   tabulate() {
-    this.lines.forEach((line) => {
-      const [name, h, t] = line.dataset.row.split(".");
-      line.lastElementChild.textContent = this.values[name][h][t].map(numText).join(", ");
-    });
+    const shown = Object.keys(this.values).filter((name) => name == "X" || !INPUTS.includes(name));
+    const rows = shown.flatMap((name) => this.values[name].flat());
+    const lines = this.bodies.at(-1);
+    rows.forEach((row, i) => (lines[i].cells[1].textContent = row.map(numText).join(", ")));
     const given = this.toQuery().filter(([key]) => key != "cell");
-    const [page] = this.home.split("#");
     const query = new URLSearchParams([["playground", 0], ...given]);
-    if (this.home) this.onward.href = `${page}#${query}`;
+    if (this.onward) this.onward.href = `${this.home}#${query}`;
   }
 
   paint(inputs) {
     const words = super.paint(inputs);
-    if (this.lines) this.tabulate();
+    this.tabulate();
     return words;
   }
 
@@ -47,18 +43,12 @@ class LiveMap extends Tables {
   sentence(cell) {
     const place = this.places.get(cell);
     if (!this.canChange(cell)) return super.sentence(cell);
-    const count = all(this.board, "[data-array=Y] [data-reached]").length;
-    const rows = this.rowsReached("Y").join(" and ");
-    const where = count ? `, in the rows of ${rows}` : "";
-    const words = `One more would change ${count || "none"} of the numbers of Y${where}.`;
+    const reached = all(this.board, "[data-array=Y] [data-reached]");
+    const rows = new Set(reached.map((one) => one.parentNode.cells[0].textContent));
+    const where = reached.length ? `, in the rows of ${[...rows].join(" and ")}` : "";
+    const words = `One more would change ${reached.length || "none"} of the numbers of Y${where}.`;
     const held = cell == this.hand ? " In hand: ↑ and ↓ change it, Enter lets it go." : "";
     return `${place.label} is ${this.shown(cell)}. ${words}${held}`;
-  }
-
-  // The tokens whose rows of an array the chosen number reaches.
-  rowsReached(name) {
-    const reached = all(this.board, `[data-array=${name}] [data-reached]`);
-    return [...new Set(reached.map((cell) => cell.parentNode.cells[0].textContent))];
   }
 
   point(event) {
@@ -85,7 +75,7 @@ class LiveMap extends Tables {
 
   keyed(cell, { key, ctrlKey, metaKey }) {
     if (ctrlKey || metaKey || !this.canChange(cell)) return;
-    const free = ["+", "-", "−"].includes(key);
+    const free = "+-−".includes(key);
     if (RAISE[key] && (free || cell == this.hand)) return () => this.raise(RAISE[key]);
     if (key == "Escape" && this.hand) return () => this.enter(cell);
   }
@@ -93,20 +83,15 @@ class LiveMap extends Tables {
   raise(by) {
     const cell = this.chosen;
     if (!this.canChange(cell)) return this.say("Choose a number of X first: those can be changed.");
-    const [was, next] = [this.shown(cell), this.changedTo(cell, this.number(cell) + by)];
-    if (!staysFinite(next)) return this.say("Further would make a number infinite.");
-    const words = this.paint(next);
-    this.light(cell);
-    this.changed(`${this.places.get(cell).label} was ${was}, is ${this.shown(cell)}. ${words}`);
+    const value = this.number(cell) + by;
+    if (staysFinite(this.changedTo(cell, value))) this.change(cell, value);
+    else this.say("Further would make a number infinite.");
   }
 
-  back() {
+  restart() {
     this.take();
-    this.chosen = undefined;
-    const words = this.paint(this.first);
-    this.light();
-    this.changed(`The example's own numbers are back. ${words}`);
+    super.restart();
   }
 }
 
-define("tl-map", (element) => new LiveMap(element).addLink("Link to this map"));
+define("tl-map", (element) => new LiveMap(element).wake("Link to this map"));

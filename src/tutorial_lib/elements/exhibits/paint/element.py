@@ -96,7 +96,7 @@ class _PaintedMask:
         T, S = self.mask.shape
         made = [one for one in _named_masks(S) if one[2] == T]
         made.sort(key=lambda one: one[1] != self.align)
-        lines = {digits: some for *_, digits, some in reversed(made)}
+        lines = {digits: some for _, _, _, digits, *some in reversed(made)}
         if mask_to_hex(self.mask) in lines:
             return lines[mask_to_hex(self.mask)]
         if mask_to_hex(~self.mask) in lines:
@@ -116,8 +116,7 @@ def draw_mask(task=None, **state):
     painting = _PaintedMask(mask, reads, align, masked)
     arrays, made = _example_arrays(S), _named_masks(S)
     four = _question_masks() if task is None else [[made[0][3], "look", S]]
-    flat = [[*one[:4], *one[4]] for one in made]
-    data = given([flat, four, _OTHER.tolist()], "made")
+    data = given([made, four, _OTHER.tolist()], "made")
     grids = f'<div class="tl-paints" {arrays.given()} {data}>{_grids_html(painting)}</div>'
     if task is None:
         asked, how = _QUESTION, _HOW_TO
@@ -165,10 +164,10 @@ def _example_arrays(T):
 def _named_masks(T):
     """List every mask with a name: kind, alignment, queries, digits, and its lines of code."""
     if T < _KEYS:
-        return [["causal", "bottom-right", T, mask_to_hex(np.tri(T, dtype=bool)), ()]]
+        return [["causal", "bottom-right", T, mask_to_hex(np.tri(T, dtype=bool))]]
     sizes = [(_KEYS, "bottom-right"), (_FEW, "bottom-right"), (_FEW, "top-left")]
     return [
-        [kind, align, T, mask_to_hex(_pattern_mask(kind, T, align)), _mask_code(kind, T, align)]
+        [kind, align, T, mask_to_hex(_pattern_mask(kind, T, align)), *_mask_code(kind, T, align)]
         for T, align in sizes
         for kind in _KINDS
     ]

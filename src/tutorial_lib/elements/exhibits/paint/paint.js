@@ -2,7 +2,7 @@
 // which outputs of the layer change when a token does.
 
 import { all, define } from "../../shared.js";
-import { oneOf, parse } from "../forms.js";
+import { oneOf, parse } from "../exhibit.js";
 import { strength, numText } from "../numbers.js";
 import { Pairs, toHex, fromHex } from "../pairs.js";
 import { STILL, changesOf, maskCode, runMasked, inverted, leakText } from "./through.js";
@@ -32,8 +32,6 @@ class Painting extends Pairs {
     this.grids = all(element, ".tl-mask").map((table) => [...table.tBodies[0].rows]);
     this.lines = [...element.querySelector(".tl-numbers tbody").rows];
     this.first = { ...this.four[0], align: "bottom-right", masked: "zeros" };
-    this.listen();
-    this.restore(this.first);
   }
 
   // A mask with rows for all tokens; a link may write only those of the last.
@@ -66,11 +64,6 @@ class Painting extends Pairs {
     this.reset.onclick = () => this.show(this.first, "The mask is as it was");
     this.codes = all(element, ".tl-code code");
     this.codes.forEach((code) => (code.nextElementSibling.onclick = () => this.copy(code)));
-  }
-
-  restore(state) {
-    Object.assign(this, state);
-    this.paint();
   }
 
   // Show a state as a reader asked, and say what became of it.
@@ -160,7 +153,6 @@ class Painting extends Pairs {
     upper.forEach((row) => (row.hidden = hidden > 0));
     this.label();
     this.tabulate();
-    this.relink();
   }
 
   write(cell, t, s) {
@@ -251,15 +243,13 @@ class Painting extends Pairs {
   }
 
   toQuery() {
-    const { mask, first } = this;
     const [kind] = this.named();
-    const drawn = kind ? ["make", kind] : ["mask", toHex(this.used(mask))];
-    const differ = ["align", "queries", "masked"].filter((key) => this[key] != first[key]);
+    const other = (key) => this[key] != this.first[key] && this[key];
     return [
-      ...(kind == this.names[0] ? [] : [drawn]),
-      ...(this.reads == first.reads ? [] : [["true", this.reads]]),
-      ...differ.map((key) => [key, this[key]]),
-    ];
+      kind ? ["make", kind != this.names[0] && kind] : ["mask", toHex(this.used(this.mask))],
+      ["true", other("reads")],
+      ...["align", "queries", "masked"].map((key) => [key, other(key)]),
+    ].filter(([, value]) => value);
   }
 
   forms() {
@@ -289,9 +279,9 @@ class Painting extends Pairs {
     this.restore({ ...state, mask: mask ? this.whole(mask) : made() });
   }
 
-  announce() {
-    this.say(`The mask of the link is here. ${leakText(this)}`);
+  told() {
+    return `The mask of the link is here. ${leakText(this)}`;
   }
 }
 
-define("tl-paint", (element) => new Painting(element).addLink("Link to this mask"));
+define("tl-paint", (element) => new Painting(element).wake("Link to this mask"));

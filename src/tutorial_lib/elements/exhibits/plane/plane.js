@@ -4,8 +4,7 @@
 
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 import { onDrag } from "../hold.js";
 import { fourPlaces, withMinus } from "../numbers.js";
 
@@ -24,10 +23,6 @@ const readAngle = (text) =>
 const readLength = (text) => readings(text).filter((n) => n >= 0 && n <= UTMOST).map(sixPlaces)[0];
 const ANGLES = [readAngle, "a number from −360 to 360"];
 const LENGTHS = [readLength, `a number from 0 to ${UTMOST}`];
-const STATED = {
-  ...{ heads: oneOf(1, 2), head: oneOf(0, 1), angle: ANGLES, length: LENGTHS },
-  ...{ "angle.1": ANGLES, "length.1": LENGTHS },
-};
 
 const pointText = (numbers) => `(${numbers.map(fourPlaces).join(", ")})`;
 const dotWith = (a, b) => a.reduce((sum, n, i) => sum + n * b[i], 0);
@@ -62,34 +57,21 @@ class Plane extends Exhibit {
     this.triangle = element.querySelector(".tl-mix");
     this.marks = all(element, ".tl-mix [data-head]");
     this.blocks = all(element, ".tl-asker");
-    this.fields = all(element, "[type=text]");
-    const [reset, second] = all(element, "button").reverse();
-    this.second = second;
-    this.resetBy(reset, "The plane is as it was.");
+    [this.second] = this.buttons;
+    this.resets("The plane is as it was.");
     this.lines = all(element, ".tl-numbers p");
-    this.rows = all(element, "tbody").map((body) => [...body.rows]);
-    this.prepare();
-    this.restore(this.first);
   }
 
   // Say to keys and to screen readers what can be done, and listen.
-  prepare() {
+  listen() {
     this.rove([[this.plane]]);
     this.plane.role = "application";
     this.fields.forEach((field, i) => (field.onchange = () => this.write(field, i)));
-    if (this.triangle) this.prepareHeads();
-    else this.blocks[0].role = "img";
     onDrag(this, this.plane, (event) => this.drag(event));
-  }
-
-  prepareHeads() {
-    this.offer(this.blocks, "Heads");
-    this.second.onclick = () => this.show(3 - this.state.heads);
-  }
-
-  restore(state) {
-    this.state = { ...state };
-    this.paint();
+    if (this.triangle) {
+      this.offer(this.blocks, "Heads");
+      this.second.onclick = () => this.show(3 - this.state.heads);
+    } else this.blocks[0].role = "img";
   }
 
   // How a state calls the angle and the length of a head's query, and these.
@@ -118,11 +100,10 @@ class Plane extends Exhibit {
       const outputs = this.outputs().map((output, h) => `head ${h} ${output}`);
       this.triangle.ariaLabel = `Triangle of the values. Output of ${outputs.join(", of ")}`;
     }
-    this.relink();
   }
 
   // The weights of a head or its dot products, and the outputs of those that are on.
-  told(h) {
+  listed(h) {
     const shown = this.triangle ? this.made[h].weights : this.made[h].products;
     return this.given.words.map((word, i) => `${word} ${fourPlaces(shown[i])}`).join(", ");
   }
@@ -169,7 +150,7 @@ class Plane extends Exhibit {
     const { q, products, scores, weights, output } = made;
     const block = this.blocks[h];
     const shown = this.triangle ? weights : products;
-    block.ariaLabel = `${this.triangle ? `head ${h}` : "dot products with q"}: ${this.told(h)}`;
+    block.ariaLabel = `${this.triangle ? `head ${h}` : "dot products with q"}: ${this.listed(h)}`;
     all(block, "i").forEach((bar, i) => {
       bar.style.setProperty("--share", this.triangle ? shown[i] : shown[i] / WHOLE_BAR);
       bar.nextElementSibling.textContent = fourPlaces(shown[i]);
@@ -179,7 +160,7 @@ class Plane extends Exhibit {
     const query = `angle ${angle}°, length ${length}, query ${pointText(q)}`;
     const end = this.triangle ? `, output ${pointText(output)}` : "";
     this.lines[h].textContent = `Head ${h}: ${query}${end}.`;
-    this.rows[h].forEach((row, i) =>
+    this.bodies[h].forEach((row, i) =>
       [products[i], scores[i], weights[i]].slice(0, row.cells.length - 2).forEach((n, j) => {
         row.cells[j + 2].textContent = fourPlaces(n);
       }));
@@ -202,22 +183,16 @@ class Plane extends Exhibit {
   ask([degrees, long]) {
     const [angle, length] = this.names();
     const held = Math.min(Math.max(sixPlaces(long), 0), UTMOST);
-    this.act({ ...this.state, [angle]: inDegrees(degrees), [length]: held });
+    this.change({ [angle]: inDegrees(degrees), [length]: held });
   }
 
-  act(state) {
-    this.restore(state);
-    this.tell();
-    this.changed();
-  }
-
-  tell() {
+  told() {
     const { head, heads } = this.state;
     const [angle, length] = this.asks().map(withMinus);
     const who = heads == 2 ? `Head ${head} at` : "At";
     const { weights, products } = this.made[head];
     const end = this.triangle ? `the output is ${this.where(weights)}` : this.fitting(products);
-    this.say(`${who} ${angle}°, length ${length}: ${this.told(head)}; ${end}.`);
+    return `${who} ${angle}°, length ${length}: ${this.listed(head)}; ${end}.`;
   }
 
   // The words whose keys fit a query best.
@@ -254,7 +229,7 @@ class Plane extends Exhibit {
 
   choose(cell) {
     const head = this.blocks.indexOf(cell);
-    if (head >= 0 && head != this.state.head) this.act({ ...this.state, head });
+    if (head >= 0 && head != this.state.head) this.change({ head });
   }
 
   keyed(cell, { key, shiftKey, ctrlKey, metaKey }) {
@@ -276,17 +251,14 @@ class Plane extends Exhibit {
   }
 
   forms() {
-    return STATED;
+    const second = { "angle.1": ANGLES, "length.1": LENGTHS };
+    return { heads: oneOf(1, 2), head: oneOf(0, 1), angle: ANGLES, length: LENGTHS, ...second };
   }
 
   misfit({ heads, head }) {
     if (heads > this.given.keys.length) return "heads is “2”; expected 1.";
     if (head >= heads) return "head is “1”; expected 0, or heads=2 with it.";
   }
-
-  announce() {
-    this.tell();
-  }
 }
 
-define("tl-plane", (element) => new Plane(element).addLink("Link to this query"));
+define("tl-plane", (element) => new Plane(element).wake("Link to this query"));

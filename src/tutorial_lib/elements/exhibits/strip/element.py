@@ -185,9 +185,7 @@ def _numbers_fold(start, array):
 
 def _array_facts_after(array, route):
     """Press along a route as NumPy does, and say what became of the array at the last press."""
-    for press in route.split("."):
-        before, array = array, apply_press(array, press)
-    which = "a view" if np.shares_memory(array, before) else "a copy"
+    array, came, _ = _apply_presses(array, array, route.split("."))
     first = " ".join(map(str, array[0].ravel()))
-    said = f"{which}, shape {array.shape}, strides {_strides_in_numbers(array)}"
+    said = f"a {came}, shape {array.shape}, strides {_strides_in_numbers(array)}"
     return f"{said}; {_NUMBER} is at {_index_of_number(array)}; [0] holds {first}"

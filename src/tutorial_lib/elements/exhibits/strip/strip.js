@@ -3,8 +3,7 @@
 // reshape, if one stride for each axis still suffices, and else it writes a line of its own.
 
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 
 const MOST_PRESSES = 12;
 const GOALS = { product: "2,3,4 block keeps to one head", cut: "3,8 row keeps to one token" };
@@ -53,15 +52,13 @@ class Strip extends Exhibit {
     const rows = all(element, ".tl-row").map((row) => all(row, "button"));
     this.presses = new Map(rows[0].map(pressOf));
     [this.guessing, this.show, this.undo] = rows[1];
-    this.resetBy(rows[1][3], `${this.given.name} is as it was.`);
+    this.resets(`${this.given.name} is as it was.`);
     this.code = element.querySelector(".tl-made > code");
     this.blocks = element.querySelector(".tl-blocks");
     this.facts = all(element, "dd");
     this.sum = element.querySelector(".tl-facts + p");
     this.line = all(element, ".tl-memory > div");
     this.table = all(element.querySelector("tbody:has(th)"), "tr");
-    this.restore(this.first);
-    this.listen();
   }
 
   listen() {
@@ -148,9 +145,8 @@ class Strip extends Exhibit {
   }
 
   restore(state) {
-    this.state = { ...state };
     this.covered = false;
-    this.paint();
+    super.restore(state);
   }
 
   paint() {
@@ -167,7 +163,6 @@ class Strip extends Exhibit {
     this.facts.forEach((dd, i) => (dd.textContent = this.covered && i ? "?" : facts[i]));
     const bar = ({ button }, key) => (button.ariaDisabled = this.refused(key, keys) ? true : null);
     this.presses.forEach(bar);
-    this.relink();
     if (this.covered) return (this.sum.textContent = `${number} is at …`);
     const [index, terms, offset] = this.find();
     const sum = `${terms} = offset <b>${offset}</b> in memory.`;
@@ -284,10 +279,6 @@ class Strip extends Exhibit {
     const keys = pressed.split(".").filter(Boolean);
     return keys.reduce((found, key, i) => found || this.refused(key, keys.slice(0, i)), "");
   }
-
-  announce() {
-    this.say(this.told());
-  }
 }
 
-define("tl-strip", (element) => new Strip(element).addLink("Link to this array"));
+define("tl-strip", (element) => new Strip(element).wake("Link to this array"));

@@ -6,7 +6,7 @@ import numpy as np
 
 from tutorial_lib.elements.exhibits.arrays import entry_text, example_arrays
 from tutorial_lib.elements.markup import HIDDEN, KEYS, button_row, exhibit, fold_numbers
-from tutorial_lib.elements.tables import TABLE, headings
+from tutorial_lib.elements.tables import TABLE, headings, table
 from tutorial_lib.heads import concat_heads
 
 _END = 3  # of the axis, up and down
@@ -97,9 +97,9 @@ def _text(number):
     return entry_text("Y", number)
 
 
-def _cell(number):
+def _breaking(number):
     """Write a fraction that may break where it is narrow."""
-    return f"<td>{_text(number).replace('/', '<wbr>/')}</td>"
+    return _text(number).replace("/", "<wbr>/")
 
 
 def _concat_table(numbers, order, owners):
@@ -110,7 +110,7 @@ def _concat_table(numbers, order, owners):
         slot, place = divmod(i, d_v)
         row = d_v * owners[slot] + place
         cells.append(
-            f'<span><b data-head="{order[slot]}">{_text(number).replace("/", "<wbr>/")}</b>'
+            f'<span><b data-head="{order[slot]}">{_breaking(number)}</b>'
             f'<i data-head="{owners[slot]}">{row}</i></span>'
         )
     names = "<span><b>concat</b><i>row</i></span>"
@@ -133,7 +133,8 @@ def _feature_bars(contributions, Y_before, scaled_row):
     rows = [*_rows(contributions), scaled_row]
     for h, (name, numbers) in enumerate(rows):
         head = f' data-head="{h}"' * (h < len(contributions))
-        lines.append(f'<tr><th scope="row"{head}>{name}</th>{"".join(map(_cell, numbers))}</tr>')
+        cells = "".join(f"<td>{_breaking(number)}</td>" for number in numbers)
+        lines.append(f'<tr><th scope="row"{head}>{name}</th>{cells}</tr>')
     names = f"<td>feature</td>{headings(*range(contributions.shape[1]))}"
     return TABLE.format(names, "\n".join(lines))
 
@@ -161,10 +162,9 @@ def _top(number):
 
 def _numbers_fold(arrays, parts):
     lines = [
-        f'<tr><th scope="row">{word}, {name}</th>{"".join(map(_cell, numbers))}</tr>'
+        (f"{word}, {name}", *map(_breaking, numbers))
         for t, word in enumerate(arrays.tokens)
         for name, numbers in _rows(parts[:, t])
     ]
-    names = headings("feature", *range(parts.shape[2]))
-    table = TABLE.format(names, "\n".join(lines))
-    return fold_numbers(table, summary="The numbers as a table, for all words")
+    shown = table(("feature", *range(parts.shape[2])), lines)
+    return fold_numbers(shown, summary="The numbers as a table, for all words")

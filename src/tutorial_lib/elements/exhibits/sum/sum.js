@@ -3,8 +3,7 @@
 
 import { readings } from "../../readings.js";
 import { all, define } from "../../shared.js";
-import { Exhibit } from "../exhibit.js";
-import { oneOf } from "../forms.js";
+import { Exhibit, oneOf } from "../exhibit.js";
 import { layer } from "../layer.js";
 import { numText } from "../numbers.js";
 
@@ -32,28 +31,21 @@ class HeadsSum extends Exhibit {
   constructor(element) {
     super(element);
     this.base = layer(this.given);
-    const [words, switches] = all(element, ".tl-row").map((row) => all(row, "button"));
-    this.wordButtons = words;
-    this.words = words.map((button) => button.textContent);
-    this.resetBy(switches.pop(), "The sum is as it was.");
-    this.switches = switches;
+    [this.wordButtons, this.switches] = all(element, ".tl-row").map((row) => all(row, "button"));
+    this.switches.pop(); // which resets
+    this.words = this.wordButtons.map((button) => button.textContent);
+    this.resets("The sum is as it was.");
     this.heaps = all(element, ".tl-heap");
     this.met = all(element, ".tl-meets div > span");
-    this.slider = element.querySelector("[type=range]");
-    const [shown, listed] = all(element, "tbody").map((body) => [...body.rows]);
-    Object.assign(this, { shown: shown.slice(1), listed });
+    [this.slider] = this.sliders;
+    this.shown = this.bodies[0].slice(1);
     this.first = { word: this.words.at(-1), off: "", swap: "no", row: 0, times: 1 };
-    this.prepare();
-    this.restore(this.first);
   }
 
   // Say to keys and to screen readers what can be chosen, and listen.
-  prepare() {
+  listen() {
     this.rove([this.heaps]);
-    this.rove([this.met]);
-    const group = { role: "radiogroup", ariaLabel: "Numbers of concat and their rows of W_O" };
-    Object.assign(this.met[0].parentNode, group);
-    this.met.forEach((cell) => (cell.role = "radio"));
+    this.offer(this.met, "Numbers of concat and their rows of W_O");
     this.heaps.forEach((heap) => {
       heap.removeAttribute("aria-hidden");
       heap.role = "button";
@@ -65,25 +57,13 @@ class HeadsSum extends Exhibit {
       };
     });
     this.wordButtons.forEach((button, t) => {
-      button.onclick = () => this.act({ word: this.words[t] }, () => this.pulls());
+      button.onclick = () => this.change({ word: this.words[t] }, () => this.pulls());
     });
     this.switches.forEach((button, i) => {
       button.onclick = () => (i < 2 ? this.silence(`${i}`) : this.swap(["with", "without"][i - 2]));
     });
     this.slider.oninput = () =>
-      this.act({ times: Number(this.slider.value) }, () => this.scaled());
-  }
-
-  restore(state) {
-    this.state = { ...this.state, ...state };
-    this.made = this.sums();
-    this.paint();
-    this.relink();
-  }
-
-  act(state, words) {
-    this.restore(state);
-    this.changed(words());
+      this.change({ times: Number(this.slider.value) }, () => this.scaled());
   }
 
   // Which head stands in each place of concat, and whose rows of W_O stand there.
@@ -116,6 +96,7 @@ class HeadsSum extends Exhibit {
 
   paint() {
     const { word, off, swap } = this.state;
+    this.made = this.sums();
     const { rows, own } = this.made;
     this.wordButtons.forEach((button, t) => (button.ariaPressed = this.words[t] == word));
     const pressed = [off.includes(0), off.includes(1), swap == "with", swap == "without"];
@@ -124,7 +105,7 @@ class HeadsSum extends Exhibit {
     this.meet();
     const put = (line, numbers) => numbers.forEach((n, i) => setText(line.cells[i + 1], n));
     own.forEach((numbers, h) => put(this.shown[h], numbers));
-    rows.flat().forEach((numbers, i) => put(this.listed[i], numbers));
+    rows.flat().forEach((numbers, i) => put(this.bodies[1][i], numbers));
   }
 
   // Draw the bars of a feature, each from where the one before it ends, and both lines.
@@ -195,12 +176,12 @@ class HeadsSum extends Exhibit {
     const next = off.includes(h) ? off.replace(h, "") : [...off, h].sort().join("");
     const says = ["Both heads speak", "Head 0 is silent", "Head 1 is silent", "Both are silent"];
     const which = ["", "0", "1", "01"].indexOf(next);
-    this.act({ off: next }, () => this.effect(says[which], "off"));
+    this.change({ off: next }, () => this.effect(says[which], "off"));
   }
 
   swap(way) {
     const next = this.state.swap == way ? "no" : way;
-    this.act({ swap: next }, () => this.effect(SWAPS[next], "swap"));
+    this.change({ swap: next }, () => this.effect(SWAPS[next], "swap"));
   }
 
   scaled() {
@@ -226,7 +207,7 @@ class HeadsSum extends Exhibit {
     const feature = this.heaps.indexOf(cell);
     if (feature >= 0) return this.say(this.feature(feature));
     const row = Number(cell.lastElementChild.textContent);
-    if (row != this.state.row) this.act({ row }, () => this.scaled());
+    if (row != this.state.row) this.change({ row }, () => this.scaled());
     else this.say(this.scaled());
   }
 
@@ -254,10 +235,10 @@ class HeadsSum extends Exhibit {
   }
 
   // Of a link, what its heads do, or how often they pull apart.
-  announce() {
+  told() {
     const here = `The sum of the link is here: it ${this.moves(this.made.before)}`;
-    this.say(this.plain() ? this.pulls() : here);
+    return this.plain() ? this.pulls() : here;
   }
 }
 
-define("tl-sum", (element) => new HeadsSum(element).addLink("Link to this sum"));
+define("tl-sum", (element) => new HeadsSum(element).wake("Link to this sum"));

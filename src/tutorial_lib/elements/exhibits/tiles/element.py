@@ -17,12 +17,13 @@ from tutorial_lib.elements.markup import (
     inline,
     slider,
 )
-from tutorial_lib.elements.tables import headings, table
+from tutorial_lib.elements.tables import grid, table
 from tutorial_lib.example import running_example
 from tutorial_lib.multihead import trace
 from tutorial_lib.onepass import fold_block
 
 _WORDS = ("dogs", "that", "bark", "cats", "that", "sleep")
+_NAMES = tuple(f"{word}<small>{t}</small>" for t, word in enumerate(_WORDS))
 _POSITIONS = (0, 1, 2, 0, 1, 2)  # each of the two phrases counts from 0
 _ORDERS = {"rows": "By rows", "columns": "By columns", "last": "Last keys first"}
 _LABEL = "Tiles, one step at a time"
@@ -158,12 +159,10 @@ def _fold_query(state, t, keys, rescale):
 
 def _size_sliders(n_queries, n_keys):
     """Draw the sliders of the size of a tile."""
-    names = ("query" if n_queries == 1 else "queries", "key" if n_keys == 1 else "keys")
-    labels = [("queries", n_queries, names[0]), ("keys", n_keys, names[1])]
     sliders = "".join(
-        f"<label><span>{size} {name}</span>"
-        f"{slider(f'{what} of a tile', size, len(_WORDS), least=1)}</label>"
-        for what, size, name in labels
+        f"<label><span>{size} {one if size == 1 else many}</span>"
+        f"{slider(f'{many} of a tile', size, len(_WORDS), least=1)}</label>"
+        for one, many, size in (("query", "queries", n_queries), ("key", "keys", n_keys))
     )
     return f'<div class="tl-lists tl-sizes" {HIDDEN}>{sliders}</div>\n'
 
@@ -171,20 +170,13 @@ def _size_sliders(n_queries, n_keys):
 def _score_grid(tiles, folded_tiles, states):
     """Draw the scores, query down and key across, hidden ones empty."""
     scores = _example_trace().scores[0] / np.log(2)
-    heads = [f"{word}<small>{t}</small></th>" for t, word in enumerate(_WORDS)]
-    lines = []
-    for t, head in enumerate(heads):
-        cells = [
-            f"<td{_cell_attributes(t, s, tiles, folded_tiles, states)}>"
-            + (f"<b>{_text(scores[t, s])}</b>" if s <= t else "")
-            + "</td>"
-            for s in range(len(_WORDS))
-        ]
-        lines.append(f'<tr><th scope="row">{head}{"".join(cells)}</tr>')
-    columns = "".join(f'<th scope="col">{head}' for head in heads)
-    caption = "<caption>query ↓ &nbsp; key →</caption>"
-    head, body = f"<thead><tr><td></td>{columns}</tr></thead>", "\n".join(lines)
-    return f'<table class="tl-scores">{caption}{head}\n<tbody>{body}</tbody></table>'
+    places = range(len(_WORDS))
+    texts = [[f"<b>{_text(scores[t, s])}</b>" * (s <= t) for s in places] for t in places]
+    cells = [
+        [(_cell_attributes(t, s, tiles, folded_tiles, states), texts[t][s]) for s in places]
+        for t in places
+    ]
+    return grid(cells, _NAMES, _NAMES, "query ↓ &nbsp; key →", 'class="tl-scores"')
 
 
 def _cell_attributes(t, s, tiles, folded_tiles, states):
@@ -196,23 +188,20 @@ def _cell_attributes(t, s, tiles, folded_tiles, states):
     if keys[0] > queries[-1]:
         gone = all(states[query].came == query + 1 for query in queries)
         fate = "skipped" if gone else ""
-    return " data-out" * (s > t) + edges + f' data-fate="{fate}"' * bool(fate)
+    marks = " data-out" * (s > t) + edges + f' data-fate="{fate}"' * bool(fate)
+    return marks.strip()
 
 
 def _states_table(states):
     """Draw what is held of each query."""
-    rows = ""
-    for t, (word, state) in enumerate(zip(_WORDS, states, strict=True)):
+    cells = []
+    for t, state in enumerate(states):
         maximum, total, mixed = state.number_texts()
         factor = "" if state.factor is None else _text(state.factor)
-        rows += (
-            f'<tr><th scope="row">{word}<small>{t}</small></th><td>{maximum}</td><td>{factor}</td>'
-            f"<td>{total}</td><td>{mixed}{_output_verdict(t, state.output(t))}</td></tr>"
-        )
-    names = headings("max.", "× old", "total", "mixed<br>and output")
-    caption = "<caption>what each query has</caption>"
-    head = f"<thead><tr><td></td>{names}</tr></thead>"
-    return f'<table class="tl-held">{caption}{head}<tbody>{rows}</tbody></table>'
+        texts = (maximum, factor, total, mixed + _output_verdict(t, state.output(t)))
+        cells.append([("", text) for text in texts])
+    names = ("max.", "× old", "total", "mixed<br>and output")
+    return grid(cells, _NAMES, names, "what each query has", 'class="tl-held"')
 
 
 def _output_verdict(t, output):

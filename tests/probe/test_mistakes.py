@@ -494,7 +494,6 @@ def test_what_weights_do_with_scores_shows_in_hidden_states():
 PLACED = {
     "memory_not_read": (lambda X, M: layer(full)(X), MEMORY),
     "memory_not_seen": (with_memory(lambda M: M[:, :5]), MEMORY),
-    "memory_without_weight": (with_memory(lambda M: 30 * M), MEMORY),
     "memory_refused": (with_memory(lambda M: M + np.zeros((7, 9))), MEMORY),
     "memory_length_changes_outputs": (with_memory(lambda M: M * M.shape[1] / 7), MEMORY),
     "not_finite": (lambda X: layer()(X) + np.where(X[..., :1] > 0, np.inf, 0), CAUSAL),
@@ -662,3 +661,13 @@ LONG = [
 def test_what_short_texts_and_small_scores_do_not_show(name, function, options):
     report = probe(function, **options)
     assert report.names == (name,), report
+
+
+def test_a_layer_that_remembers_its_longest_text_is_found():
+    longest, right = [0], layer(band())
+
+    def scaled_later(X):
+        longest[0] = max(longest[0], X.shape[1])
+        return right(X) * (1 + (longest[0] > 20))
+
+    assert probe(scaled_later, **CAUSAL).names == ("state_between_calls",)

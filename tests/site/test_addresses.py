@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 from book._ext.content.addresses import BOOK, EXERCISE
 from tests.chapters.pages import written
@@ -137,10 +138,12 @@ def test_link_of_a_heading_is_seen_and_followed_by_the_keyboard(reader):
 
 def test_link_of_a_heading_is_seen_on_a_phone_after_a_tap_on_the_heading(open_page):
     page = open_page(CHAPTER, **PHONE)
-    link = page.locator("#goal > h2 > a.headerlink")
-    assert link.evaluate("(e) => getComputedStyle(e).opacity") == "0"
-    page.locator("#goal > h2").tap(position={"x": 10, "y": 30})
-    assert link.evaluate("(e) => getComputedStyle(e).opacity") == "1"
+    heading, opacity = page.locator("#goal > h2"), "getComputedStyle(h.lastElementChild).opacity"
+    assert heading.evaluate(f"(h) => {opacity}") == "0"
+    # Read within the tap: behind it the headless shell moves a pointer of its own to the corner.
+    heading.evaluate(f"(h) => h.addEventListener('click', () => {{ h.dataset.seen = {opacity} }})")
+    heading.tap(position={"x": 10, "y": 30})
+    expect(heading).to_have_attribute("data-seen", "1")
 
 
 def test_without_scripts_a_number_is_a_link_and_its_target_is_tinted(open_page):

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -358,7 +358,8 @@ def _cache_spec(d_v=D_V):
     wrong = _wrong(step, "step", "attend", "weigh", without=without)
     styles = [{"half": half, "late": late} for half in (False, True) for late in (False, True)]
     for style in styles:
-        layout = f"pairs in halves: {style['half']}, cached keys rotated late: {style['late']}"
+        layout = "pairs in halves" if style["half"] else "pairs of neighbours"
+        layout += ", keys rotated when they are read" * style["late"]
         for words, function in _wrong(rotary_step, "rotary_step", **style).items():
             wrong[f"{words} ({layout})"] = function
     rights = tuple(partial(rotary_step, **style) for style in styles)
@@ -385,7 +386,7 @@ def _cache_layer_spec(outputs=("W_O",)):
     return FunctionSpec(roles, STEPS, cases, wrong, rights, by_name=True)
 
 
-SPECS = {  # the forms of a kind are tried in this order
+FORMS = {  # of a kind, tried in this order
     "softmax": (_softmax_spec, partial(_softmax_spec, equal=True)),
     "weights": (_weights_spec, partial(_weights_spec, equal=True)),
     "attention": (_attention_spec, partial(_attention_spec, equal=True)),
@@ -399,3 +400,4 @@ SPECS = {  # the forms of a kind are tried in this order
     ),
     "grouped": (_grouped_spec, partial(_grouped_spec, equal=True)),
 }
+SPECS = {kind: tuple(map(lru_cache, forms)) for kind, forms in FORMS.items()}

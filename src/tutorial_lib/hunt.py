@@ -151,14 +151,16 @@ class Suspect:
         HuntError : a number of no line
         """
         lines, wrong = self.numbered_lines()
-        if not 1 <= number <= len(lines.splitlines()):
+        if not isinstance(number, int) or not 1 <= number <= len(lines.splitlines()):
             raise HuntError(f"There is no line {number}: the last is {len(lines.splitlines())}.")
         if not self.shown:
             print_text("○ First show it by an input or by a property; then name the line.")
         elif number in wrong:
             name, end = self.task.name, remedy(self.mistake)
             chapter = f"It is explained in {SITE}notebooks/{chapter_of(name)}.html"
-            print_text(lay_out(f"✓ {name}: {self.mistake.says}", *end, chapter))
+            together = f"Lines {', '.join(map(str, sorted(wrong)))} belong to it together"
+            several = [together] * (len(wrong) > 1)
+            print_text(lay_out(f"✓ {name}: {self.mistake.says}", *several, *end, chapter))
         else:
             print_text(f"○ Line {number} is as it should be.")
 
@@ -230,7 +232,8 @@ def score_test(test, name):
     for style, right in _right_styles(task).items():
         if why := _rejection(test, right):
             tell = "Compare values with np.allclose and not with ==: their last digits may differ"
-            print_text(lay_out(f"✗ It rejects a right function, {style}: {why}", tell))
+            tells = [tell] * ("digits" in style)
+            print_text(lay_out(f"✗ It rejects a right function, {style}: {why}", *tells))
             return 0, len(wrong)
     missed = [function for function in wrong if not _rejection(test, function)]
     caught = len(wrong) - len(missed)
@@ -396,7 +399,9 @@ def _breach(name, function, case):
         pair = PROPERTIES[name](function, case)
     except Exception as error:  # of a wrong function, whose result may have any shape
         return str(error) or type(error).__name__
-    return "" if pair is None or same(*pair) else fault(*pair) or difference_text(*pair)
+    if pair is None or same(*pair):
+        return ""
+    return (fault(*pair) or difference_text(*pair)).replace("and should be", "and, the other way,")
 
 
 def _shape_text(value):
@@ -452,4 +457,4 @@ def _changed_lines(right, wrong):
     for kind, _, _, start, end in matcher.get_opcodes():
         if kind != "equal":
             found |= set(range(start + 1, end + 1)) or {start, start + 1}
-    return found
+    return {number for number, line in enumerate(wrong, 1) if number in found and line.strip()}

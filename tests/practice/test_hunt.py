@@ -67,6 +67,21 @@ def test_an_input_counts_by_its_values_and_then_the_line_is_named(capsys):
     assert "is as it should be" in said
 
 
+def test_lines_that_a_mistake_needs_together_are_named_and_no_blank_one_is(capsys):
+    [suspect] = [s for s in hunt.suspects() if s.mistake.name == "sink_not_shifted"]
+    suspect.shown = True
+    suspect.name_line(6)
+    assert "Lines 6, 7, 8 belong to it together" in " ".join(capsys.readouterr().out.split())
+    for text, wrong in (suspect.numbered_lines() for suspect in hunt.suspects()):
+        assert wrong
+        assert all(text.splitlines()[number - 1][3:].strip() for number in wrong)
+
+
+def test_advice_on_rounding_is_for_rounding_alone(capsys):
+    hunt.score_test(lambda f: 1 / 0, "softmax")
+    assert "np.allclose" not in capsys.readouterr().out
+
+
 RNG = np.random.default_rng(3)
 Q, K, V = (RNG.normal(size=(2, n, 3)) for n in (4, 6, 6))
 PAST = np.tri(4, 6, 2, dtype=bool)
@@ -147,6 +162,7 @@ def test_the_page_offers_every_property_and_says_what_it_takes():
         (lambda s: s.try_input(scores="a b"), "refuses this input"),
         (lambda s: s.try_input(axis=0), "Set scores as well; you set axis"),
         (lambda s: s.name_line(99), "no line 99"),
+        (lambda s: s.name_line("2"), "no line 2"),
         (
             lambda s: s.try_property("no leak"),
             "'no leak' is no property of .* 'finite' or .* input",

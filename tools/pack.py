@@ -2,8 +2,8 @@
 
     python -m tools.pack
 
-The library is that of the last commit; what is not committed stays out. The site is the one that is
-built, as a zip file: unpacked anywhere, its `index.html` opens from disk.
+The library is that of the last commit, and nothing may be changed beside it. The site is the one
+that is built, with the licences, as a zip file; unpacked anywhere, its `index.html` opens.
 """
 
 import shutil
@@ -27,10 +27,12 @@ def pack(target):
 
     Raises
     ------
-    ValueError : no site; no commit; a library that cannot be built
+    ValueError : no site; no commit, or changes beside it; a library that cannot be built
     """
     if not (SITE / "index.html").is_file():
         raise ValueError(f"{SITE} holds no site: run `make book` first.")
+    if changed := git(ROOT, "status", "--porcelain", "--untracked-files=no"):
+        raise ValueError(f"What is packed has to be one commit: commit these first.\n{changed}")
     with tempfile.TemporaryDirectory() as folder:
         sources = Path(folder, "sources.zip")
         if git(ROOT, "archive", "--format=zip", f"--output={sources}", "HEAD") is None:
@@ -42,6 +44,8 @@ def pack(target):
         built = subprocess.run(command, cwd=folder, capture_output=True, check=False)
     if built.returncode:
         raise ValueError(f"the library cannot be built: {built.stderr.decode(errors='replace')}")
+    for licence in ROOT.glob("LICENSE*"):
+        shutil.copy(licence, SITE)
     name = target / f"attention-head-by-head-{version_of(ROOT)}"
     shutil.make_archive(str(name), "zip", SITE.parent, SITE.name)
     return sorted(target.iterdir())

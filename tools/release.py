@@ -169,6 +169,8 @@ def _citation(text, version, doi):
 
 
 def _changes(text, version, doi):
+    if text.partition("\n## ")[2].startswith(f"{version}, "):  # the same version again
+        return text
     if UNRELEASED not in text:
         text = text.replace("\n## ", f"\n{UNRELEASED}\n## ", 1)
     name = "Unreleased" if is_development(version) else f"{version}, {date.today()}"

@@ -19,18 +19,27 @@ def site(tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_wheel_and_sources_hold_the_library_and_the_zip_the_site(site, tmp_path):
+def test_wheel_and_sources_hold_the_library_and_the_zip_the_site(site, tmp_path, monkeypatch):
     if git(ROOT, "rev-parse", "HEAD") is None:
         pytest.skip("there is no git here: `make dist` is UNCHECKED")
+    unchanged = lambda root, *words: words[0] != "status" and git(root, *words)  # noqa: E731
+    monkeypatch.setattr(pack, "git", unchanged)
     archive, wheel, sources = pack.pack(tmp_path / "dist")
     assert version_of(ROOT) in archive.name
     assert zipfile.ZipFile(archive).read("html/index.html") == b"a page"
+    assert b"Attribution 4.0" in zipfile.ZipFile(archive).read("html/LICENSE-TEXT")
     library = git(ROOT, "ls-tree", "-r", "--name-only", "HEAD", "src/tutorial_lib").splitlines()
     with tarfile.open(sources) as file:
         packed = {name.partition("/")[2] for name in file.getnames()}
     assert set(library) <= packed
     installed = {f"src/{name}" for name in zipfile.ZipFile(wheel).namelist()}
     assert set(library) <= installed
+
+
+def test_what_is_changed_beside_the_commit_is_named(site, tmp_path, monkeypatch):
+    monkeypatch.setattr(pack, "git", lambda *words: " M pyproject.toml")
+    with pytest.raises(ValueError, match=r"commit these first\.\n M pyproject"):
+        pack.pack(tmp_path / "dist")
 
 
 @pytest.mark.parametrize("lacking", ["site", "git"])

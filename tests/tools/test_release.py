@@ -120,13 +120,15 @@ def test_set_up_cell_installs_a_wheel_or_from_git_or_says_what_to_do(tree, monke
 
 
 def test_what_follows_a_release_installs_the_commit_that_is_checked_out(tree):
-    release.release(tree, "1.2.3", "10.5281/zenodo.5")
+    release.release(tree, "1.2.3")
+    release.release(tree, "1.2.3", "10.5281/zenodo.5")  # which was forgotten
     commit(tree, "v1.2.3")
     release.release(tree, "1.3.0.dev0")
     assert "\n# doi: " in (tree / "CITATION.cff").read_text(encoding="utf-8")
     assert release.release_of(tree) == git(tree, "rev-parse", "v1.2.3^{commit}")
     changes = (tree / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## (\S+)", changes, re.MULTILINE)[:2] == ["Unreleased", "1.2.3,"]
+    assert changes.count("\n## 1.2.3, ") == 1
     commit(tree)
     release.release(tree, "1.3.0.dev0")
     assert release.release_of(tree) == git(tree, "rev-parse", "HEAD"), "renewed"

@@ -121,7 +121,10 @@ def test_the_gradient_of_dropout_is_asked_in_training(factor):
 
 def test_the_order_of_a_memory_is_claimed():
     rows = np.random.default_rng(3).normal(size=(99, 9))
-    numbered = lambda X, M, keep=None: layers.crossing(X, M + rows[: M.shape[1]], keep)  # noqa: E731
+
+    def numbered(X, M, keep=None):
+        return layers.crossing(X, M + rows[: M.shape[1]], keep)
+
     assert probe(layers.crossing, **MEMORY, position="none").ok
     assert probe(numbered, **MEMORY).ok
     assert probe(numbered, **MEMORY, position="none").names == ("positions_used",)

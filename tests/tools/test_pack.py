@@ -22,8 +22,11 @@ def site(tmp_path, monkeypatch):
 def test_wheel_and_sources_hold_the_library_and_the_zip_the_site(site, tmp_path, monkeypatch):
     if git(ROOT, "rev-parse", "HEAD") is None:
         pytest.skip("there is no git here: `make dist` is UNCHECKED")
-    unchanged = lambda root, *words: words[0] != "status" and git(root, *words)  # noqa: E731
-    monkeypatch.setattr(pack, "git", unchanged)
+
+    def without_changes(root, *words):
+        return "" if words[0] == "status" else git(root, *words)
+
+    monkeypatch.setattr(pack, "git", without_changes)
     archive, wheel, sources = pack.pack(tmp_path / "dist")
     assert version_of(ROOT) in archive.name
     assert zipfile.ZipFile(archive).read("html/index.html") == b"a page"

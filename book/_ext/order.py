@@ -72,10 +72,12 @@ POST_TRANSFORMS = {
 EVENTS = (
     ("config-inited", site_shell.place_not_found_page, 400),
     ("config-inited", site_shell.remove_thebe, 500),
+    ("config-inited", site_shell.state_version, 500),
     ("config-inited", addresses.leave_numbers_to_this_file, 900),
     ("builder-inited", runnable.place_library, 500),
     ("builder-inited", search.leave_out_sphinx, 500),
     ("env-get-outdated", site_shell.reread_all_pages, 500),
+    ("source-read", site_shell.link_to_tag, 500),
     ("doctree-resolved", page_foot.lead_to_the_first_chapter, 500),
     ("html-collect-pages", search.search_page, 500),
     ("html-page-context", page_foot.fill_foot, 400),  # the theme drops what is empty

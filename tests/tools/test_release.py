@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
+from book._ext.theme import site_shell
 from tests.chapters.pages import RELEASE, REPOSITORY
 from tests.chapters.rules import SETUP
 from tools import release
@@ -34,6 +35,19 @@ SMALL = '[project]\nname = "tutorial_lib"\nversion = "1.2.3"\n'
 def test_set_up_cell_names_the_tag_of_the_version_or_before_its_release_a_commit():
     expected = "[0-9a-f]{40}" if is_development(VERSION) else re.escape(f"v{VERSION}")
     assert re.fullmatch(expected, RELEASE), f"version {VERSION} installs {RELEASE}: {RENEW}"
+
+
+@pytest.mark.parametrize(("version", "branch"), [("1.0.0", "v1.0.0"), ("1.1.0.dev0", "main")])
+def test_a_released_page_says_its_version_and_links_to_its_tag(version, branch, monkeypatch):
+    monkeypatch.setattr(site_shell, "version_of", lambda root: version)
+    config = SimpleNamespace(html_theme_options={"extra_footer": "Code: BSD-3-Clause."})
+    site_shell.state_version(None, config)
+    assert config.html_theme_options["extra_footer"].endswith(f"Clause. Version {version}.")
+    source = ["[Colab](https://colab.research.google.com/github/a/b/blob/main/c.ipynb)"]
+    site_shell.link_to_tag(None, "c", source)
+    assert source == [
+        f"[Colab](https://colab.research.google.com/github/a/b/blob/{branch}/c.ipynb)"
+    ]
 
 
 def test_a_commit_that_the_set_up_cell_names_is_in_the_history():

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from docutils import nodes
 
 from book._ext.theme.security import FIRST
+from tools.release import ROOT, is_development, version_of
 from tutorial_lib.records import SITE
 
 SUMMARY = "Multi-head attention, built by hand in NumPy, one arrow at a time, every output checked."
@@ -135,6 +136,18 @@ START_PAGE = """\
   <body><main><h1>{title}</h1><p><a href="{target}">Read the book</a></p></main></body>
 </html>
 """
+
+
+def state_version(app, config):
+    """Say at the foot of each page which version of the book it is."""
+    config.html_theme_options["extra_footer"] += f" Version {version_of(ROOT)}."
+
+
+def link_to_tag(app, docname, source):
+    """Let a release's links into the repository, and so to Colab, lead to its tag."""
+    version = version_of(ROOT)
+    if not is_development(version):
+        source[0] = source[0].replace("/blob/main/", f"/blob/v{version}/")
 
 
 def place_not_found_page(app, config):

@@ -163,6 +163,7 @@ def test_an_attention_of_torch_is_right():
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_flex_attention_is_right():
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 

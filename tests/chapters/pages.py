@@ -77,6 +77,13 @@ def written(name):
     return read(page(name).path)
 
 
+def chapter_headings(number):
+    """Return the headings of a chapter, such as "10"."""
+    (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+    texts = [cell.source for cell in read(path).cells if cell.cell_type == "markdown"]
+    return re.findall(r"^#+ (.+)$", "\n".join(texts), re.MULTILINE)
+
+
 def code_cells(notebook):
     """Return the code cells in order."""
     return [cell for cell in notebook.cells if cell.cell_type == "code"]

@@ -130,7 +130,9 @@ WRONG = [  # the right function, a wrong one, the cases, what is said
 def claim_of(row):
     """What is said of a wrong function of the table on two cases; the claim, and a new case."""
     reference, own, case, _ = row
-    claim = explain_difference(Answers(own, reference, (case(1, SIZES), case(20, OTHER))))
+    claim = explain_difference(
+        wrong_values(Answers(own, reference, (case(1, SIZES), case(20, OTHER))))
+    )
     return claim, next(wrong_values(Answers(own, reference, (case(40, LAST),))))
 
 
@@ -163,7 +165,7 @@ def test_of_differences_without_a_kind_nothing_is_said():
     def wrong(A):
         return np.sin(9 * A) + A**3
 
-    assert explain_difference(Answers(wrong, twice, (matrices(1, SIZES),))) is None
+    assert explain_difference(wrong_values(Answers(wrong, twice, (matrices(1, SIZES),)))) is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
@@ -210,7 +212,7 @@ def test_of_a_few_small_numbers_nothing_is_claimed():
         return T + S if T < 5 else T * S // 2
 
     few = Case("few", {"T": 5, "S": 7})
-    assert explain_difference(Answers(product, one_more, (few,))) is None
+    assert explain_difference(wrong_values(Answers(product, one_more, (few,)))) is None
     many = [Case(f"{n}", {"T": n, "S": 997 + n}) for n in (50, 51, 53)]
-    claim = explain_difference(Answers(lambda T, S: 2 * (T + S), one_more, many))
+    claim = explain_difference(wrong_values(Answers(lambda T, S: 2 * (T + S), one_more, many)))
     assert claim.says == "every number is 2 times the right one"

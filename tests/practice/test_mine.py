@@ -1,10 +1,12 @@
 """Check mine: functions of any names, arguments and axes are called, compared and named."""
 
 import inspect
+import re
 
 import numpy as np
 import pytest
 
+from tests.chapters.pages import chapter_headings
 from tutorial_lib import mine, scaled_dot_product_attention
 from tutorial_lib.mine import kinds
 from tutorial_lib.mine.__main__ import main
@@ -34,7 +36,26 @@ def test_a_known_mistake_is_named(kind, words, capsys):
     takes_mask = any("mask" in case.given for case in asked.cases)
     wrong = under_the_roles(asked.wrong[words], asked.roles, mask=takes_mask)
     assert mine.check(wrong, kind) == words
-    assert words.split()[0] in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert words.split()[0] in said
+    assert re.search(r"\(chapter \d\d, Round \d\)\.", said)
+
+
+@pytest.mark.parametrize("mistake", [m for known in kinds.MISTAKES.values() for m in known])
+def test_the_round_that_explains_a_mistake_is_there(mistake):
+    number, heading = re.search(r"\(chapter (\d\d), (Round \d)\)\.$", mistake.mend).groups()
+    assert any(title.startswith(f"{heading}: ") for title in chapter_headings(number)), mistake.mend
+
+
+def test_what_no_mistake_gives_is_shown_with_the_kind_of_difference(capsys):
+    def attend(Q, K, V):
+        return 1.1 * scaled_dot_product_attention(Q, K, V)
+
+    assert mine.check(attend, "attention") == "wrong"
+    said = " ".join(capsys.readouterr().out.split())
+    assert "row [0, 0, 0] is 1.202, -1.366" in said
+    assert "and should be 1.093, -1.241" in said
+    assert "In every case that differs, every number is 1.1 times the right one." in said
 
 
 def softmax_of_columns(a):

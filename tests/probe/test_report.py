@@ -1,6 +1,5 @@
 """The report says what was found, and the table of names is whole."""
 
-import json
 import re
 from functools import partial
 from pathlib import Path
@@ -8,27 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.chapters.pages import chapter_headings
 from tests.probe.layers import D_MODEL, band, layer, random_layer
 from tests.probe.test_mistakes import HINTS, MISTAKES, PLACED, WITH_TORCH
 from tutorial_lib.probe import probe
 from tutorial_lib.probe.__main__ import main
 from tutorial_lib.probe.report import NAMES, PLACES, WRONG
 
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-
-
-def headings(number):
-    """Return the headings of a chapter."""
-    (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    return re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_section_of_a_name_is_a_heading(name):
     number, heading = re.fullmatch(r"chapter (\d\d), (.+)", NAMES[name].section).groups()
-    assert any(title.startswith(heading) for title in headings(number)), headings(number)
+    assert any(title.startswith(heading) for title in chapter_headings(number))
 
 
 def test_each_name_is_planted():

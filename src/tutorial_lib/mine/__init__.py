@@ -19,8 +19,9 @@ import numpy as np
 
 from tutorial_lib.mine import kinds
 from tutorial_lib.mine.kinds import D_K, D_MODEL, NAMES, QKV, SPECS, B, G, H, S, T, rope
-from tutorial_lib.practice.account import lay_out, print_text
-from tutorial_lib.practice.calls import variables_of
+from tutorial_lib.practice import calls
+from tutorial_lib.practice.account import difference_text, lay_out, print_text
+from tutorial_lib.practice.diagnosis import WrongValue, explain_difference
 
 SIZES = {  # name of an argument that wants a number -> the number
     r"causal|is_c": True,
@@ -46,6 +47,7 @@ ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
 HIDES = re.compile(
     r"^hid|(?<!0 = )(?<!0: )(?<!0=)ignore|block|forbid|True\W+((?!not )\w+ ){0,4}(hid|mask|pad)"
 )
+MENDS = {known.says: known.mend for several in kinds.MISTAKES.values() for known in several}
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
 
@@ -330,13 +332,12 @@ def check(function, kind):
         if right or named:
             more = f", with as many keys as queries: {wrong[0][0]} otherwise" if wrong else ""
             (words, shown), way = (right or named)[0]
-            return _print_verdict(kind, (words, shown + more), way, [w for _, w in right])
-        elif best:
-            wrong = wrong or next((found for found in best if found[1].sure), None)
+            return _print_verdict(kind, (words, shown + more), way, fitting=[w for _, w in right])
+        wrong = wrong or next(((*found, asked) for found in best if found[1].sure), None)
     if one_row:
         return _print_verdict(kind, ("it is right for one row, and fails for several", ""), one_row)
     if wrong:
-        return _print_verdict(kind, *wrong)
+        return _print_verdict(kind, *wrong[:2], _differences(function, *wrong[1:]))
     tried = "; ".join(dict.fromkeys(errors[:3])) or "no argument has a role"
     raise MineError(f"No order of axes and arguments fits: {tried}.")
 
@@ -446,7 +447,7 @@ def _verdict_of_step(asked, way, answers, heard, text):
 def _verdict(asked, way, answers, heard):
     """Return the words, and what is seen."""
     rights = [[c.right for c in asked.cases]]
-    rights += [[f(**c.given) for c in asked.cases] for f in asked.rights]
+    rights += [[f(**c.given) for c in asked.cases] for f in asked.rights[1:]]
     fits = [
         [_is_close(answers[i][0], way.lay("right", right[i])) for i in heard] for right in rights
     ]
@@ -497,16 +498,39 @@ def _rows_that_count(words, case):
     return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None]
 
 
-def _print_verdict(kind, verdict, way, fitting=()):
+def _differences(function, way, asked):
+    """Return sentences: the first row that differs, and what kind of difference there is."""
+
+    def reference(**given):
+        return way.lay("right", asked.rights[0](**given))
+
+    seen = []
+    for case in asked.cases:
+
+        def own(case=case, **given):
+            return _call(function, way, case._replace(given=given))[0]
+
+        value, right = own(**case.given), way.lay("right", case.right)
+        if value is not None and not _is_close(value, right):
+            again = calls.Case(case.label, {}, case.given)
+            seen.append(WrongValue(again, value, right, "", own, reference))
+    rows = [f"There {difference_text(one.value, one.right)}" for one in seen[:1]]
+    claim = explain_difference(seen)
+    return rows if claim is None else [*rows, claim.told_of(len(seen))]
+
+
+def _print_verdict(kind, verdict, way, differences=(), fitting=()):
     words, shown = verdict
     axes, scope = list(dict.fromkeys(one.axes for one in fitting)), []
     verdict = [f"✗ {kind}: {words}", *[f"Seen on: {shown}"] * bool(shown)]
     if words == "wrong":
-        verdict = [f"✗ {kind}: its values are others on this input: {shown}"]
+        verdict = [f"✗ {kind}: its values are others on this input: {shown}", *differences]
     elif words == "right":
         verdict = [f"✓ {kind}: right; asked: {shown}"]
         scope = [f"It holds for these axes too: {' · '.join(axes[1:])}"] * (len(axes) > 1)
         scope += ["It was not right with a batch axis"] * all("(B" not in one for one in axes)
+    elif mend := MENDS.get(words.partition(" (pairs ")[0]):
+        verdict.append(mend)
     print_text(lay_out(*verdict, f"T{str(way)[1:]}", *scope))
     return words
 
@@ -518,7 +542,7 @@ def check_text(kind, code, name=None):
     ------
     MineError : code that is no Python, that raises an error, or that does not define the function
     """
-    variables = variables_of(code, MineError)
+    variables = calls.variables_of(code, MineError)
     linecache.cache["<your code>"] = len(code), None, code.splitlines(keepends=True), "<your code>"
     functions = {n: f for n, f in variables.items() if inspect.isfunction(f)}
     if not functions:

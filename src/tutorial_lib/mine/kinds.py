@@ -39,7 +39,7 @@ class FunctionSpec(NamedTuple):
     roles : role -> pattern of the names that people give it, in their usual order
     layouts : words -> function of a role and an array of the library's axes
     cases : tuple of Case
-    rights : functions of a case's arrays that are right, too
+    rights : functions of a case's arrays that are right; the values of the first are the cases'
     wrong : words of a mistake -> function of a case's arrays
     by_name : whether the names of its arguments have to say all roles
     """
@@ -48,7 +48,7 @@ class FunctionSpec(NamedTuple):
     layouts: dict
     cases: tuple
     wrong: dict
-    rights: tuple = ()
+    rights: tuple
     by_name: bool = False
 
 
@@ -257,7 +257,9 @@ def _roles(*names):
 def _attention_spec(equal=False):
     wrong = _wrong(attend, "attend", "weigh", without=(*LARGE[2:], *EMPTY))
     layouts = ROWS | FLAT if equal else ROWS
-    return FunctionSpec(_roles("Q", "K", "V"), layouts, _sized_cases(attend, H, equal), wrong)
+    return FunctionSpec(
+        _roles("Q", "K", "V"), layouts, _sized_cases(attend, H, equal), wrong, (attend,)
+    )
 
 
 def _sized_cases(right, n_kv_heads, equal):
@@ -276,7 +278,9 @@ def _sized_cases(right, n_kv_heads, equal):
 def _grouped_spec(equal=False):
     wrong = _wrong(grouped, "grouped", "attend", "weigh", without=(*LARGE[2:], *EMPTY))
     layouts = HEADS | FLAT if equal else HEADS
-    return FunctionSpec(_roles("Q", "K", "V"), layouts, _sized_cases(grouped, G, equal), wrong)
+    return FunctionSpec(
+        _roles("Q", "K", "V"), layouts, _sized_cases(grouped, G, equal), wrong, (grouped,)
+    )
 
 
 def _softmax_spec(equal=False):
@@ -289,7 +293,7 @@ def _softmax_spec(equal=False):
     cases = tuple(Case(label, {"scores": s}, softmax_along(s)) for label, s in given.items())
     cases += (Case("axis=-2", {"scores": ordinary, "axis": -2}, softmax_along(ordinary, axis=-2)),)
     wrong = _wrong(softmax_along, "weigh", without=OF_MASKS)
-    return FunctionSpec(_roles("scores"), SCORES, cases, wrong)
+    return FunctionSpec(_roles("scores"), SCORES, cases, wrong, (softmax_along,))
 
 
 def softmax_along(scores, axis=-1):
@@ -306,7 +310,7 @@ def _weights_spec(equal=False):
     more = {"scores": far, "mask": causal}
     cases += (Case("large scores", more, weigh(far, causal), causal=True),)
     wrong = _wrong(weigh, "weigh", without=("always_causal", "mean"))
-    return FunctionSpec(_roles("scores", "mask"), ROWS, cases, wrong)
+    return FunctionSpec(_roles("scores", "mask"), ROWS, cases, wrong, (weigh,))
 
 
 def _layer_spec():
@@ -317,7 +321,7 @@ def _layer_spec():
         layer, "attend", "weigh", "layer", without=(*LARGE, *EMPTY, "keys_averaged", "first_corner")
     )
     cases = _cases(layer, given, causal=causal_mask(T))
-    return FunctionSpec(_roles("X", *QKV, "W_O"), LAYERS, cases, wrong)
+    return FunctionSpec(_roles("X", *QKV, "W_O"), LAYERS, cases, wrong, (layer,))
 
 
 def _rotary_spec():
@@ -362,7 +366,7 @@ def _cache_spec(d_v=D_V):
         layout += ", keys rotated when they are read" * style["late"]
         for words, function in _wrong(rotary_step, "rotary_step", **style).items():
             wrong[f"{words} ({layout})"] = function
-    rights = tuple(partial(rotary_step, **style) for style in styles)
+    rights = (step, *(partial(rotary_step, **style) for style in styles))
     cases = _step_cases(step, past, new)
     return FunctionSpec(_roles(*new, *past), CACHED, cases, wrong, rights)
 

@@ -21,6 +21,7 @@ from tutorial_lib.practice.diagnosis import (
     is_random,
     rounding_error,
     shape_difference_text,
+    wrong_values,
 )
 from tutorial_lib.practice.mistake import read_mistakes
 from tutorial_lib.records import SITE
@@ -147,12 +148,8 @@ def _difference_kind_text(answers):
     if is_random(answers):
         again = "A second call with the same input gives another result: is dropout, or another"
         return f"{again} random draw, still on?"
-    claim = explain_difference(answers)
-    if claim is None:
-        return ""
-    where = "In every case that differs" if len(answers.wrong) > 1 else "Here"
-    chapter = f"; see chapter {claim.chapter:02}" if claim.chapter else ""
-    return f"{where}, {claim.says}{chapter}"
+    claim = explain_difference(wrong_values(answers))
+    return "" if claim is None else claim.told_of(len(answers.wrong))
 
 
 def print_text(text):

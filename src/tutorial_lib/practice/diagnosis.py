@@ -7,7 +7,7 @@ others; `holds` asks a claim of a case that no check has used, too.
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
 from itertools import chain, combinations
@@ -15,7 +15,6 @@ from itertools import chain, combinations
 import numpy as np
 
 from tutorial_lib.practice.calls import (
-    Answers,
     Case,
     call,
     fault,
@@ -85,10 +84,15 @@ class Claim:
             return bool(self.holds(seen))
         return False
 
+    def told_of(self, n_cases):
+        """Tell it of the number of cases that differ, with its chapter."""
+        where = "In every case that differs" if n_cases > 1 else "Here"
+        return f"{where}, {self.says}{f'; see chapter {self.chapter:02}' if self.chapter else ''}"
 
-def explain_difference(answers: Answers) -> Claim | None:
+
+def explain_difference(wrong: Iterable[WrongValue]) -> Claim | None:
     """Say what kind of difference there is; None where no claim holds in all cases that differ."""
-    seen = list(wrong_values(answers))
+    seen = list(wrong)
     if len({s.part for s in seen}) != 1 or sum(map(_information_bits, seen)) < LEAST_BITS:
         return None
     with np.errstate(all="ignore"):

@@ -25,7 +25,7 @@ import numpy as np
 from tutorial_lib import checks
 from tutorial_lib.practice.account import difference_text, lay_out, print_text, remedy
 from tutorial_lib.practice.calls import Answers, Case, call, fault, same, variables_of
-from tutorial_lib.practice.mistake import functions_called, pieces_of, replaced
+from tutorial_lib.practice.mistake import Edit, apply_edits, functions_called, pieces_of, replaced
 from tutorial_lib.records import SITE
 
 LEVELS = {
@@ -79,11 +79,29 @@ class Suspect:
         return f"{' '.join(text.split())} {self.task.name}({takes}) returns {gives}."
 
     def numbered_lines(self):
-        """Return the numbered lines of the function, and the numbers of the wrong ones."""
+        """Return the numbered lines of the function, and the numbers of the wrong ones.
+
+        Wrong are those of the smallest repair.
+        """
         lines = _source_lines(self.task.right, self.mistake.edits)
         right = _source_lines(self.task.right, self.mistake.edits, ())
         numbered = "\n".join(f"{number:2}  {line}" for number, line in enumerate(lines, 1))
-        return numbered, _changed_lines(right, lines)
+        spans = [change[2:] for change in self._smallest_repair(right, lines)]
+        return numbered, _numbers_of(spans, lines)
+
+    def _smallest_repair(self, right, lines):
+        """Return the changes that have to be taken back: to take back all others is not enough."""
+        changes = _changes(right, lines)
+        others = {change: [other for other in changes if other != change] for change in changes}
+        return [c for c, rest in others.items() if not self._is_repaired(right, lines, rest)]
+
+    def _is_repaired(self, right, lines, changes):
+        """Whether the function is right in all cases once some of its changes are taken back."""
+        repaired = list(lines)
+        for a, b, c, d in reversed(changes):
+            repaired[c:d] = right[a:b]
+        function = _function_of(self.task.right, "\n".join(repaired))
+        return not _failing_cases(function, self.task)
 
     def show(self):
         """Print what the function should do, and its lines with their numbers."""
@@ -494,11 +512,37 @@ def _bare_source(function, pieces):
     return "\n".join([head, "\n".join(rest).lstrip("\n")])
 
 
-def _changed_lines(right, wrong):
-    """Return the numbers of the lines of the wrong source that differ, or lie beside a gap."""
-    found = set()
+def _function_of(right, text):
+    """Return a function whose source is given, and that of functions it calls, as it is shown."""
+    right = inspect.unwrap(right)
+    known, edits = functions_called(right) | {right.__name__.lstrip("_"): right}, []
+    for part in ast.parse(text).body:
+        function, new = known[part.name], ast.get_source_segment(text, part)
+        old = textwrap.dedent(inspect.getsource(function))
+        edits.append(Edit(part.name, old, new.replace(part.name, function.__name__, 1)))
+    return apply_edits(right, edits)
+
+
+def _changes(right, wrong):
+    """Return what differs, as (start, end) of the right lines and (start, end) of the wrong ones.
+
+    Lines in the place of as many others are one change each, so that each can be taken back alone.
+    """
+    changes = []
     matcher = difflib.SequenceMatcher(None, right, wrong, autojunk=False)
-    for kind, _, _, start, end in matcher.get_opcodes():
-        if kind != "equal":
-            found |= set(range(start + 1, end + 1)) or {start, start + 1}
-    return {number for number, line in enumerate(wrong, 1) if number in found and line.strip()}
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind == "replace" and b - a == d - c:
+            changes += [(a + i, a + i + 1, c + i, c + i + 1) for i in range(b - a)]
+        elif kind != "equal":
+            changes.append((a, b, c, d))
+    by_place = [(n, n + 1) * 2 for n, other in enumerate(map(str.__ne__, right, wrong)) if other]
+    is_exchange = len(right) == len(wrong) and len(by_place) <= len(changes)
+    return by_place if is_exchange else changes
+
+
+def _numbers_of(spans, lines):
+    """Return the numbers of the lines of some spans; where all are gaps, of those beside them."""
+    inside = {number for start, end in spans for number in range(start + 1, end + 1)}
+    beside = {number for start, _ in spans for number in (start, start + 1)}
+    found = inside or {n for n in beside if not lines[n - 1].startswith("def ")}
+    return {number for number in found if lines[number - 1].strip()}

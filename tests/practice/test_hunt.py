@@ -67,13 +67,37 @@ def test_an_input_counts_by_its_values_and_then_the_line_is_named(capsys):
 
 
 def test_lines_that_a_mistake_needs_together_are_named_and_no_blank_one_is(capsys):
-    [suspect] = [s for s in hunt.suspects() if s.mistake.name == "sink_not_shifted"]
+    suspect = of("attention_with_sink", "sink_not_shifted")
     suspect.shown = True
-    suspect.name_line(6)
-    assert "Lines 6, 7, 8 belong to it together" in " ".join(capsys.readouterr().out.split())
+    suspect.name_line(3)
+    assert "Lines 3, 4, 5 belong to it together" in " ".join(capsys.readouterr().out.split())
     for text, wrong in (suspect.numbered_lines() for suspect in hunt.suspects()):
         assert wrong
         assert all(text.splitlines()[number - 1][3:].strip() for number in wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "mistake", "wrong"),
+    [
+        ("top_k_mask", "mask_after", {2}),  # the last line, changed too, does no harm
+        ("sinusoidal_positions", "frequency_of_each_column", {2, 5, 6}),  # in line 3 a comment
+        ("attention_backward", "values_through_softmax", {4}),  # a line moved down and changed
+        ("delta_step", "error_before_decay", {2, 3}),  # two lines exchanged
+        ("softmax", "overflow", {2}),  # a line left out in front of it
+    ],
+)
+def test_wrong_are_the_lines_of_the_smallest_repair(name, mistake, wrong):
+    assert of(name, mistake).numbered_lines()[1] == wrong
+
+
+def test_the_smallest_repair_makes_every_suspect_right():
+    for suspect in hunt.suspects():
+        right, lines = (
+            hunt._source_lines(suspect.task.right, suspect.mistake.edits, made)
+            for made in ((), None)
+        )
+        repair = suspect._smallest_repair(right, lines)
+        assert suspect._is_repaired(right, lines, repair), suspect.mistake.name
 
 
 def test_each_miss_brings_a_further_hint(capsys):
@@ -87,7 +111,7 @@ def test_each_miss_brings_a_further_hint(capsys):
         said[1]
         == f"{said[0]} A second hint: the check's smallest input that shows it is scores (5, 7)."
     )
-    assert said[2].endswith("A third hint: the repair begins in the first half of the lines.")
+    assert said[2].endswith("A third hint: the repair begins in the second half of the lines.")
     easy = of("softmax", "wrong_axis")
     easy.try_property("finite")
     assert "“finite” holds in all 4 cases" in (told := capsys.readouterr().out)

@@ -58,8 +58,8 @@
     if (worker) return;
     if (location.protocol == "file:" || !isSecureContext) {
       throw Error(
-        "Python needs a web server, and https unless the server is this computer. Run `make " +
-          "serve` in the book’s folder, or `python3 -m http.server` in the site’s, and open the " +
+        "Python needs a web server, and https unless the server is this computer. Run “make " +
+          "serve” in the book’s folder, or “python3 -m http.server” in the site’s, and open the " +
           "address that it prints."
       );
     }

@@ -1,6 +1,6 @@
 """The bug hunt: functions that look right and have one known mistake, and tests that are scored.
 
-    suspect = hunt.suspects(level=2)[7]
+    suspect = hunt.suspects(level=2, last_chapter=8)[4]
     suspect.show()
     suspect.try_input(scores=np.array([[0.0, 800.0]]))  # or suspect.try_property("finite")
     suspect.name_line(3)
@@ -14,26 +14,28 @@ import ast
 import difflib
 import inspect
 import random
+import re
 import textwrap
 from collections import Counter
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
 from tutorial_lib import checks
 from tutorial_lib.practice.account import difference_text, lay_out, print_text, remedy
 from tutorial_lib.practice.calls import Answers, Case, call, fault, same, variables_of
-from tutorial_lib.practice.mistake import functions_called, pieces_of, replaced
+from tutorial_lib.practice.mistake import Edit, apply_edits, functions_called, pieces_of, replaced
 from tutorial_lib.records import SITE
 
 LEVELS = {
     1: "every ordinary input shows it",
     2: "some inputs show it, and others do not",
-    3: "only an input with a mask, padding, a batch axis or a cache shows it",
+    3: "only an input with a mask, padding, a batch axis, a cache or chunks shows it",
     4: "only training shows it: outputs are right, and a gradient is wrong",
 }
 NARROW = ("mask", "padding", "batch", "cache", "chunk", "piece")  # words of a case of level 3
+ASIDE = re.compile(r"(Built|Introduced) in chapter \d+\.|\n\n(\w+\n--|Source:|>>>).*", re.DOTALL)
 ROOMS = tuple(f"ch{n:02}" for n in (*range(1, 9), *range(14, 23)))  # they need NumPy alone
 KEYS = {"ids": -1, "scores": -1, "K_T": -1, "K": -2, "V": -2, "X": -2}  # input: axis of its keys
 SHARED = ("E", "P", "W", "W_O", "b", "frequencies", "mask", "positions", "sink", "wavelengths")
@@ -46,6 +48,8 @@ class HuntError(ValueError):
 class Suspect:
     """A function with one mistake in it; once an input or a property has shown it, `shown` is True.
 
+    `misses` counts what did not show it, and each miss brings a further hint.
+
     Parameters
     ----------
     task : Task, what the check of the right function asks
@@ -53,31 +57,51 @@ class Suspect:
     """
 
     def __init__(self, task, mistake):
-        self.task, self.mistake, self.shown = task, mistake, False
+        self.task, self.mistake, self.shown, self.misses = task, mistake, False, 0
 
-    @property
+    @cached_property
     def level(self):
-        """The key of LEVELS that says which cases of the check show the mistake."""
+        """The key of LEVELS that says which inputs show the mistake."""
+        right, wrong = self.task.right, self.mistake.of(self.task.right)
         if chapter_of(self.task.name) == "08_gradients":
-            return 4
-        shown = _failing_case_labels(self.mistake.of(self.task.right), self.task)
-        if len(shown) == len(self.task.cases):
+            pairs = ((call(wrong, case), call(right, case).value) for case in self.task.cases)
+            return 1 if all(o.error or fault(o.value, expected) for o, expected in pairs) else 4
+        cases = _ordinary_cases(self.task)
+        if len(Answers(wrong, right, cases).wrong) == len(cases):
             return 1
-        return 3 if all(any(word in label for word in NARROW) for label in shown) else 2
+        return 3 if all(map(_is_narrow, _failing_cases(wrong, self.task))) else 2
 
     def purpose(self):
         """Say what the function is for, and what it takes and returns in the first case."""
-        text = inspect.getdoc(inspect.unwrap(self.task.right)).partition("\n")[0]
-        takes = ", ".join(f"{n} {_shape_text(v)}" for n, v in self.task.cases[0].inputs.items())
+        text = ASIDE.sub("", inspect.getdoc(inspect.unwrap(self.task.right)))
         gives = _shape_text(call(self.task.right, self.task.cases[0]).value)
-        return f"{text} {self.task.name}({takes}) returns {gives}."
+        takes = _inputs_text(self.task.cases[0])
+        return f"{' '.join(text.split())} {self.task.name}({takes}) returns {gives}."
 
     def numbered_lines(self):
-        """Return the numbered lines of the function, and the numbers of the wrong ones."""
+        """Return the numbered lines of the function, and the numbers of the wrong ones.
+
+        Wrong are those of the smallest repair.
+        """
         lines = _source_lines(self.task.right, self.mistake.edits)
         right = _source_lines(self.task.right, self.mistake.edits, ())
         numbered = "\n".join(f"{number:2}  {line}" for number, line in enumerate(lines, 1))
-        return numbered, _changed_lines(right, lines)
+        spans = [change[2:] for change in self._smallest_repair(right, lines)]
+        return numbered, _numbers_of(spans, lines)
+
+    def _smallest_repair(self, right, lines):
+        """Return the changes that have to be taken back: to take back all others is not enough."""
+        changes = _changes(right, lines)
+        others = {change: [other for other in changes if other != change] for change in changes}
+        return [c for c, rest in others.items() if not self._is_repaired(right, lines, rest)]
+
+    def _is_repaired(self, right, lines, changes):
+        """Whether the function is right in all cases once some of its changes are taken back."""
+        repaired = list(lines)
+        for a, b, c, d in reversed(changes):
+            repaired[c:d] = right[a:b]
+        function = _function_of(self.task.right, "\n".join(repaired))
+        return not _failing_cases(function, self.task)
 
     def show(self):
         """Print what the function should do, and its lines with their numbers."""
@@ -102,7 +126,7 @@ class Suspect:
             seen = wrong.error or fault(*pair) or difference_text(*pair)
             print_text(lay_out(f"✓ This input shows it: {seen}"))
         else:
-            print_text(lay_out("○ Both give the same on this input", self._hint()))
+            self._print_miss("Both give the same on this input")
 
     def try_property(self, name):
         """Say in which case this function lacks one of the `properties_of` its task, if it does."""
@@ -115,7 +139,7 @@ class Suspect:
             self.shown = True
             print_text(lay_out(f"✓ It fails “{name}” in the case “{label}”: {seen[label]}"))
         else:
-            print_text(f"○ “{name}” holds in all {len(seen)} cases of the chapter's check.")
+            self._print_miss(f"“{name}” holds in all {len(seen)} cases of the chapter's check")
 
     def check_found(self, evidence, line):
         """Judge a dict of arguments or the name of a property, and then a line; None: not yet."""
@@ -125,11 +149,21 @@ class Suspect:
             self.try_property(evidence) if isinstance(evidence, str) else self.try_input(**evidence)
             self.name_line(line)
 
-    def _hint(self):
-        shown = _failing_case_labels(self.mistake.of(self.task.right), self.task)
-        if self.level == 1:
-            return "A hint: take several rows, heads and tokens, with no two lengths equal"
-        return f"A hint: of the inputs of the chapter's check, it shows on “{shown[0]}”"
+    def _print_miss(self, said):
+        """Print what did not show the mistake, with one more hint after each miss."""
+        self.misses += 1
+        shown = _failing_cases(self.mistake.of(self.task.right), self.task)
+        least = min(shown, key=lambda case: sum(map(np.size, case.inputs.values())))
+        kind = f"of the inputs of the chapter's check, it shows on “{least.label}”"
+        usual = "take several rows, heads and tokens, with no two lengths equal"
+        text, wrong = self.numbered_lines()
+        half = "first" if 2 * min(wrong) <= len(text.splitlines()) else "second"
+        hints = (
+            f"A hint: {usual if self.level == 1 else kind}",
+            f"A second hint: the check's smallest input that shows it is {_inputs_text(least)}",
+            f"A third hint: the repair begins in the {half} half of the lines",
+        )
+        print_text(lay_out(f"○ {said}", *hints[: self.misses]))
 
     def _case(self, given):
         takes = inspect.signature(self.task.right).parameters
@@ -174,7 +208,8 @@ def tasks():
         if hasattr(check, "task") and check.__module__.split(".")[2].startswith(ROOMS):
             task = check.task()
             plain = (np.ndarray, bool, int, float)
-            given = [value for case in task.cases for value in case.inputs.values()]
+            values = [value for case in task.cases for value in case.inputs.values()]
+            given = [x for v in values for x in (v if isinstance(v, tuple) else (v,))]
             if inspect.getdoc(task.right) and all(isinstance(value, plain) for value in given):
                 found[task.name] = task
     return found
@@ -238,7 +273,7 @@ def score_test(test, name):
     missed = [function for function in wrong if not _rejection(test, function)]
     caught = len(wrong) - len(missed)
     print_text(f"{'✓' if not missed else '○'} It catches {caught} of {len(wrong)} known mistakes.")
-    shown = Counter("; ".join(_failing_case_labels(function, task)) for function in missed)
+    shown = Counter("; ".join(c.label for c in _failing_cases(f, task)) for f in missed)
     for labels, count in shown.items():
         print_text(lay_out(f"○ It lets {count} through that would show on: {labels}"))
     return caught, len(wrong)
@@ -321,9 +356,32 @@ def _right_styles(task):
     }
 
 
-def _failing_case_labels(function, task):
+def _failing_cases(function, task):
     wrong = Answers(function, task.right, task.cases).wrong
-    return [task.cases[index].label for index in wrong]
+    return [task.cases[index] for index in wrong]
+
+
+def _is_narrow(case):
+    """Whether a case has a mask, padding, a batch axis, a cache or chunks."""
+    is_masked = any(case.options.get(name, False) is not False for name in ("mask", "causal"))
+    return is_masked or any(word in case.label for word in NARROW)
+
+
+def _ordinary_cases(task):
+    """Return cases of the task's sizes with random entries, without options where that is enough.
+
+    A case whose entries cannot be just any numbers stays as it is.
+    """
+    rng, found = np.random.default_rng(17), []
+    for case in [case for case in task.cases if not case.options] or task.cases:
+        entries = {
+            name: rng.normal(size=array.shape).astype(array.dtype)
+            for name, array in _arrays(case, case.arguments).items()
+            if array.dtype.kind == "f"
+        }
+        ordinary = replace(case, arguments=case.arguments | entries)
+        found.append(case if call(task.right, ordinary).error else ordinary)
+    return tuple(found)
 
 
 def _result(function, case, changed=()):
@@ -408,9 +466,13 @@ def _shape_text(value):
     """Return the shape of an array, a number itself, or the forms of several results."""
     if isinstance(value, np.ndarray):
         return f"{value.shape}"
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(value[0], int):
         return " and ".join(map(_shape_text, value))
-    return f"= {value}" if isinstance(value, int | float) else type(value).__name__
+    return f"= {value}"
+
+
+def _inputs_text(case):
+    return ", ".join(f"{name} {_shape_text(value)}" for name, value in case.inputs.items())
 
 
 def _source_lines(function, edits, changed=None):
@@ -450,11 +512,37 @@ def _bare_source(function, pieces):
     return "\n".join([head, "\n".join(rest).lstrip("\n")])
 
 
-def _changed_lines(right, wrong):
-    """Return the numbers of the lines of the wrong source that differ, or lie beside a gap."""
-    found = set()
+def _function_of(right, text):
+    """Return a function whose source is given, and that of functions it calls, as it is shown."""
+    right = inspect.unwrap(right)
+    known, edits = functions_called(right) | {right.__name__.lstrip("_"): right}, []
+    for part in ast.parse(text).body:
+        function, new = known[part.name], ast.get_source_segment(text, part)
+        old = textwrap.dedent(inspect.getsource(function))
+        edits.append(Edit(part.name, old, new.replace(part.name, function.__name__, 1)))
+    return apply_edits(right, edits)
+
+
+def _changes(right, wrong):
+    """Return what differs, as (start, end) of the right lines and (start, end) of the wrong ones.
+
+    Lines in the place of as many others are one change each, so that each can be taken back alone.
+    """
+    changes = []
     matcher = difflib.SequenceMatcher(None, right, wrong, autojunk=False)
-    for kind, _, _, start, end in matcher.get_opcodes():
-        if kind != "equal":
-            found |= set(range(start + 1, end + 1)) or {start, start + 1}
-    return {number for number, line in enumerate(wrong, 1) if number in found and line.strip()}
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind == "replace" and b - a == d - c:
+            changes += [(a + i, a + i + 1, c + i, c + i + 1) for i in range(b - a)]
+        elif kind != "equal":
+            changes.append((a, b, c, d))
+    by_place = [(n, n + 1) * 2 for n, other in enumerate(map(str.__ne__, right, wrong)) if other]
+    is_exchange = len(right) == len(wrong) and len(by_place) <= len(changes)
+    return by_place if is_exchange else changes
+
+
+def _numbers_of(spans, lines):
+    """Return the numbers of the lines of some spans; where all are gaps, of those beside them."""
+    inside = {number for start, end in spans for number in range(start + 1, end + 1)}
+    beside = {number for start, _ in spans for number in (start, start + 1)}
+    found = inside or {n for n in beside if not lines[n - 1].startswith("def ")}
+    return {number for number in found if lines[number - 1].strip()}

@@ -18,13 +18,12 @@ def attend_block(
 ) -> "... rows d_v":
     """Let a block of queries attend; the scores are the only large array, rewritten in place.
 
-    Built in chapter 07. We divide by the sums after mixing, which takes rows * d_v divisions
-    instead of rows * S. A query whose largest score overflows gets NaN; `attend_in_blocks` refuses
-    it.
+    Built in chapter 07. Q has been divided by sqrt(d_k) already. We divide by the sums after
+    mixing, which takes rows * d_v divisions instead of rows * S. A query whose largest score
+    overflows gets NaN; `attend_in_blocks` refuses it.
 
     Parameters
     ----------
-    Q : already divided by sqrt(d_k)
     K_T : the keys as columns
     causal : the queries are the last of the S tokens, and none sees a later token
 
@@ -54,11 +53,10 @@ def attend_in_blocks(
 ) -> "H T d_v":
     """Let all queries of a sequence attend: some heads at a time, one block of queries at a time.
 
-    Built in chapter 07.
+    Built in chapter 07. Q has been divided by sqrt(d_k) already.
 
     Parameters
     ----------
-    Q : already divided by sqrt(d_k)
     K_T : the keys as columns
     causal : a block is scored against the keys up to its own end, and no others
     block : number of queries

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from book._ext.content import hunts
 from tools.chapters import ROOT
 from tutorial_lib import hunt
 from tutorial_lib.practice.calls import Case, call, same
@@ -52,9 +53,7 @@ def test_an_input_counts_by_its_values_and_then_the_line_is_named(capsys):
     assert "require" not in shown
     assert '"' not in shown.partition("1  def")[2]
     suspect.try_input(scores=np.zeros((2, 3)))
-    said = capsys.readouterr().out
-    assert "Both give the same" in said
-    assert "it shows on “scores around ten thousand”" in " ".join(said.split())
+    assert "Both give the same" in capsys.readouterr().out
     suspect.name_line(3)
     assert capsys.readouterr().out.startswith("○ First show it")
     suspect.try_input(scores=np.array([[0.0, 800.0]]))
@@ -68,13 +67,63 @@ def test_an_input_counts_by_its_values_and_then_the_line_is_named(capsys):
 
 
 def test_lines_that_a_mistake_needs_together_are_named_and_no_blank_one_is(capsys):
-    [suspect] = [s for s in hunt.suspects() if s.mistake.name == "sink_not_shifted"]
+    suspect = of("attention_with_sink", "sink_not_shifted")
     suspect.shown = True
-    suspect.name_line(6)
-    assert "Lines 6, 7, 8 belong to it together" in " ".join(capsys.readouterr().out.split())
+    suspect.name_line(3)
+    assert "Lines 3, 4, 5 belong to it together" in " ".join(capsys.readouterr().out.split())
     for text, wrong in (suspect.numbered_lines() for suspect in hunt.suspects()):
         assert wrong
         assert all(text.splitlines()[number - 1][3:].strip() for number in wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "mistake", "wrong"),
+    [
+        ("top_k_mask", "mask_after", {2}),  # the last line, changed too, does no harm
+        ("sinusoidal_positions", "frequency_of_each_column", {2, 5, 6}),  # in line 3 a comment
+        ("attention_backward", "values_through_softmax", {4}),  # a line moved down and changed
+        ("delta_step", "error_before_decay", {2, 3}),  # two lines exchanged
+        ("softmax", "overflow", {2}),  # a line left out in front of it
+    ],
+)
+def test_wrong_are_the_lines_of_the_smallest_repair(name, mistake, wrong):
+    assert of(name, mistake).numbered_lines()[1] == wrong
+
+
+def test_the_smallest_repair_makes_every_suspect_right():
+    for suspect in hunt.suspects():
+        right, lines = (
+            hunt._source_lines(suspect.task.right, suspect.mistake.edits, made)
+            for made in ((), None)
+        )
+        repair = suspect._smallest_repair(right, lines)
+        assert suspect._is_repaired(right, lines, repair), suspect.mistake.name
+
+
+def test_each_miss_brings_a_further_hint(capsys):
+    suspect = of("softmax", "overflow")
+    said = []
+    for _ in range(3):
+        suspect.try_input(scores=np.zeros((2, 3)))
+        said.append(" ".join(capsys.readouterr().out.split()))
+    assert said[0].endswith("of the chapter's check, it shows on “scores around ten thousand”.")
+    assert (
+        said[1]
+        == f"{said[0]} A second hint: the check's smallest input that shows it is scores (5, 7)."
+    )
+    assert said[2].endswith("A third hint: the repair begins in the second half of the lines.")
+    easy = of("softmax", "wrong_axis")
+    easy.try_property("finite")
+    assert "“finite” holds in all 4 cases" in (told := capsys.readouterr().out)
+    assert "A hint: take several rows" in told
+
+
+def test_a_purpose_says_what_holds_of_special_inputs_and_no_more():
+    said = of("attention_weights", "mask_filled_with_0").purpose()
+    assert "may look at. A row of weights sums to 1, or is 0 throughout" in said
+    assert said.endswith(
+        "fully masked. attention_weights(scores (2, 3, 5, 7)) returns (2, 3, 5, 7)."
+    )
 
 
 def test_advice_on_rounding_is_for_rounding_alone(capsys):
@@ -155,6 +204,10 @@ def test_the_page_offers_every_property_and_says_what_it_takes():
     assert all(f"**{name}**" in page for name in hunt.PROPERTIES)
 
 
+def test_a_suspect_on_paper_shows_no_marks_of_code():
+    assert not [s.mistake.name for s in hunt.suspects() if "`" in hunts._printed(s)]
+
+
 @pytest.mark.parametrize(
     ("use", "said"),
     [
@@ -191,10 +244,16 @@ def test_every_suspect_has_a_wrong_line_and_a_level_and_edited_inner_functions_a
     )
 
 
-def test_level_4_shows_in_gradients_alone():
-    named = {suspect.task.name for suspect in hunt.suspects(4)}
-    assert "softmax_backward" in named
-    assert all(name.endswith(("backward", "gradients")) for name in named)
+def test_a_level_is_that_of_ordinary_inputs_and_level_4_shows_in_gradients_alone():
+    assert of("attention_with_sink", "sink_twice").level == 1  # it hides in a case of the check
+    assert of("softmax", "wrong_axis").level == 1  # it hides where the option is set to -2
+    assert of("attend_block", "first_corner").level == 3
+    assert of("linear_backward", "gradient_transposed").level == 1  # a wrong shape, always
+    assert of("linear_backward", "batch_kept").level == 4
+    assert {hunt.chapter_of(suspect.task.name) for suspect in hunt.suspects(4)} == {"08_gradients"}
+    for level in hunt.LEVELS:
+        assert len(hunt.suspects(level)) >= 15
+        assert len(hunt.suspects(level, last_chapter=8)) >= 8
     page = (ROOT / "book/hunt.md").read_text(encoding="utf-8")
     levels = re.search('<select name="level">(.+?)</select>', page)[1]
     assert [int(level) for level in re.findall(r"\d", levels)] == [*hunt.LEVELS]

@@ -580,7 +580,7 @@ def test_page_opened_from_disk_says_that_python_needs_a_server(open_page):
     page = open_page("notebooks/03_attention_weights.html", from_disk=True)
     page.get_by_role("button", name="Run here").click()
     wait(page, "Python needs a web server")
-    assert "make serve" in status(page)
+    assert "“make serve”" in status(page)
 
 
 @pytest.mark.parametrize("dark", [False, *long(True)], ids=["light", "dark"])

@@ -27,11 +27,13 @@ def _printed(suspect):
     lines, numbers = suspect.numbered_lines()
     answer = f"{'Lines' if len(numbers) > 1 else 'Line'} {', '.join(map(str, sorted(numbers)))}: "
     answer += f"{suspect.mistake.says}. {suspect.mistake.mend}"
-    purpose = CODE.sub(r"<code>\1</code>", escape(suspect.purpose()))
+    purpose, answer = (
+        CODE.sub(r"<code>\1</code>", escape(text)) for text in (suspect.purpose(), answer)
+    )
     return (
         f"<p>{purpose} {hunt.LEVELS[suspect.level].capitalize()}.</p>"
         f'<div class="highlight"><pre tabindex="0">{escape(lines)}</pre></div>'
-        f"<details><summary>What is wrong</summary><p>{escape(answer)}</p></details>"
+        f"<details><summary>What is wrong</summary><p>{answer}</p></details>"
     )
 
 

@@ -44,7 +44,8 @@ def best_offset(target: "int n T") -> np.integer:
     """Return the most frequent distance from a query back to its target; of a tie the smaller.
 
     Built in chapter 20. 0 is the query's own position, 1 the position before it. Choose it on one
-    set of documents, and report `fixed_offset_score` on another. `target` is as of `score_head`.
+    set of documents, and report `fixed_offset_score` on another. `target` is as of `score_head`,
+    with -1 where there is none.
 
     >>> int(best_offset(np.array([[-1, 0, 1, -1, 1]])))
     1
@@ -59,7 +60,8 @@ def fixed_offset_score(target: "int n T", offset: "integer") -> float:
     """Return how often the target is that far back: the score of a fixed-offset baseline.
 
     Built in chapter 20. A head that puts all of its weight that many positions back has this
-    `score_head`. `target` is as there; the offset 0 is the query's own position.
+    `score_head`. `target` is as there, with -1 where there is none; the offset 0 is the query's
+    own position.
 
     Raises
     ------

@@ -59,7 +59,7 @@ def check_tiled_multi_head_attention():
 
 
 def _score_across_heads(Q, K):
-    """Score the queries of each head g with the keys of every head h: (..., g, h, T, S)."""
+    """Multiply the queries of each head g by the keys of every head h: (..., g, h, T, S)."""
     return np.einsum("...gtd,...hsd->...ghts", Q, K)
 
 

@@ -120,7 +120,7 @@ def check_input_gradients():
 
 
 def _scale_gradients(Q, K, weights, dweights):
-    """Return the gradient of one factor per head, by which its scores are multiplied."""
+    """Return the gradient of one factor per head, by which the products Q Kᵀ are multiplied."""
     products = Q @ np.swapaxes(K, -1, -2)
     dscores = gradients.softmax_backward(weights, dweights)
     return (dscores * products).sum(axis=(-2, -1)).reshape(-1, Q.shape[-3]).sum(axis=0)

@@ -104,7 +104,10 @@ def check_bigbird_mask():
 
 
 def _indexed_weights(scores, q, keys, w, k):
-    """Distribute attention over the k keys that an indexer of several small heads prefers."""
+    """Distribute attention over the k keys that an indexer of several small heads prefers.
+
+    A negative product of one of these heads counts as 0, and w has the weight of each head.
+    """
     met = np.maximum(q @ keys.T, 0)  # (J, T, T)
     index = np.einsum("tj,jts->ts", w, met)
     mask = causal_mask(len(keys))

@@ -51,7 +51,10 @@ def check_chunked():
 
 
 def _gated_delta(Q, K, V, betas, decays):
-    """Write each token's key and value into a state by the delta rule, with gates, then read it."""
+    """Write each token's key and value into a state by the delta rule, with gates, then read it.
+
+    A key is first divided by its length, and a query is not.
+    """
     K = K / np.linalg.norm(K, axis=-1, keepdims=True)
     state, rows = np.zeros((*K.shape[:-2], K.shape[-1], V.shape[-1])), []
     for t in range(Q.shape[-2]):

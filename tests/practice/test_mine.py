@@ -12,6 +12,9 @@ from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 ALIKE = {  # mistakes of a kind that give the same values as another
     ("attention", "queries and keys are exchanged"),  # of unequal lengths it is another shape
+    ("attention", "the scores are those of the heads of one token"),  # right for tokens first
+    ("grouped", "the scores are those of the heads of one token"),
+    ("layer", "the heads are not split: one attention of the whole width"),  # needs n_heads
     ("cache", "the new tokens see each other in both directions"),  # one token is enough
 }
 KNOWN = [(kind, words) for kind, forms in mine.SPECS.items() for words in forms[-1]().wrong]
@@ -208,6 +211,16 @@ def attention_without_keepdims(q, k, v):
     return (e / e.sum(axis=1)) @ v
 
 
+def unscaled_without_a_maximum(q, k, v):
+    weights = np.exp(q @ k.T)
+    return (weights / weights.sum(-1, keepdims=True)) @ v
+
+
+def sees_the_next(q, k, v):
+    hidden = np.triu(np.ones((len(q), len(k))), 2) > 0
+    return softmax_of_columns(np.where(hidden, -np.inf, q @ k.T / q.shape[1] ** 0.5)) @ v
+
+
 def step_that_forgets(x, W_qkv, W_o, cache, n_heads):
     y, cache["k"] = step_of_x(x, W_qkv, W_o, dict(cache), n_heads), cache["k"][..., :1, :]
     return y
@@ -224,6 +237,8 @@ def loses_the_cache(q, k, v, kv_cache):
         (softmax_without_keepdims, "softmax", "the maximum and the sum of each row need keepdims"),
         (softmax_of_the_largest, "softmax", "the maximum is that of the whole array"),
         (attention_without_keepdims, "attention", "the sum of each row needs keepdims=True, and"),
+        (unscaled_without_a_maximum, "attention", "the scores are not divided"),
+        (sees_the_next, "attention", "a token sees the next one"),
         (step_that_forgets, "cache", "the keys that it returns are not the cached ones"),
         (loses_the_cache, "cache", "the keys that it returns are not the cached ones"),
         (lambda scores: scores**2, "softmax", "wrong"),

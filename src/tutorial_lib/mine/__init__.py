@@ -46,6 +46,7 @@ ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
 HIDES = re.compile(
     r"^hid|(?<!0 = )(?<!0: )(?<!0=)ignore|block|forbid|True\W+((?!not )\w+ ){0,4}(hid|mask|pad)"
 )
+FAR = "large|thousand|far above"  # cases whose scores are large
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
 
@@ -157,6 +158,8 @@ class _Named(dict):
         return getattr(np.asarray(self), name) if hasattr(np.ndarray, name) else self[name]
 
     def __array__(self, dtype=None, copy=None):
+        if len(self) == 1:
+            raise ValueError("a record of one matrix is no array")
         return np.stack(list(self.values()))
 
 
@@ -189,7 +192,9 @@ def _arguments(way, case):
             roles = ["W_QKV", "W_O"] if "W_QKV" in way.axes else [*QKV, "W_O"]
             given[name] = _Named({one[2].lower(): array(one) for one in roles})
         elif role == "bias":
-            given[name] = np.zeros(D_MODEL * (3 if re.search("qkv|in_|attn", name) else 1))
+            given[name] = np.zeros(
+                D_MODEL * (3 if re.search("qkv|in_?p|in_|attn", name.lower()) else 1)
+            )
         elif role == "start":
             given[name] = int(case.given["positions"][0])
         elif role in ("length", "axis"):
@@ -243,7 +248,7 @@ def _call(function, way, case):
         with np.errstate(all="ignore"):
             values, again = (_arrays_in(function(**x)) for x in (given, _arguments(way, case)))
     except Exception as error:  # of a reader's function
-        if re.search("large|thousand", case.label):
+        if re.search(FAR, case.label):
             return way.lay("right", case.right * np.nan), f"{case.label} raise {error}"
         return None, f"it raised {type(error).__name__}: {error}"
     wanted = way.lay("right", case.right).shape
@@ -349,10 +354,11 @@ def _is_certain_mistake(found, asked, function):
     (words, shown), way = found
     if words not in {"right", "wrong", *asked.wrong}:
         return bool(shown)
-    square = (
-        way.own and words == kinds.FIRST_CORNER and not re.search("last", _comments(function), re.I)
-    )
-    return words in asked.wrong and not square
+    square = way.own and not re.search("last", _comments(function), re.I)
+    unequal = "mask" not in _roles_of(way) and words in kinds.DIAGONAL and not asked.square
+    square &= words == kinds.FIRST_CORNER
+    unsplit = words == kinds.ONE_HEAD and H not in way.arguments.values()
+    return words in asked.wrong and not (square or unequal or unsplit)
 
 
 def _is_narrow(way, found):
@@ -369,7 +375,9 @@ def _comments(function):
         source = inspect.getsource(function)
     except (OSError, TypeError):
         source = ""
-    unpacked = re.findall(r"^ *([\w, ]+,[\w, ]+) = (\w+)\.shape$", source, re.MULTILINE)
+    unpacked = re.findall(
+        r"^ *\(?([\w, ]+,[\w, ]+)\)? *= *(\w+)\.shape *(?:#|;|$)", source, re.MULTILINE
+    )
     shapes = [f"{name} ({axes})" for axes, name in unpacked if "*" not in axes]
     return "\n".join([function.__doc__ or "", *re.findall("#.*", source), *shapes])
 
@@ -388,7 +396,7 @@ def _layouts_in_comments(function, asked):
             way: lay
             for way, lay in layouts
             if words and _axes_agree(words, lay(role, first).shape, strict)
-            if strict or "keys first" not in way
+            if "keys first" not in way or re.search("key|^[sjmk]$", words[-2].lower())
         }:
             return fits
     return {way: lay for way, lay in layouts if "keys first" not in way}
@@ -455,18 +463,27 @@ def _verdict(asked, way, answers, heard):
     if any(map(all, fits)):
         return fault or "right", ", ".join(labels)
     shown = asked.cases[heard[fits[0].index(False)]].label
-    names = [
+    names = _mistakes_that_give(answers, asked, way, heard)
+    if not names and re.search(FAR, shown) and fits[0][0]:
+        names = [kinds.OVERFLOW] * (not np.isfinite(answers[heard[-1]][0]).all())
+    elif not names:  # a missing shift shows on large scores, beside the mistake
+        near = [i for i in heard if not re.search(FAR, asked.cases[i].label)]
+        names = _mistakes_that_give(answers, asked, way, near)
+        shown += ", and more on large scores" * (len(names) == 1)
+    if names == [kinds.NO_OUTPUT] and not _roles_of(way) & {"W_O", "params"}:
+        return "right", f"{shown}, without an output projection"
+    return (names[0], shown) if len(names) == 1 else (fault or "wrong", "" if fault else shown)
+
+
+def _mistakes_that_give(answers, asked, way, heard):
+    """Return the words of the mistakes that give the values of these cases."""
+    return [
         words
         for words, wrong in asked.wrong.items()
         if _mistake_gives_answers((words, wrong), asked, way, answers, heard)
         and not (words == kinds.EXCHANGED and "mask added" in way.arguments.values())
         and not (way.own and words == kinds.NOT_USED and "mask" not in asked.cases[0].given)
     ]
-    if not names and re.search("large|thousand", shown) and fits[0][0]:
-        names = [kinds.OVERFLOW] * (not np.isfinite(answers[heard[-1]][0]).all())
-    if names == [kinds.NO_OUTPUT] and not _roles_of(way) & {"W_O", "params"}:
-        return "right", f"{shown}, without an output projection"
-    return (names[0], shown) if len(names) == 1 else (fault or "wrong", "" if fault else shown)
 
 
 def _mistake_gives_answers(mistake, asked, way, answers, heard):
@@ -481,7 +498,7 @@ def _mistake_gives_answers(mistake, asked, way, answers, heard):
             return False
         if np.shape(value) != case.right.shape:
             return False
-        rows = np.broadcast_to(_rows_that_count(words, case), value.shape)
+        rows = np.broadcast_to(_rows_that_count(words, case, value), value.shape)
         is_right &= _is_close(value[rows], case.right[rows])
         rows, value = way.lay("right", rows), way.lay("right", value)
         if not _is_close(answers[index][0][rows], value[rows]):
@@ -489,12 +506,12 @@ def _mistake_gives_answers(mistake, asked, way, answers, heard):
     return not is_right
 
 
-def _rows_that_count(words, case):
-    """Return which rows see and hide something, (T, 1); all where empty rows are the mistake."""
+def _rows_that_count(words, case, value):
+    """Return which rows see and hide something; all where the mistake is one of any row."""
     mask = case.given.get("mask")
     if mask is None or words in kinds.IN_ANY_ROW:
         return True
-    return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None]
+    return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None] & value.any(axis=-1, keepdims=True)
 
 
 def _print_verdict(kind, verdict, way, fitting=()):

@@ -40,6 +40,7 @@ class FunctionSpec(NamedTuple):
     layouts : words -> function of a role and an array of the library's axes
     cases : tuple of Case
     rights : functions of a case's arrays that are right, too
+    square : whether there are as many keys as queries
     wrong : words of a mistake -> function of a case's arrays
     by_name : whether the names of its arguments have to say all roles
     """
@@ -50,6 +51,7 @@ class FunctionSpec(NamedTuple):
     wrong: dict
     rights: tuple = ()
     by_name: bool = False
+    square: bool = False
 
 
 def weigh(scores, mask=None):
@@ -121,8 +123,8 @@ def places(d, half):
 
 
 MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-LARGE = ("overflow", "whole_maximum", "mean", "hidden_maximum")  # what large scores show
-EMPTY = ("empty_uniform", "empty_nan")
+LARGE = ("overflow", "whole_maximum", "mean", "from_0", "hidden_maximum")  # what large scores show
+EMPTY = ("empty_uniform", "empty_unmasked", "empty_nan")
 SQUARE = tuple(m.name for m in MISTAKES["weigh"] if "keepdims" in m.name)
 OF_MASKS = tuple(m.name for m in MISTAKES["weigh"] if re.search("mask|hidden|token", m.says))
 
@@ -133,8 +135,10 @@ def _says(name, section="weigh"):
 
 NOT_USED, OVERFLOW, EXCHANGED = map(_says, ("unused", "overflow", "exchanged"))
 FIRST_CORNER = _says("first_corner")
+DIAGONAL = {_says(name) for name in ("sees_next", "not_itself", "wrong_way")}
 IN_ANY_ROW = {_says(name) for name in (*LARGE, *EMPTY)}
 SEVERAL, NO_OUTPUT = _says("both_directions", "step"), _says("no_output", "layer")
+ONE_HEAD = _says("one_head", "layer")
 
 
 def _wrong(right, *sections, without=(), **options):
@@ -257,7 +261,9 @@ def _roles(*names):
 def _attention_spec(equal=False):
     wrong = _wrong(attend, "attend", "weigh", without=(*LARGE[2:], *EMPTY))
     layouts = ROWS | FLAT if equal else ROWS
-    return FunctionSpec(_roles("Q", "K", "V"), layouts, _sized_cases(attend, H, equal), wrong)
+    return FunctionSpec(
+        _roles("Q", "K", "V"), layouts, _sized_cases(attend, H, equal), wrong, square=equal
+    )
 
 
 def _sized_cases(right, n_kv_heads, equal):
@@ -276,7 +282,9 @@ def _sized_cases(right, n_kv_heads, equal):
 def _grouped_spec(equal=False):
     wrong = _wrong(grouped, "grouped", "attend", "weigh", without=(*LARGE[2:], *EMPTY))
     layouts = HEADS | FLAT if equal else HEADS
-    return FunctionSpec(_roles("Q", "K", "V"), layouts, _sized_cases(grouped, G, equal), wrong)
+    return FunctionSpec(
+        _roles("Q", "K", "V"), layouts, _sized_cases(grouped, G, equal), wrong, square=equal
+    )
 
 
 def _softmax_spec(equal=False):
@@ -301,12 +309,13 @@ def _weights_spec(equal=False):
     causal = causal_mask(T, T if equal else S)
     masks = {"causal": causal, "partly empty": causal & (np.arange(T) != 2)[:, None]}
     scores = np.round(3072 * normal(6, B, H, *causal.shape)) / 1024  # exact in float32, far too
+    scores += np.array([0, -8, 8, -8, 8])[:, None]
     far = scores + 1e4 * ~causal[0] * causal[-1] - 1e4 * (np.arange(T) == 3)[:, None]
     cases = _cases(weigh, {"scores": scores}, **masks)[1:]
     more = {"scores": far, "mask": causal}
     cases += (Case("large scores", more, weigh(far, causal), causal=True),)
-    wrong = _wrong(weigh, "weigh", without=("always_causal", "mean"))
-    return FunctionSpec(_roles("scores", "mask"), ROWS, cases, wrong)
+    wrong = _wrong(weigh, "weigh", without=("always_causal", "mean", "from_0"))
+    return FunctionSpec(_roles("scores", "mask"), SCORES, cases, wrong, square=equal)
 
 
 def _layer_spec():
@@ -317,7 +326,7 @@ def _layer_spec():
         layer, "attend", "weigh", "layer", without=(*LARGE, *EMPTY, "keys_averaged", "first_corner")
     )
     cases = _cases(layer, given, causal=causal_mask(T))
-    return FunctionSpec(_roles("X", *QKV, "W_O"), LAYERS, cases, wrong)
+    return FunctionSpec(_roles("X", *QKV, "W_O"), LAYERS, cases, wrong, square=True)
 
 
 def _rotary_spec():
@@ -353,6 +362,7 @@ def _cache_spec(d_v=D_V):
         "unused",
         "always_causal",
         "queries_as_keys",
+        "heads_of_a_token",
         "turned_weights",
     )
     wrong = _wrong(step, "step", "attend", "weigh", without=without)

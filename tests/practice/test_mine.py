@@ -14,6 +14,8 @@ ALIKE = {  # mistakes of a kind that give the same values as another
     ("attention", "queries and keys are exchanged"),  # of unequal lengths it is another shape
     ("attention", "the scores are those of the heads of one token"),  # right for tokens first
     ("grouped", "the scores are those of the heads of one token"),
+    ("rotary", "the positions are those of the heads (pairs in halves)"),
+    ("rotary", "the positions are those of the heads (pairs of neighbours)"),
     ("layer", "the heads are not split: one attention of the whole width"),  # needs n_heads
     ("cache", "the new tokens see each other in both directions"),  # one token is enough
 }
@@ -138,6 +140,30 @@ def rotated(x, position):
     return halves(np.insert(x, 0, np.zeros((position, 1)), axis=-2))[..., position:, :]
 
 
+def with_tables(x, cos, sin):
+    """x of (B, T, H, d)"""
+    other = np.concatenate([-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]], -1)
+    return x * cos + other * sin
+
+
+def with_complex_numbers(x, freqs_cis, positions):
+    z = (x[..., ::2] + 1j * x[..., 1::2]) * freqs_cis[positions]
+    return np.stack([z.real, z.imag], axis=-1).reshape(x.shape)
+
+
+def turned_back(x, sin, cos):
+    return with_tables(x, cos, -sin)
+
+
+def queries_alone(q, k):
+    return halves(q), k
+
+
+def of_another_base(x, base=1000):
+    angles = np.arange(x.shape[-2])[:, None] * base ** (-np.arange(0, x.shape[-1], 2) / x.shape[-1])
+    return with_tables(x, *(np.tile(f(angles), 2) for f in (np.cos, np.sin)))
+
+
 def rotating_step(q, k, v, k_cache, v_cache):
     S = k_cache.shape[-2]
     return by_pair(rotated(q, S), rotated(k, S), v, (k_cache, v_cache))
@@ -164,6 +190,8 @@ def softmax_in_single(rows):
         (features_first, "attention", "axes (d, T)"),
         (own_causal, "weights", "asked: a causal mask of its own"),
         (pads_hidden, "weights", "mask = mask turned"),
+        (with_tables, "rotary", "asked: positions from 0, positions from 40"),
+        (with_complex_numbers, "rotary", "freqs_cis = turns half T many"),
         (rotating_step, "cache", "1 new on 7 cached"),
         (in_a_buffer, "cache", "pos = length of a buffer"),
         (softmax_of_columns, "softmax", "axes (B, H, T, d)"),
@@ -239,6 +267,9 @@ def loses_the_cache(q, k, v, kv_cache):
         (attention_without_keepdims, "attention", "the sum of each row needs keepdims=True, and"),
         (unscaled_without_a_maximum, "attention", "the scores are not divided"),
         (sees_the_next, "attention", "a token sees the next one"),
+        (turned_back, "rotary", "it rotates the other way"),
+        (queries_alone, "rotary", "queries and keys are not rotated alike"),
+        (of_another_base, "rotary", "the base is 1000"),
         (step_that_forgets, "cache", "the keys that it returns are not the cached ones"),
         (loses_the_cache, "cache", "the keys that it returns are not the cached ones"),
         (lambda scores: scores**2, "softmax", "wrong"),

@@ -75,9 +75,9 @@ def _argument_assignments(function, spec):
     for name in takes:
         named[name] = _role_from_name(name, roles, named.values())
     asked = [n for n in takes if named[n] is None and takes[n].default is takes[n].empty]
-    known = {name: meaning for name, meaning in named.items() if meaning is not None}
-    parts = map(STANDS_FOR.get, STANDS_FOR.keys() & known.values())
-    roles_given = set(known.values()).union(*parts)
+    own_base = {n for n in takes if named[n] == 1e4 and isinstance(takes[n].default, int | float)}
+    known = {n: role for n, role in named.items() if role is not None and n not in own_base}
+    roles_given = {*known.values()}.union(*map(STANDS_FOR.get, STANDS_FOR.keys() & known.values()))
     optional = set() if spec.by_name else {"mask", "positions", "W_O"}
     if set(roles) - optional <= roles_given and not asked:
         yield known
@@ -102,8 +102,8 @@ def _role_from_name(name, roles, taken):
         return "cache"
     if "W_Q" in roles and BIAS.search(name):
         return "bias of 0"
-    if "positions" in roles and re.search("start|offset", name):
-        return "start"
+    if "positions" in roles and (table := kinds.table_from_name(name)):
+        return table
     for role in ("W_QKV", *roles) if "W_Q" in roles else roles:
         again = role == "x" and name[-1:].lower() == "k"  # queries and keys are rotated alike
         if (role not in taken or again) and re.search(NAMES[role], name, re.IGNORECASE):
@@ -123,6 +123,7 @@ def _forms(arguments, text):
     """Yield the arguments with each form of a mask, of matrices in dicts, and of a length."""
     forms = {"length": ["length", "length of a buffer"]}
     forms |= {role: [role, f"{role} by name"] for role in ("W_QKV", *QKV, "W_O")}
+    forms |= kinds.table_forms(arguments.values())
     choices = []
     for name, role in arguments.items():
         if role == "mask" and HIDES.search(f"{name} {text}"):
@@ -134,7 +135,9 @@ def _forms(arguments, text):
         else:
             choices.append(forms.get(role, [role]))
     for chosen in itertools.product(*choices):
-        if len({role[-7:] == "by name" for role in map(str, chosen) if role[:2] == "W_"}) < 2:
+        tables = {role.partition(" ")[2] for role in map(str, chosen) if role[:3] in ("cos", "sin")}
+        named = {role[-7:] == "by name" for role in map(str, chosen) if role[:2] == "W_"}
+        if len(tables) < 2 and len(named) < 2:
             yield dict(zip(arguments, chosen, strict=True))
 
 
@@ -178,7 +181,7 @@ def _lacks_needed_argument(way, case):
         return "axis" not in _roles_of(way) or way.axes == "(d)" or "keys first" in way.axes
     if "cached" in case.label and "T" not in way.axes:  # it takes one token
         return not case.label.startswith("1 ")
-    return "from 40" in case.label and not _roles_of(way) & {"positions", "start"}
+    return "from 40" in case.label and not _roles_of(way) & {"positions", *kinds.TABLES}
 
 
 def _arguments(way, case):
@@ -195,8 +198,8 @@ def _arguments(way, case):
             given[name] = np.zeros(
                 D_MODEL * (3 if re.search("qkv|in_?p|in_|attn", name.lower()) else 1)
             )
-        elif role == "start":
-            given[name] = int(case.given["positions"][0])
+        elif role in kinds.TABLES:
+            given[name] = kinds.TABLES[role](form, case.given["positions"])
         elif role in ("length", "axis"):
             given[name] = S if role == "length" else case.given.get(role, -1)
         elif role is True:
@@ -274,6 +277,8 @@ def _arrays_equal(one, other):
 
 def _fault_of_cache(values, way, case):
     """Say whether a step that returns more than its outputs lacks the grown cache among it."""
+    if [*way.arguments.values()].count("x") == len(values) == 2 and not _arrays_equal(*values):
+        return "queries and keys are not rotated alike"
     if "past_K" not in case.given or len(values) < 2:
         return ""
     given = case.given

@@ -116,6 +116,29 @@ def rope(x, positions, half=False):
     return turned
 
 
+def table_from_name(name):
+    """Return which table of a rotation the name of an argument says, or None."""
+    return next((t for t, words in TABLE_NAMES.items() if re.search(words, name.lower())), None)
+
+
+def table_forms(roles):
+    """Return the forms in which tables are handed over: width, axes and rows."""
+    rows = ["some", "many"][: 1 + bool({"positions", "start"} & {*map(str, roles)})]
+    wide = list(map(" ".join, itertools.product(("half", "halves", "pairs"), ("T", "T1"), rows)))
+    forms = {role: [f"{role} {form}" for form in wide] for role in ("cos", "sin", "angles")}
+    forms["turns"] = [f"turns half {axes} {n}" for axes in ("T", "T1") for n in rows]
+    return forms | {"freqs": ["freqs", *forms["angles"], *forms["turns"]]}
+
+
+def _table(of_angles, form, positions):
+    """Return a function of the angles as (T, d/2), in both halves, or twice for each pair."""
+    width, axes, rows = form.split()
+    positions = np.arange(64) if rows == "many" else positions
+    angles = positions[:, None] * 10_000.0 ** (-np.arange(0, D_K, 2) / D_K)
+    angles = {"half": angles, "halves": np.tile(angles, 2)}.get(width, np.repeat(angles, 2, -1))
+    return of_angles(angles if axes == "T" else angles[:, None])
+
+
 def places(d, half):
     """Return where the first and the second entries of the pairs are."""
     cuts = (slice(d // 2), slice(d // 2, d)) if half else (slice(0, d, 2), slice(1, d, 2))
@@ -235,6 +258,22 @@ CACHED = {
     for past in pasts.split()
 }
 STEPS |= _layer_layouts([("Dd", ""), ("D(3d)", "")], ("BTD", "TD", "BD", "D"), ["Sd"])
+TABLES = {
+    "cos": partial(_table, np.cos),
+    "sin": partial(_table, np.sin),
+    "angles": partial(_table, np.asarray),
+    "turns": partial(_table, lambda angles: np.exp(1j * angles)),
+    "start": lambda form, positions: int(positions[0]),
+    "freqs": lambda form, positions: 10_000.0 ** (-np.arange(0, D_K, 2) / D_K),
+}
+TABLE_NAMES = {
+    "start": "start|offset",
+    "cos": "^c$|cos(?!_?sin)",
+    "sin": "^s$|(?<!cos)(?<!cos_)sin(?!g)",
+    "turns": "cis|complex|phas|rotor",
+    "angles": "angle|^thetas$",
+    "freqs": "freq|^omegas?$|^inv",
+}
 NAMES = {
     "Q": r"^(x?q|quer(y|ies)|qs?|q_new|new_q.*|q_t|q_.*)$",
     "K": r"^(x?k|keys?|ks?|k_new|new_k.*|k_t|k_step)$",

@@ -136,6 +136,12 @@ def pads_hidden(scores, mask):
     return weights_with_bias(scores, np.where(mask, -np.inf, 0.0))
 
 
+def in_lists(q, k, v, keys, values):
+    """one token"""
+    keys.append(k), values.append(v)
+    return softmax_of_columns(np.stack(keys) @ q / len(q) ** 0.5) @ np.stack(values)
+
+
 def rotated(x, position):
     return halves(np.insert(x, 0, np.zeros((position, 1)), axis=-2))[..., position:, :]
 
@@ -193,6 +199,7 @@ def softmax_in_single(rows):
         (with_tables, "rotary", "asked: positions from 0, positions from 40"),
         (with_complex_numbers, "rotary", "freqs_cis = turns half T many"),
         (rotating_step, "cache", "1 new on 7 cached"),
+        (in_lists, "cache", "keys = past_K in a list"),
         (in_a_buffer, "cache", "pos = length of a buffer"),
         (softmax_of_columns, "softmax", "axes (B, H, T, d)"),
         (tokens_first, "attention", "values = V, queries = Q, keys = K, allowed = mask"),
@@ -258,6 +265,16 @@ def loses_the_cache(q, k, v, kv_cache):
     return by_pair(q, k, v, kv_cache)[0], kv_cache
 
 
+def caches_keys_as_values(q, k, v, kv_cache):
+    heads, (K, V) = by_pair(q, k, v, kv_cache)
+    return heads, (K, K if V.shape == K.shape else V[..., :1, :])
+
+
+def exchanges_the_cache(q, k, v, kv_cache):
+    heads, (K, V) = by_pair(q, k, v, kv_cache)
+    return heads, (V, K)
+
+
 @pytest.mark.parametrize(
     ("function", "kind", "words"),
     [
@@ -272,6 +289,8 @@ def loses_the_cache(q, k, v, kv_cache):
         (of_another_base, "rotary", "the base is 1000"),
         (step_that_forgets, "cache", "the keys that it returns are not the cached ones"),
         (loses_the_cache, "cache", "the keys that it returns are not the cached ones"),
+        (caches_keys_as_values, "cache", "the values that it returns are not the cached ones"),
+        (exchanges_the_cache, "cache", "the keys and values that it returns are exchanged"),
         (lambda scores: scores**2, "softmax", "wrong"),
         (lambda scores: softmax_of_columns(scores) * RNG.random(), "softmax", "it gives other"),
     ],

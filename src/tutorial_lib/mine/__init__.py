@@ -119,7 +119,7 @@ def _role_from_name(name, roles, taken):
     return next((n for p, n in SIZES.items() if re.search(p, name, re.IGNORECASE)), None)
 
 
-def _forms(arguments, text):
+def _forms(arguments, text, source):
     """Yield the arguments with each form of a mask, of matrices in dicts, and of a length."""
     forms = {"length": ["length", "length of a buffer"]}
     forms |= {role: [role, f"{role} by name"] for role in ("W_QKV", *QKV, "W_O")}
@@ -132,6 +132,8 @@ def _forms(arguments, text):
             choices.append(["mask added"])
         elif role == "mask":
             choices.append(["mask", "mask added"][: 1 + ("True" not in text)])
+        elif str(role)[:4] == "past" and re.search(rf"\b{name}\.append\(", source):
+            choices.append([f"{role} in a list"])
         else:
             choices.append(forms.get(role, [role]))
     for chosen in itertools.product(*choices):
@@ -207,7 +209,7 @@ def _arguments(way, case):
         elif not isinstance(role, str):
             given[name] = role
         elif role in {"W_QKV", *case.given} and not (role == "mask" and _has_flag(way, case)):
-            given[name] = _formed(array(role), form)
+            given[name] = _formed(array(role), form, way)
     return copy.deepcopy(given)
 
 
@@ -225,7 +227,9 @@ def _in_buffer(x):
     return np.concatenate([x, np.zeros_like(x[..., :4, :])], axis=-2)[..., : S + 4, :]
 
 
-def _formed(x, form):
+def _formed(x, form, way):
+    if form == "in a list":
+        return list(x) if "cache (S" in way.axes else [x]
     if form == "by name":
         return _Named(w=x)
     return np.where(x, 0.0, -np.inf) if form == "added" else ~x if form == "turned" else x
@@ -281,18 +285,35 @@ def _fault_of_cache(values, way, case):
         return "queries and keys are not rotated alike"
     if "past_K" not in case.given or len(values) < 2:
         return ""
-    given = case.given
-    past, new = given["past_K"], given["K"] if "K" in given else given["X"][:, None] @ given["W_K"]
-    at = S + np.arange(new.shape[-2])
-    grown = [
-        np.concatenate([past, x], axis=-2) for x in (new, rope(new, at), rope(new, at, half=True))
-    ]
+    if "in a list" in str(way):
+        return ""
     pairs = (v for v in values if v.ndim and len(v) == 2)  # keys and values
     values = [*values, *itertools.chain.from_iterable(pairs)]
-    wanted = [way.lay("past", x) for x in (*grown, *map(_in_buffer, grown))]
-    if any(x.shape == v.shape and _is_close(v, x) for v in values for x in wanted):
-        return ""
-    return "the keys that it returns are not the cached ones and behind them the new ones"
+    found = [
+        [
+            i
+            for i, v in enumerate(values)
+            if any(x.shape == v.shape and _is_close(v, x) for x in grown)
+        ]
+        for grown in (_grown(letter, way, case) for letter in "KV")
+    ]
+    for places, name in zip(found, ("keys", "values"), strict=True):
+        if not places:
+            return (
+                f"the {name} that it returns are not the cached ones and behind them the new ones"
+            )
+    exchanged = "cache" in way.arguments.values() and found[0][0] > found[1][0]
+    return "the keys and values that it returns are exchanged" if exchanged else ""
+
+
+def _grown(letter, way, case):
+    """Return what a cache of keys or of values may be after a step, in the axes of a way."""
+    given = case.given
+    new = given[letter] if letter in given else given["X"][:, None] @ given[f"W_{letter}"]
+    at = S + np.arange(new.shape[-2])
+    rotated = [rope(new, at), rope(new, at, half=True)] if letter == "K" else []
+    grown = [np.concatenate([given[f"past_{letter}"], x], axis=-2) for x in (new, *rotated)]
+    return [way.lay("past", x) for x in (*grown, *map(_in_buffer, grown))]
 
 
 def _arrays_in(value):
@@ -374,12 +395,16 @@ def _is_narrow(way, found):
     return way.axes.startswith(("(T, d), cache", "(d), cache")) and failed
 
 
+def _source(function):
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return ""
+
+
 def _comments(function):
     """Return the docstring and the comments of a function, and the shapes that it unpacks."""
-    try:
-        source = inspect.getsource(function)
-    except (OSError, TypeError):
-        source = ""
+    source = _source(function)
     unpacked = re.findall(
         r"^ *\(?([\w, ]+,[\w, ]+)\)? *= *(\w+)\.shape *(?:#|;|$)", source, re.MULTILINE
     )
@@ -419,11 +444,11 @@ def _axes_agree(words, shape, strict):
 
 def _try_calls(function, asked, errors):
     """Yield (verdict, way) of each way of calling that fits; the fullest axes decide."""
-    text = _comments(function)
+    text, source = _comments(function), _source(function)
     for axes, lay in _layouts_in_comments(function, asked).items():
         found = False
         orders = list(_argument_assignments(function, asked))
-        forms = _forms(orders[0], text) if len(orders) == 1 else orders
+        forms = _forms(orders[0], text, source) if len(orders) == 1 else orders
         for arguments, own in itertools.product(forms, (False, True)):
             way = CallConvention(axes, lay, arguments, own, len(orders) == 1)
             roles = _roles_of(way)

@@ -278,8 +278,10 @@ NAMES = {
     "Q": r"^(x?q|quer(y|ies)|qs?|q_new|new_q.*|q_t|q_.*)$",
     "K": r"^(x?k|keys?|ks?|k_new|new_k.*|k_t|k_step)$",
     "V": r"^(x?v|val(ue)?s?|vs?|v_new|new_v.*|v_t|v_step)$",
-    "past_K": r"(past|cach|prev|old|mem|buf).*k|k.*(cach|past|prev|old|mem|buf)|^([cp]k|k[cp]?)$",
-    "past_V": r"(past|cach|prev|old|mem|buf).*v|v.*(cach|past|prev|old|mem|buf)|^([cp]v|v[cp]?)$",
+    "past_K": r"(past|cach|prev|old|mem|buf).*k|k.*(cach|past|prev|old|mem|buf)"
+    r"|^([cp]k|k[cp]?|keys|ks|k_?(list|hist|store))$",
+    "past_V": r"(past|cach|prev|old|mem|buf).*v|v.*(cach|past|prev|old|mem|buf)"
+    r"|^([cp]v|v[cp]?|val(ue)?s|vs|v_?(list|hist|store))$",
     "X": r"^((new_)?(x|inp(uts?)?|hidden(_states)?|tokens?|seq)(_?(t|new|step|in))?|emb.*)$",
     "W_QKV": r"^(?!b).*(qkv|in_?proj|c_attn|w_?(attn|in|packed))",
     "W_Q": r"^w_?q|^q_?(w|proj|mat|kernel)",

@@ -16,6 +16,7 @@ ALIKE = {  # mistakes of a kind that give the same values as another
     ("grouped", "the scores are those of the heads of one token"),
     ("rotary", "the positions are those of the heads (pairs in halves)"),
     ("rotary", "the positions are those of the heads (pairs of neighbours)"),
+    ("layer", "attention runs over the sequences of a batch and not over the tokens"),  # no mask
     ("layer", "the heads are not split: one attention of the whole width"),  # needs n_heads
     ("cache", "the new tokens see each other in both directions"),  # one token is enough
 }
@@ -136,6 +137,16 @@ def pads_hidden(scores, mask):
     return weights_with_bias(scores, np.where(mask, -np.inf, 0.0))
 
 
+def tokens_in_front(x, wq, wk, wv, wo, n_heads):
+    """x of (T, B, d_model)"""
+    return over_the_batch(x, wq, wk, wv, wo, n_heads)
+
+
+def keeps_ones(q, k, v, mask):
+    """mask: 1 to keep a key, 0 to ignore it"""
+    return tokens_first(*(np.swapaxes(x, 1, 2) for x in (v, q, k)), mask)[0].swapaxes(1, 2)
+
+
 def in_lists(q, k, v, keys, values):
     """one token"""
     keys.append(k), values.append(v)
@@ -159,6 +170,15 @@ def with_complex_numbers(x, freqs_cis, positions):
 
 def turned_back(x, sin, cos):
     return with_tables(x, cos, -sin)
+
+
+def over_the_batch(x, wq, wk, wv, wo, n_heads):
+    return np.swapaxes(packed(np.swapaxes(x, 0, 1), wq, wk, wv, wo, n_heads), 0, 1)
+
+
+def lowered_by_ten(q, k, v, mask):
+    scores = q @ np.swapaxes(k, -1, -2) / q.shape[-1] ** 0.5 + (1 - mask) * -10
+    return softmax_of_columns(scores) @ v
 
 
 def queries_alone(q, k):
@@ -199,6 +219,8 @@ def softmax_in_single(rows):
         (with_tables, "rotary", "asked: positions from 0, positions from 40"),
         (with_complex_numbers, "rotary", "freqs_cis = turns half T many"),
         (rotating_step, "cache", "1 new on 7 cached"),
+        (tokens_in_front, "layer", "X (T, B, d_model)"),
+        (keeps_ones, "attention", "mask = mask;"),
         (in_lists, "cache", "keys = past_K in a list"),
         (in_a_buffer, "cache", "pos = length of a buffer"),
         (softmax_of_columns, "softmax", "axes (B, H, T, d)"),
@@ -291,6 +313,8 @@ def exchanges_the_cache(q, k, v, kv_cache):
         (loses_the_cache, "cache", "the keys that it returns are not the cached ones"),
         (caches_keys_as_values, "cache", "the values that it returns are not the cached ones"),
         (exchanges_the_cache, "cache", "the keys and values that it returns are exchanged"),
+        (over_the_batch, "layer", "attention runs over the sequences of a batch"),
+        (lowered_by_ten, "attention", "hidden scores are lowered by 10"),
         (lambda scores: scores**2, "softmax", "wrong"),
         (lambda scores: softmax_of_columns(scores) * RNG.random(), "softmax", "it gives other"),
     ],

@@ -25,7 +25,7 @@ from tutorial_lib.practice.calls import variables_of
 SIZES = {  # name of an argument that wants a number -> the number
     r"causal|is_c": True,
     r"(n|num)_?(kv|g|key)|^g$|group|kv_?h": G,
-    r"head_?dim|d_?k$|d_?head|^d$|dk$": D_K,
+    r"(head|key|value|v|qk)_?dim|head_?size|^(hd|dh|hs)$|d_?k$|d_?head|^d$|dk$": D_K,
     r"head|^n?h?$": H,
     r"d_?model|embed|dim": D_MODEL,
     r"base|theta": 10_000.0,
@@ -43,9 +43,11 @@ STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV), "params": {*QKV,
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
 LENGTH = re.compile(r"pos|idx|index|offset|len|fill|past|^(t|i|n|start|cur|step|ptr|used)$")
 ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
+MASKED = "(hid|mask|pad|ignor|block|forbid|drop|exclud)"
 HIDES = re.compile(
-    r"^hid|(?<!0 = )(?<!0: )(?<!0=)ignore|block|forbid|True\W+((?!not )\w+ ){0,4}(hid|mask|pad)"
+    rf"^hid|ignore|blocked|forbid|(True\W+|\b1( ?[=:] ?| ))((?!not |0 )\w+ ){{0,4}}{MASKED}"
 )
+SHOWS = re.compile(rf"(False\W+|\b0( ?[=:] ?| ))(\w+ ){{0,4}}{MASKED}")
 FAR = "large|thousand|far above"  # cases whose scores are large
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
@@ -126,7 +128,7 @@ def _forms(arguments, text, source):
     forms |= kinds.table_forms(arguments.values())
     choices = []
     for name, role in arguments.items():
-        if role == "mask" and HIDES.search(f"{name} {text}"):
+        if role == "mask" and HIDES.search(f"{name} {text}") and not SHOWS.search(text):
             choices.append(["mask turned"])
         elif role == "mask" and (ADDED.search(name) or "additive" in text):
             choices.append(["mask added"])
@@ -352,7 +354,7 @@ def check(function, kind):
     errors, one_row, wrong = [], None, None
     for asked in (make() for make in SPECS[kind]):
         best = list(_try_calls(function, asked, errors))
-        right = [found for found in best if found[0][0] == "right"]
+        right = _right_calls(best, _source(function))
         named = [found for found in best if _is_certain_mistake(found, asked, function)]
         named.sort(key=lambda found: found[0][0] in asked.wrong)  # right values say most
         best.sort(key=lambda found: found[0][0] != "wrong")  # a fault may be that of wrong axes
@@ -370,6 +372,14 @@ def check(function, kind):
         return _print_verdict(kind, *wrong)
     tried = "; ".join(dict.fromkeys(errors[:3])) or "no argument has a role"
     raise MineError(f"No order of axes and arguments fits: {tried}.")
+
+
+def _right_calls(best, source):
+    """Return the right ones; none if only tokens first are right, and usual axes fit as well."""
+    right = [found for found in best if found[0][0] == "right"]
+    rare = all("X (T, B" in way.axes for _, way in right)
+    usual = any("X (B, T" in way.axes for _, way in best)
+    return [] if rare and usual and not re.search("[\"'][tslnqi]b", source) else right
 
 
 def _is_certain_mistake(found, asked, function):
@@ -446,7 +456,7 @@ def _try_calls(function, asked, errors):
     """Yield (verdict, way) of each way of calling that fits; the fullest axes decide."""
     text, source = _comments(function), _source(function)
     for axes, lay in _layouts_in_comments(function, asked).items():
-        found = False
+        found = ""
         orders = list(_argument_assignments(function, asked))
         forms = _forms(orders[0], text, source) if len(orders) == 1 else orders
         for arguments, own in itertools.product(forms, (False, True)):
@@ -454,22 +464,22 @@ def _try_calls(function, asked, errors):
             roles = _roles_of(way)
             is_flat = "H·d)" in axes[:12] and H not in arguments.values()
             other = "params" not in roles and ("W_QKV" in axes) != ("W_QKV" in roles)
-            if is_flat or other or (own and roles & {"mask", "True"}):
+            added = "mask added" in arguments.values() and found not in ("", "wrong", kinds.ADDED)
+            if is_flat or other or added or (own and roles & {"mask", "True"}):
                 continue
             answers = [_call(function, way, case) for case in asked.cases]
             heard = [i for i, (_, fault) in enumerate(answers) if fault != "skip"]
             errors += [answers[i][1] for i in heard if answers[i][0] is None]
-            if asked.cases[0].label[0] == "1" and heard and answers[0][0] is not None:
-                found = True
-                yield _verdict_of_step(asked, way, answers, heard, text), way
-            elif heard and all(answers[i][0] is not None for i in heard):
-                found = True
-                yield _verdict(asked, way, answers, heard), way
+            is_step = asked.cases[0].label[0] == "1"
+            if heard and all(answers[i][0] is not None for i in (heard[:1] if is_step else heard)):
+                judge = partial(_verdict_of_step, text) if is_step else _verdict
+                found, shown = judge(asked, way, answers, heard)
+                yield (found, shown), way
         if found and axes.startswith("(T, d)"):  # one row alone would hide a wrong axis
             return
 
 
-def _verdict_of_step(asked, way, answers, heard, text):
+def _verdict_of_step(text, asked, way, answers, heard):
     """Judge a step by several new tokens only if it takes them, and hides later ones from each."""
     words, shown = "wrong", ""
     if all(answers[i][0] is not None for i in heard):

@@ -157,6 +157,7 @@ def _says(name, section="weigh"):
 
 
 NOT_USED, OVERFLOW, EXCHANGED = map(_says, ("unused", "overflow", "exchanged"))
+ADDED = _says("added")
 FIRST_CORNER = _says("first_corner")
 DIAGONAL = {_says(name) for name in ("sees_next", "not_itself", "wrong_way")}
 IN_ANY_ROW = {_says(name) for name in (*LARGE, *EMPTY)}
@@ -404,6 +405,7 @@ def _cache_spec(d_v=D_V):
         "always_causal",
         "queries_as_keys",
         "heads_of_a_token",
+        "last_lost",
         "turned_weights",
     )
     wrong = _wrong(step, "step", "attend", "weigh", without=without)

@@ -147,6 +147,26 @@ def keeps_ones(q, k, v, mask):
     return tokens_first(*(np.swapaxes(x, 1, 2) for x in (v, q, k)), mask)[0].swapaxes(1, 2)
 
 
+def three_in_one(qkv):
+    q, k, v = qkv
+    return softmax_of_columns(q @ np.swapaxes(k, -1, -2) / q.shape[-1] ** 0.5) @ v
+
+
+def of_a_buffer(x, rows, cols):
+    return softmax_of_columns(x.reshape(rows, cols)).ravel()
+
+
+def of_groups(q, k, v, group_size, scale):
+    k, v = (np.repeat(x, group_size, axis=-3) for x in (k, v))
+    return softmax_of_columns(q @ np.swapaxes(k, -1, -2) * scale) @ v
+
+
+def of_three_inputs(query, key, value, wq, wk, wv, wo, n_heads):
+    q, k, v = query @ wq, key @ wk, value @ wv
+    eye = np.eye(len(wo))
+    return packed_rows(np.concatenate([q, k, v], -1), np.eye(3 * len(wo)), eye, n_heads) @ wo
+
+
 def in_lists(q, k, v, keys, values):
     """one token"""
     keys.append(k), values.append(v)
@@ -221,6 +241,10 @@ def softmax_in_single(rows):
         (rotating_step, "cache", "1 new on 7 cached"),
         (tokens_in_front, "layer", "X (T, B, d_model)"),
         (keeps_ones, "attention", "mask = mask;"),
+        (three_in_one, "attention", "qkv = inputs"),
+        (of_a_buffer, "softmax", "x = scores, rows = 5, cols = 7; axes (T·d)"),
+        (of_groups, "grouped", "group_size = 2, scale = 0.25"),
+        (of_three_inputs, "layer", "query = X, key = X, value = X"),
         (in_lists, "cache", "keys = past_K in a list"),
         (in_a_buffer, "cache", "pos = length of a buffer"),
         (softmax_of_columns, "softmax", "axes (B, H, T, d)"),

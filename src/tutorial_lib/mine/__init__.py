@@ -24,6 +24,11 @@ from tutorial_lib.practice.calls import variables_of
 
 SIZES = {  # name of an argument that wants a number -> the number
     r"causal|is_c": True,
+    r"rep|per_|group_?size": H // G,
+    r"seq_?len|num_(tok|quer)|tgt_len|^rows$|(?-i:^[TLN]$)": T,
+    r"num_keys|src_len|kv_len|^cols$|(?-i:^[SM]$)": S,
+    r"temperature|^tau$": 1.0,
+    r"^scal(e|ing)(_factor)?$": D_K**-0.5,
     r"(n|num)_?(kv|g|key)|^g$|group|kv_?h": G,
     r"(head|key|value|v|qk)_?dim|head_?size|^(hd|dh|hs)$|d_?k$|d_?head|^d$|dk$": D_K,
     r"head|^n?h?$": H,
@@ -39,7 +44,13 @@ AXIS_SIZES = {  # name of an axis in a comment -> its sizes
 }
 BIAS = re.compile(r"^b_?(q|k|v|o|in|qkv|out|proj)+$|bias|_b$", re.IGNORECASE)
 PARAMS = re.compile(r"^(params?|p|w|weights|sd|state_dict|matrices|model|layer)$", re.IGNORECASE)
-STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV), "params": {*QKV, "W_O"}}
+INPUTS = re.compile("^(x_?)?(q|k|v|kv|quer(y|ies)|keys?|val(ue)?s?)(_?(in|x|inputs?))?$", re.I)
+STANDS_FOR = {
+    "inputs": set("QKV"),
+    "cache": {"past_K", "past_V"},
+    "W_QKV": set(QKV),
+    "params": {*QKV, "W_O"},
+}
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
 LENGTH = re.compile(r"pos|idx|index|offset|len|fill|past|^(t|i|n|start|cur|step|ptr|used)$")
 ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
@@ -73,12 +84,9 @@ class CallConvention(NamedTuple):
 def _argument_assignments(function, spec):
     """Yield what the arguments may be, {name: role or number}; their names decide if they can."""
     takes, roles = inspect.signature(function).parameters, spec.roles
-    named = {}
-    for name in takes:
-        named[name] = _role_from_name(name, roles, named.values())
+    named = _roles_from_names(takes, roles)
     asked = [n for n in takes if named[n] is None and takes[n].default is takes[n].empty]
-    own_base = {n for n in takes if named[n] == 1e4 and isinstance(takes[n].default, int | float)}
-    known = {n: role for n, role in named.items() if role is not None and n not in own_base}
+    known = {name: role for name, role in named.items() if role is not None}
     roles_given = {*known.values()}.union(*map(STANDS_FOR.get, STANDS_FOR.keys() & known.values()))
     optional = set() if spec.by_name else {"mask", "positions", "W_O"}
     if set(roles) - optional <= roles_given and not asked:
@@ -98,6 +106,17 @@ def _argument_assignments(function, spec):
         yield dict(zip(names, order, strict=False)) | numbers
 
 
+def _roles_from_names(takes, roles):
+    """Return what each argument is by its name; a scale or a base with a default stays as it is."""
+    named = {}
+    for name, argument in takes.items():
+        role = _role_from_name(name, roles, named.values())
+        own = isinstance(role, float) and argument.default is not argument.empty
+        alone = len(takes) == 1 and not isinstance(role, str)
+        named[name] = None if own or alone else role
+    return named
+
+
 def _role_from_name(name, roles, taken):
     """Return the role that the name of an argument says, or the number; None where it says none."""
     if "past_K" in roles and CACHE.search(name.lower()):
@@ -112,13 +131,18 @@ def _role_from_name(name, roles, taken):
             return role
     if "W_O" in roles and PARAMS.search(name):
         return "params"
+    if {"W_O", "past_K"} & {*roles} == {"W_O"} and INPUTS.search(name):
+        return "X"
+    if "Q" in roles and re.search("^(qkv|inputs?)$", name.lower()):
+        return "inputs"
     if kinds.MASK.search(name):
         return "mask"
     if "scores" in roles and name in ("axis", "dim"):
         return "axis"
     if "past_K" in roles and LENGTH.search(name):
         return "length"
-    return next((n for p, n in SIZES.items() if re.search(p, name, re.IGNORECASE)), None)
+    number = next((n for p, n in SIZES.items() if re.search(p, name, re.IGNORECASE)), None)
+    return D_K if name == "dim" and "X" not in roles else number
 
 
 def _forms(arguments, text, source):
@@ -193,11 +217,8 @@ def _arguments(way, case):
     given, array = {}, partial(_array_of_role, way, case)
     for name, role in way.arguments.items():
         role, _, form = role.partition(" ") if isinstance(role, str) else (role, "", "")
-        if role == "cache":
-            given[name] = _Named(k=array("past_K"), v=array("past_V"))
-        elif role == "params":
-            roles = ["W_QKV", "W_O"] if "W_QKV" in way.axes else [*QKV, "W_O"]
-            given[name] = _Named({one[2].lower(): array(one) for one in roles})
+        if role in ("cache", "inputs", "params"):
+            given[name] = _record(role, way, array)
         elif role == "bias":
             given[name] = np.zeros(
                 D_MODEL * (3 if re.search("qkv|in_?p|in_|attn", name.lower()) else 1)
@@ -213,6 +234,13 @@ def _arguments(way, case):
         elif role in {"W_QKV", *case.given} and not (role == "mask" and _has_flag(way, case)):
             given[name] = _formed(array(role), form, way)
     return copy.deepcopy(given)
+
+
+def _record(role, way, array):
+    """Return the arrays of a cache, of the inputs or of the matrices, under their letters."""
+    matrices = ["W_QKV", "W_O"] if "W_QKV" in way.axes else [*QKV, "W_O"]
+    roles = {"cache": ["past_K", "past_V"], "inputs": "QKV"}.get(role, matrices)
+    return _Named({re.sub("^(W|past)_", "", one)[0].lower(): array(one) for one in roles})
 
 
 def _array_of_role(way, case, role):
@@ -400,7 +428,7 @@ def _is_certain_mistake(found, asked, function):
 def _is_narrow(way, found):
     """Whether a way has one row of scores, and a fuller one that fits as well is not right."""
     if way.axes == "(d)":
-        return True
+        return not re.search("row|vec", " ".join(way.arguments))
     failed = any("H" in other.axes and verdict[0] != "right" for verdict, other in found)
     return way.axes.startswith(("(T, d), cache", "(d), cache")) and failed
 
@@ -435,7 +463,7 @@ def _layouts_in_comments(function, asked):
         if fits := {
             way: lay
             for way, lay in layouts
-            if words and _axes_agree(words, lay(role, first).shape, strict)
+            if words and "T·d" not in way and _axes_agree(words, lay(role, first).shape, strict)
             if "keys first" not in way or re.search("key|^[sjmk]$", words[-2].lower())
         }:
             return fits
@@ -463,6 +491,7 @@ def _try_calls(function, asked, errors):
             way = CallConvention(axes, lay, arguments, own, len(orders) == 1)
             roles = _roles_of(way)
             is_flat = "H·d)" in axes[:12] and H not in arguments.values()
+            is_flat |= "T·d" in axes and T not in arguments.values()
             other = "params" not in roles and ("W_QKV" in axes) != ("W_QKV" in roles)
             added = "mask added" in arguments.values() and found not in ("", "wrong", kinds.ADDED)
             if is_flat or other or added or (own and roles & {"mask", "True"}):

@@ -212,11 +212,12 @@ def _lay_heads(way, role, x):
 
 HEADS = _head_layouts("BHTd", "BTHd", "TBHd", "BHdT", "BTdH", "HTd", "THd", "HdT", "TdH")
 FLAT = _head_layouts("BT(Hd)", "T(Hd)")
-ROWS = HEADS | _head_layouts("dT", "Td", "BTd")
+BUFFER = _head_layouts("(Td)")
+ROWS = HEADS | _head_layouts("dT", "Td", "BTd") | BUFFER
 KEYS_FIRST = {
     f"{axes}, keys first": lay for axes, lay in _head_layouts("BHdT", "HdT", "dT").items()
 }
-SCORES = KEYS_FIRST | _head_layouts("BHTd", "HTd", "BTd", "Td", "d")
+SCORES = KEYS_FIRST | BUFFER | _head_layouts("BHTd", "HTd", "BTd", "Td", "d")
 AXES = dict.fromkeys(QKV, "HDd") | {"W_QKV": "3HDd", "W_O": "HdD", "X": "BTD", "right": "BTD"}
 WEIGHTS = [("D(Hd)", "(Hd)D"), ("(Hd)D", "D(Hd)"), ("HDd", "(Hd)D"), ("DHd", "HdD"), ("HDd", "HdD")]
 WEIGHTS += [(way, "(Hd)D") for way in ("D(3Hd)", "D(H3d)", "3D(Hd)")]
@@ -288,7 +289,7 @@ NAMES = {
     "W_Q": r"^w_?q|^q_?(w|proj|mat|kernel)",
     "W_K": r"^w_?k|^k_?(w|proj|mat|kernel)",
     "W_V": r"^w_?v|^v_?(w|proj|mat|kernel)",
-    "W_O": r"^w_?o|^o_?(w|proj|mat|kernel)|^out|^proj$|c_proj|proj_?w",
+    "W_O": r"^w_?o|^o_?(w|proj|mat|kernel)|^out|^dense|^proj$|c_proj|proj_?w",
     "scores": r"score|logit|^(s|x|z|a|e|sim.*|att.*)$",
     "mask": MASK.pattern,
     "x": r"^(x|q|k|vec.*|t|tensor|h|u|a|states?)$",

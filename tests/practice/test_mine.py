@@ -147,6 +147,17 @@ def keeps_ones(q, k, v, mask):
     return tokens_first(*(np.swapaxes(x, 1, 2) for x in (v, q, k)), mask)[0].swapaxes(1, 2)
 
 
+def in_lists_of_a_dict(q, k, v, cache):
+    cache["k"].append(k), cache["v"].append(v)
+    return by_pair(q, k, v, [np.concatenate(cache[name], axis=-2)[..., :-1, :] for name in "kv"])[0]
+
+
+def of_equal_lengths(q, k, v, causal=False):
+    """q, k, v: (B, H, T, d)"""
+    mask = np.tri(q.shape[-2], k.shape[-2]) > 0 if causal else True
+    return tokens_first(*(np.swapaxes(x, 1, 2) for x in (v, q, k)), mask)[0].swapaxes(1, 2)
+
+
 def three_in_one(qkv):
     q, k, v = qkv
     return softmax_of_columns(q @ np.swapaxes(k, -1, -2) / q.shape[-1] ** 0.5) @ v
@@ -241,6 +252,8 @@ def softmax_in_single(rows):
         (rotating_step, "cache", "1 new on 7 cached"),
         (tokens_in_front, "layer", "X (T, B, d_model)"),
         (keeps_ones, "attention", "mask = mask;"),
+        (in_lists_of_a_dict, "cache", "cache = cache in a list"),
+        (of_equal_lengths, "attention", "as many keys as queries: its causal mask is aligned"),
         (three_in_one, "attention", "qkv = inputs"),
         (of_a_buffer, "softmax", "x = scores, rows = 5, cols = 7; axes (T·d)"),
         (of_groups, "grouped", "group_size = 2, scale = 0.25"),

@@ -158,7 +158,7 @@ def _forms(arguments, text, source):
             choices.append(["mask added"])
         elif role == "mask":
             choices.append(["mask", "mask added"][: 1 + ("True" not in text)])
-        elif str(role)[:4] == "past" and re.search(rf"\b{name}\.append\(", source):
+        elif re.search(rf"\b{name}(\[\W?\w+\W?\])?\.append\(", source):
             choices.append([f"{role} in a list"])
         else:
             choices.append(forms.get(role, [role]))
@@ -218,7 +218,7 @@ def _arguments(way, case):
     for name, role in way.arguments.items():
         role, _, form = role.partition(" ") if isinstance(role, str) else (role, "", "")
         if role in ("cache", "inputs", "params"):
-            given[name] = _record(role, way, array)
+            given[name] = _record(role, way, lambda one, form=form: _formed(array(one), form, way))
         elif role == "bias":
             given[name] = np.zeros(
                 D_MODEL * (3 if re.search("qkv|in_?p|in_|attn", name.lower()) else 1)
@@ -413,14 +413,15 @@ def _right_calls(best, source):
 def _is_certain_mistake(found, asked, function):
     """Whether a known mistake was found, or a fault where the values are right.
 
-    A causal mask of its own may be for equal lengths only.
+    A causal mask of its own, or one beside a single shape, may be for equal lengths only.
     """
     (words, shown), way = found
     if words not in {"right", "wrong", *asked.wrong}:
         return bool(shown)
-    square = way.own and not re.search("last", _comments(function), re.I)
+    text = _comments(function)
+    square = way.own or len(set(re.findall(r"[\[(](\w+, ?\w+[\w, ]*)[\])]", text))) == 1
+    square &= words == kinds.FIRST_CORNER and not re.search("last|corner|align", text, re.I)
     unequal = "mask" not in _roles_of(way) and words in kinds.DIAGONAL and not asked.square
-    square &= words == kinds.FIRST_CORNER
     unsplit = words == kinds.ONE_HEAD and H not in way.arguments.values()
     return words in asked.wrong and not (square or unequal or unsplit)
 
@@ -441,13 +442,15 @@ def _source(function):
 
 
 def _comments(function):
-    """Return the docstring and the comments of a function, and the shapes that it unpacks."""
-    source = _source(function)
-    unpacked = re.findall(
-        r"^ *\(?([\w, ]+,[\w, ]+)\)? *= *(\w+)\.shape *(?:#|;|$)", source, re.MULTILINE
-    )
-    shapes = [f"{name} ({axes})" for axes, name in unpacked if "*" not in axes]
-    return "\n".join([function.__doc__ or "", *re.findall("#.*", source), *shapes])
+    """Return the docstring and the comments of a function."""
+    return "\n".join([function.__doc__ or "", *re.findall("#.*", _source(function))])
+
+
+def _unpacked_shapes(function):
+    """Return the shapes that a function unpacks, as comments would name them."""
+    line = r"^ *\(?([\w, ]+,[\w, ]+)\)? *= *(\w+)\.shape *(?:#|;|$)"
+    unpacked = re.findall(line, _source(function), re.MULTILINE)
+    return "\n".join(f"{name} ({axes})" for axes, name in unpacked)
 
 
 def _layouts_in_comments(function, asked):
@@ -455,7 +458,7 @@ def _layouts_in_comments(function, asked):
     role, takes = next(iter(asked.roles)), list(inspect.signature(function).parameters)
     name = next((n for n in takes if re.search(NAMES[role], n, re.IGNORECASE)), takes[0])
     axes = r"[\[(](\w[^(),\]]{0,11}(?:,[^(),\]]{0,12})+|\.\.\.,[^()]*)[\])]"
-    text = _comments(function)
+    text = f"{_comments(function)}\n{_unpacked_shapes(function)}"
     found = re.search(rf"\b{name}\b[\w ,:]*{axes}", text) or re.search(axes, text)
     words = [word.strip() for word in found[1].split(",") if word.strip()] if found else []
     first, layouts = asked.cases[0].given[role], asked.layouts.items()

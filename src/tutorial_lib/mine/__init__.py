@@ -224,7 +224,7 @@ def _arguments(way, case):
                 D_MODEL * (3 if re.search("qkv|in_?p|in_|attn", name.lower()) else 1)
             )
         elif role in kinds.TABLES:
-            given[name] = kinds.TABLES[role](form, case.given["positions"])
+            given[name] = kinds.TABLES[role][1](form, case.given["positions"])
         elif role in ("length", "axis"):
             given[name] = S if role == "length" else case.given.get(role, -1)
         elif role is True:
@@ -421,7 +421,9 @@ def _is_certain_mistake(found, asked, function):
     text = _comments(function)
     square = way.own or len(set(re.findall(r"[\[(](\w+, ?\w+[\w, ]*)[\])]", text))) == 1
     square &= words == kinds.FIRST_CORNER and not re.search("last|corner|align", text, re.I)
-    unequal = "mask" not in _roles_of(way) and words in kinds.DIAGONAL and not asked.square
+    masks = [case.given["mask"] for case in asked.cases if "mask" in case.given]
+    unequal = "mask" not in _roles_of(way) and any(mask.shape[1] != T for mask in masks)
+    unequal &= words in kinds.DIAGONAL
     unsplit = words == kinds.ONE_HEAD and H not in way.arguments.values()
     return words in asked.wrong and not (square or unequal or unsplit)
 

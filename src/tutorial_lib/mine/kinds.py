@@ -19,6 +19,7 @@ from tutorial_lib.practice.mistake import apply_edits, read_mistakes
 
 B, H, G, T, S, D_K, D_V, D_MODEL = 2, 6, 3, 5, 7, 16, 11, 96  # d_model is H·d_k
 QKV = ("W_Q", "W_K", "W_V")
+FREQUENCIES = 10_000.0 ** (-np.arange(0, D_K, 2) / D_K)
 MASK = re.compile("mask|allow|visib|keep|bias|^hid(e|den)?$|^m$", re.IGNORECASE)
 
 
@@ -40,7 +41,6 @@ class FunctionSpec(NamedTuple):
     layouts : words -> function of a role and an array of the library's axes
     cases : tuple of Case
     rights : functions of a case's arrays that are right, too
-    square : whether there are as many keys as queries
     wrong : words of a mistake -> function of a case's arrays
     by_name : whether the names of its arguments have to say all roles
     """
@@ -51,7 +51,6 @@ class FunctionSpec(NamedTuple):
     wrong: dict
     rights: tuple = ()
     by_name: bool = False
-    square: bool = False
 
 
 def weigh(scores, mask=None):
@@ -118,7 +117,9 @@ def rope(x, positions, half=False):
 
 def table_from_name(name):
     """Return which table of a rotation the name of an argument says, or None."""
-    return next((t for t, words in TABLE_NAMES.items() if re.search(words, name.lower())), None)
+    return next(
+        (role for role, (words, _) in TABLES.items() if re.search(words, name.lower())), None
+    )
 
 
 def table_forms(roles):
@@ -134,7 +135,7 @@ def _table(of_angles, form, positions):
     """Return a function of the angles as (T, d/2), in both halves, or twice for each pair."""
     width, axes, rows = form.split()
     positions = np.arange(64) if rows == "many" else positions
-    angles = positions[:, None] * 10_000.0 ** (-np.arange(0, D_K, 2) / D_K)
+    angles = positions[:, None] * FREQUENCIES
     angles = {"half": angles, "halves": np.tile(angles, 2)}.get(width, np.repeat(angles, 2, -1))
     return of_angles(angles if axes == "T" else angles[:, None])
 
@@ -156,8 +157,7 @@ def _says(name, section="weigh"):
     return next(mistake.says for mistake in MISTAKES[section] if mistake.name == name)
 
 
-NOT_USED, OVERFLOW, EXCHANGED = map(_says, ("unused", "overflow", "exchanged"))
-ADDED = _says("added")
+NOT_USED, OVERFLOW, EXCHANGED, ADDED = map(_says, ("unused", "overflow", "exchanged", "added"))
 FIRST_CORNER = _says("first_corner")
 DIAGONAL = {_says(name) for name in ("sees_next", "not_itself", "wrong_way")}
 IN_ANY_ROW = {_says(name) for name in (*LARGE, *EMPTY)}
@@ -260,21 +260,13 @@ CACHED = {
     for past in pasts.split()
 }
 STEPS |= _layer_layouts([("Dd", ""), ("D(3d)", "")], ("BTD", "TD", "BD", "D"), ["Sd"])
-TABLES = {
-    "cos": partial(_table, np.cos),
-    "sin": partial(_table, np.sin),
-    "angles": partial(_table, np.asarray),
-    "turns": partial(_table, lambda angles: np.exp(1j * angles)),
-    "start": lambda form, positions: int(positions[0]),
-    "freqs": lambda form, positions: 10_000.0 ** (-np.arange(0, D_K, 2) / D_K),
-}
-TABLE_NAMES = {
-    "start": "start|offset",
-    "cos": "^c$|cos(?!_?sin)",
-    "sin": "^s$|(?<!cos)(?<!cos_)sin(?!g)",
-    "turns": "cis|complex|phas|rotor",
-    "angles": "angle|^thetas$",
-    "freqs": "freq|^omegas?$|^inv",
+TABLES = {  # role -> pattern of its names, and function of its form and the positions
+    "start": ("start|offset", lambda form, positions: int(positions[0])),
+    "cos": ("^c$|cos(?!_?sin)", partial(_table, np.cos)),
+    "sin": ("^s$|(?<!cos)(?<!cos_)sin(?!g)", partial(_table, np.sin)),
+    "turns": ("cis|complex|phas|rotor", partial(_table, lambda angles: np.exp(1j * angles))),
+    "angles": ("angle|^thetas$", partial(_table, np.asarray)),
+    "freqs": ("freq|^omegas?$|^inv", lambda form, positions: FREQUENCIES),
 }
 NAMES = {
     "Q": r"^(x?q|quer(y|ies)|qs?|q_new|new_q.*|q_t|q_.*)$",
@@ -304,9 +296,7 @@ def _roles(*names):
 def _attention_spec(equal=False):
     wrong = _wrong(attend, "attend", "weigh", without=(*LARGE[2:], *EMPTY))
     layouts = ROWS | FLAT if equal else ROWS
-    return FunctionSpec(
-        _roles("Q", "K", "V"), layouts, _sized_cases(attend, H, equal), wrong, square=equal
-    )
+    return FunctionSpec(_roles("Q", "K", "V"), layouts, _sized_cases(attend, H, equal), wrong)
 
 
 def _sized_cases(right, n_kv_heads, equal):
@@ -325,9 +315,7 @@ def _sized_cases(right, n_kv_heads, equal):
 def _grouped_spec(equal=False):
     wrong = _wrong(grouped, "grouped", "attend", "weigh", without=(*LARGE[2:], *EMPTY))
     layouts = HEADS | FLAT if equal else HEADS
-    return FunctionSpec(
-        _roles("Q", "K", "V"), layouts, _sized_cases(grouped, G, equal), wrong, square=equal
-    )
+    return FunctionSpec(_roles("Q", "K", "V"), layouts, _sized_cases(grouped, G, equal), wrong)
 
 
 def _softmax_spec(equal=False):
@@ -358,7 +346,7 @@ def _weights_spec(equal=False):
     more = {"scores": far, "mask": causal}
     cases += (Case("large scores", more, weigh(far, causal), causal=True),)
     wrong = _wrong(weigh, "weigh", without=("always_causal", "mean", "from_0"))
-    return FunctionSpec(_roles("scores", "mask"), SCORES, cases, wrong, square=equal)
+    return FunctionSpec(_roles("scores", "mask"), SCORES, cases, wrong)
 
 
 def _layer_spec():
@@ -369,7 +357,7 @@ def _layer_spec():
         layer, "attend", "weigh", "layer", without=(*LARGE, *EMPTY, "keys_averaged", "first_corner")
     )
     cases = _cases(layer, given, causal=causal_mask(T))
-    return FunctionSpec(_roles("X", *QKV, "W_O"), LAYERS, cases, wrong, square=True)
+    return FunctionSpec(_roles("X", *QKV, "W_O"), LAYERS, cases, wrong)
 
 
 def _rotary_spec():
@@ -398,17 +386,8 @@ def _cache_spec(d_v=D_V):
     new = {"Q": normal(20, B, H, 3, D_K), "K": normal(21, B, H, 3, D_K)}
     new["V"] = normal(22, B, H, 3, d_v)
     past = {"past_K": normal(23, B, H, S, D_K), "past_V": normal(24, B, H, S, d_v)}
-    without = (
-        *LARGE,
-        *EMPTY,
-        *SQUARE,
-        "unused",
-        "always_causal",
-        "queries_as_keys",
-        "heads_of_a_token",
-        "last_lost",
-        "turned_weights",
-    )
+    without = "unused always_causal queries_as_keys turned_weights heads_of_a_token last_lost"
+    without = (*LARGE, *EMPTY, *SQUARE, *without.split())
     wrong = _wrong(step, "step", "attend", "weigh", without=without)
     styles = [{"half": half, "late": late} for half in (False, True) for late in (False, True)]
     for style in styles:

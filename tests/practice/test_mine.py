@@ -133,7 +133,7 @@ def own_causal(scores):
 
 
 def pads_hidden(scores, mask):
-    """mask is True where a key is hidden"""
+    """mask is 1.0 for padding and 0.0 for keys"""
     return weights_with_bias(scores, np.where(mask, -np.inf, 0.0))
 
 
@@ -352,6 +352,7 @@ def exchanges_the_cache(q, k, v, kv_cache):
         (exchanges_the_cache, "cache", "the keys and values that it returns are exchanged"),
         (over_the_batch, "layer", "attention runs over the sequences of a batch"),
         (lowered_by_ten, "attention", "hidden scores are lowered by 10"),
+        (lambda a, b, c: softmax_of_columns(np.tanh(a @ b.T)) @ c, "attention", "wrong"),
         (lambda scores: scores**2, "softmax", "wrong"),
         (lambda scores: softmax_of_columns(scores) * RNG.random(), "softmax", "it gives other"),
     ],

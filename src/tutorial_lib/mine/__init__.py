@@ -45,20 +45,16 @@ AXIS_SIZES = {  # name of an axis in a comment -> its sizes
 BIAS = re.compile(r"^b_?(q|k|v|o|in|qkv|out|proj)+$|bias|_b$", re.IGNORECASE)
 PARAMS = re.compile(r"^(params?|p|w|weights|sd|state_dict|matrices|model|layer)$", re.IGNORECASE)
 INPUTS = re.compile("^(x_?)?(q|k|v|kv|quer(y|ies)|keys?|val(ue)?s?)(_?(in|x|inputs?))?$", re.I)
-STANDS_FOR = {
-    "inputs": set("QKV"),
-    "cache": {"past_K", "past_V"},
-    "W_QKV": set(QKV),
-    "params": {*QKV, "W_O"},
-}
+STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV), "params": {*QKV, "W_O"}}
+STANDS_FOR["inputs"] = {*"QKV"}
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
 LENGTH = re.compile(r"pos|idx|index|offset|len|fill|past|^(t|i|n|start|cur|step|ptr|used)$")
 ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
 MASKED = "(hid|mask|pad|ignor|block|forbid|drop|exclud)"
 HIDES = re.compile(
-    rf"^hid|ignore|blocked|forbid|(True\W+|\b1( ?[=:] ?| ))((?!not |0 )\w+ ){{0,4}}{MASKED}"
+    rf"^hid|ignore|blocked|forbid|(True\W+|\b1(\.0)?( ?[=:] ?| ))((?!not |0 )\w+ ){{0,4}}{MASKED}"
 )
-SHOWS = re.compile(rf"(False\W+|\b0( ?[=:] ?| ))(\w+ ){{0,4}}{MASKED}")
+SHOWS = re.compile(rf"(False\W+|(?<!\.)\b0(\.0)?( ?[=:] ?| ))(\w+ ){{0,4}}{MASKED}")
 FAR = "large|thousand|far above"  # cases whose scores are large
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
@@ -220,9 +216,8 @@ def _arguments(way, case):
         if role in ("cache", "inputs", "params"):
             given[name] = _record(role, way, lambda one, form=form: _formed(array(one), form, way))
         elif role == "bias":
-            given[name] = np.zeros(
-                D_MODEL * (3 if re.search("qkv|in_?p|in_|attn", name.lower()) else 1)
-            )
+            packed = re.search("qkv|in_?p|in_|attn", name.lower())
+            given[name] = np.zeros(D_MODEL * (3 if packed else 1))
         elif role in kinds.TABLES:
             given[name] = kinds.TABLES[role][1](form, case.given["positions"])
         elif role in ("length", "axis"):
@@ -320,18 +315,12 @@ def _fault_of_cache(values, way, case):
     pairs = (v for v in values if v.ndim and len(v) == 2)  # keys and values
     values = [*values, *itertools.chain.from_iterable(pairs)]
     found = [
-        [
-            i
-            for i, v in enumerate(values)
-            if any(x.shape == v.shape and _is_close(v, x) for x in grown)
-        ]
+        [i for i, v in enumerate(values) if any(_is_close(v, x) for x in grown)]
         for grown in (_grown(letter, way, case) for letter in "KV")
     ]
     for places, name in zip(found, ("keys", "values"), strict=True):
         if not places:
-            return (
-                f"the {name} that it returns are not the cached ones and behind them the new ones"
-            )
+            return f"the {name} that it returns are not the cached ones and then the new ones"
     exchanged = "cache" in way.arguments.values() and found[0][0] > found[1][0]
     return "the keys and values that it returns are exchanged" if exchanged else ""
 
@@ -358,7 +347,10 @@ def _arrays_in(value):
 def _is_close(value, right):
     rtol = 2e-5 if value.dtype == np.float32 else 1e-6
     scale = np.abs(right[np.isfinite(right)]).max(initial=1e-30)
-    return bool(np.allclose(value, right, rtol=rtol, atol=rtol * scale, equal_nan=True))
+    same_shape = value.shape == right.shape
+    return same_shape and bool(
+        np.allclose(value, right, rtol=rtol, atol=rtol * scale, equal_nan=True)
+    )
 
 
 def check(function, kind):
@@ -393,13 +385,18 @@ def check(function, kind):
             (words, shown), way = (right or named)[0]
             return _print_verdict(kind, (words, shown + more), way, [w for _, w in right])
         elif best:
-            wrong = wrong or next((found for found in best if found[1].sure), None)
+            wrong = wrong or next((found for found in best if _is_sure(found[1])), None)
     if one_row:
         return _print_verdict(kind, ("it is right for one row, and fails for several", ""), one_row)
     if wrong:
         return _print_verdict(kind, *wrong)
     tried = "; ".join(dict.fromkeys(errors[:3])) or "no argument has a role"
     raise MineError(f"No order of axes and arguments fits: {tried}.")
+
+
+def _is_sure(way):
+    """Whether the arguments are known by their names, or no order of three arrays is right."""
+    return way.sure or {*way.arguments.values()} == {*"QKV"}
 
 
 def _right_calls(best, source):

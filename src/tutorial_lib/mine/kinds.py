@@ -269,9 +269,9 @@ TABLES = {  # role -> pattern of its names, and function of its form and the pos
     "freqs": ("freq|^omegas?$|^inv", lambda form, positions: FREQUENCIES),
 }
 NAMES = {
-    "Q": r"^(x?q|quer(y|ies)|qs?|q_new|new_q.*|q_t|q_.*)$",
-    "K": r"^(x?k|keys?|ks?|k_new|new_k.*|k_t|k_step)$",
-    "V": r"^(x?v|val(ue)?s?|vs?|v_new|new_v.*|v_t|v_step)$",
+    "Q": r"^((x_?)?q|quer(y|ies)|qs?|q_new|new_q.*|q_t|q_.*)$",
+    "K": r"^((x_?)?k|keys?|ks?|k_new|new_k.*|k_t|k_step)$",
+    "V": r"^((x_?)?v|val(ue)?s?|vs?|v_new|new_v.*|v_t|v_step)$",
     "past_K": r"(past|cach|prev|old|mem|buf).*k|k.*(cach|past|prev|old|mem|buf)"
     r"|^([cp]k|k[cp]?|keys|ks|k_?(list|hist|store))$",
     "past_V": r"(past|cach|prev|old|mem|buf).*v|v.*(cach|past|prev|old|mem|buf)"

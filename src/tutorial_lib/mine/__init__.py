@@ -347,10 +347,8 @@ def _arrays_in(value):
 def _is_close(value, right):
     rtol = 2e-5 if value.dtype == np.float32 else 1e-6
     scale = np.abs(right[np.isfinite(right)]).max(initial=1e-30)
-    same_shape = value.shape == right.shape
-    return same_shape and bool(
-        np.allclose(value, right, rtol=rtol, atol=rtol * scale, equal_nan=True)
-    )
+    close = partial(np.allclose, rtol=rtol, atol=rtol * scale, equal_nan=True)
+    return value.shape == right.shape and close(value, right)
 
 
 def check(function, kind):

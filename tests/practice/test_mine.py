@@ -17,6 +17,8 @@ ALIKE = {  # mistakes of a kind that give the same values as another
     ("rotary", "the positions are those of the heads (pairs in halves)"),
     ("rotary", "the positions are those of the heads (pairs of neighbours)"),
     ("layer", "attention runs over the sequences of a batch and not over the tokens"),  # no mask
+    ("softmax", "the softmax runs over the batch and not over the keys: use axis=-1"),  # axis 0
+    ("weights", "the softmax runs over the batch and not over the keys: use axis=-1"),
     ("layer", "the heads are not split: one attention of the whole width"),  # needs n_heads
     ("cache", "the new tokens see each other in both directions"),  # one token is enough
 }
@@ -353,6 +355,7 @@ def exchanges_the_cache(q, k, v, kv_cache):
         (over_the_batch, "layer", "attention runs over the sequences of a batch"),
         (lowered_by_ten, "attention", "hidden scores are lowered by 10"),
         (lambda a, b, c: softmax_of_columns(np.tanh(a @ b.T)) @ c, "attention", "wrong"),
+        (lambda x: softmax_of_columns(x.T).T, "softmax", "the softmax runs over the queries"),
         (lambda scores: scores**2, "softmax", "wrong"),
         (lambda scores: softmax_of_columns(scores) * RNG.random(), "softmax", "it gives other"),
     ],

@@ -374,7 +374,7 @@ def check(function, kind):
         best = list(_try_calls(function, asked, errors))
         right = _right_calls(best, _source(function))
         named = [found for found in best if _is_certain_mistake(found, asked, function)]
-        named.sort(key=lambda found: found[0][0] in asked.wrong)  # right values say most
+        named.sort(key=partial(_rank, asked))
         best.sort(key=lambda found: found[0][0] != "wrong")  # a fault may be that of wrong axes
         if right and all(_is_narrow(way, best) for _, way in right):
             one_row, right = one_row or right[0][1], []
@@ -390,6 +390,12 @@ def check(function, kind):
         return _print_verdict(kind, *wrong)
     tried = "; ".join(dict.fromkeys(errors[:3])) or "no argument has a role"
     raise MineError(f"No order of axes and arguments fits: {tried}.")
+
+
+def _rank(asked, found):
+    """Right values say most; of scores, axis 0 is mostly that of the queries."""
+    words = found[0][0]
+    return words in asked.wrong, "scores" in asked.roles and "over the queries" not in words
 
 
 def _is_sure(way):

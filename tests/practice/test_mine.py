@@ -14,6 +14,14 @@ from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 ALIKE = {  # mistakes of a kind that give the same values as another
     ("attention", "queries and keys are exchanged"),  # of unequal lengths it is another shape
+    ("attention", "the scores are those of the heads of one token"),  # right for tokens first
+    ("grouped", "the scores are those of the heads of one token"),
+    ("rotary", "the positions are those of the heads (pairs in halves)"),
+    ("rotary", "the positions are those of the heads (pairs of neighbours)"),
+    ("layer", "attention runs over the sequences of a batch and not over the tokens"),  # no mask
+    ("softmax", "the softmax runs over the batch and not over the keys: use axis=-1"),  # axis 0
+    ("weights", "the softmax runs over the batch and not over the keys: use axis=-1"),
+    ("layer", "the heads are not split: one attention of the whole width"),  # needs n_heads
     ("cache", "the new tokens see each other in both directions"),  # one token is enough
 }
 KNOWN = [(kind, words) for kind, forms in mine.SPECS.items() for words in forms[-1]().wrong]
@@ -148,12 +156,92 @@ def own_causal(scores):
 
 
 def pads_hidden(scores, mask):
-    """mask is True where a key is hidden"""
+    """mask is 1.0 for padding and 0.0 for keys"""
     return weights_with_bias(scores, np.where(mask, -np.inf, 0.0))
+
+
+def tokens_in_front(x, wq, wk, wv, wo, n_heads):
+    """x of (T, B, d_model)"""
+    return over_the_batch(x, wq, wk, wv, wo, n_heads)
+
+
+def keeps_ones(q, k, v, mask):
+    """mask: 1 to keep a key, 0 to ignore it"""
+    return tokens_first(*(np.swapaxes(x, 1, 2) for x in (v, q, k)), mask)[0].swapaxes(1, 2)
+
+
+def in_lists_of_a_dict(q, k, v, cache):
+    cache["k"].append(k), cache["v"].append(v)
+    return by_pair(q, k, v, [np.concatenate(cache[name], axis=-2)[..., :-1, :] for name in "kv"])[0]
+
+
+def of_equal_lengths(q, k, v, causal=False):
+    """q, k, v: (B, H, T, d)"""
+    mask = np.tri(q.shape[-2], k.shape[-2]) > 0 if causal else True
+    return tokens_first(*(np.swapaxes(x, 1, 2) for x in (v, q, k)), mask)[0].swapaxes(1, 2)
+
+
+def three_in_one(qkv):
+    q, k, v = qkv
+    return softmax_of_columns(q @ np.swapaxes(k, -1, -2) / q.shape[-1] ** 0.5) @ v
+
+
+def of_a_buffer(x, rows, cols):
+    return softmax_of_columns(x.reshape(rows, cols)).ravel()
+
+
+def of_groups(q, k, v, group_size, scale):
+    k, v = (np.repeat(x, group_size, axis=-3) for x in (k, v))
+    return softmax_of_columns(q @ np.swapaxes(k, -1, -2) * scale) @ v
+
+
+def of_three_inputs(query, key, value, wq, wk, wv, wo, n_heads):
+    q, k, v = query @ wq, key @ wk, value @ wv
+    eye = np.eye(len(wo))
+    return packed_rows(np.concatenate([q, k, v], -1), np.eye(3 * len(wo)), eye, n_heads) @ wo
+
+
+def in_lists(q, k, v, keys, values):
+    """one token"""
+    keys.append(k), values.append(v)
+    return softmax_of_columns(np.stack(keys) @ q / len(q) ** 0.5) @ np.stack(values)
 
 
 def rotated(x, position):
     return halves(np.insert(x, 0, np.zeros((position, 1)), axis=-2))[..., position:, :]
+
+
+def with_tables(x, cos, sin):
+    """x of (B, T, H, d)"""
+    other = np.concatenate([-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]], -1)
+    return x * cos + other * sin
+
+
+def with_complex_numbers(x, freqs_cis, positions):
+    z = (x[..., ::2] + 1j * x[..., 1::2]) * freqs_cis[positions]
+    return np.stack([z.real, z.imag], axis=-1).reshape(x.shape)
+
+
+def turned_back(x, sin, cos):
+    return with_tables(x, cos, -sin)
+
+
+def over_the_batch(x, wq, wk, wv, wo, n_heads):
+    return np.swapaxes(packed(np.swapaxes(x, 0, 1), wq, wk, wv, wo, n_heads), 0, 1)
+
+
+def lowered_by_ten(q, k, v, mask):
+    scores = q @ np.swapaxes(k, -1, -2) / q.shape[-1] ** 0.5 + (1 - mask) * -10
+    return softmax_of_columns(scores) @ v
+
+
+def queries_alone(q, k):
+    return halves(q), k
+
+
+def of_another_base(x, base=1000):
+    angles = np.arange(x.shape[-2])[:, None] * base ** (-np.arange(0, x.shape[-1], 2) / x.shape[-1])
+    return with_tables(x, *(np.tile(f(angles), 2) for f in (np.cos, np.sin)))
 
 
 def rotating_step(q, k, v, k_cache, v_cache):
@@ -182,7 +270,18 @@ def softmax_in_single(rows):
         (features_first, "attention", "axes (d, T)"),
         (own_causal, "weights", "asked: a causal mask of its own"),
         (pads_hidden, "weights", "mask = mask turned"),
+        (with_tables, "rotary", "asked: positions from 0, positions from 40"),
+        (with_complex_numbers, "rotary", "freqs_cis = turns half T many"),
         (rotating_step, "cache", "1 new on 7 cached"),
+        (tokens_in_front, "layer", "X (T, B, d_model)"),
+        (keeps_ones, "attention", "mask = mask;"),
+        (in_lists_of_a_dict, "cache", "cache = cache in a list"),
+        (of_equal_lengths, "attention", "as many keys as queries: its causal mask is aligned"),
+        (three_in_one, "attention", "qkv = inputs"),
+        (of_a_buffer, "softmax", "x = scores, rows = 5, cols = 7; axes (T·d)"),
+        (of_groups, "grouped", "group_size = 2, scale = 0.25"),
+        (of_three_inputs, "layer", "query = X, key = X, value = X"),
+        (in_lists, "cache", "keys = past_K in a list"),
         (in_a_buffer, "cache", "pos = length of a buffer"),
         (softmax_of_columns, "softmax", "axes (B, H, T, d)"),
         (tokens_first, "attention", "values = V, queries = Q, keys = K, allowed = mask"),
@@ -229,6 +328,16 @@ def attention_without_keepdims(q, k, v):
     return (e / e.sum(axis=1)) @ v
 
 
+def unscaled_without_a_maximum(q, k, v):
+    weights = np.exp(q @ k.T)
+    return (weights / weights.sum(-1, keepdims=True)) @ v
+
+
+def sees_the_next(q, k, v):
+    hidden = np.triu(np.ones((len(q), len(k))), 2) > 0
+    return softmax_of_columns(np.where(hidden, -np.inf, q @ k.T / q.shape[1] ** 0.5)) @ v
+
+
 def step_that_forgets(x, W_qkv, W_o, cache, n_heads):
     y, cache["k"] = step_of_x(x, W_qkv, W_o, dict(cache), n_heads), cache["k"][..., :1, :]
     return y
@@ -238,6 +347,16 @@ def loses_the_cache(q, k, v, kv_cache):
     return by_pair(q, k, v, kv_cache)[0], kv_cache
 
 
+def caches_keys_as_values(q, k, v, kv_cache):
+    heads, (K, V) = by_pair(q, k, v, kv_cache)
+    return heads, (K, K if V.shape == K.shape else V[..., :1, :])
+
+
+def exchanges_the_cache(q, k, v, kv_cache):
+    heads, (K, V) = by_pair(q, k, v, kv_cache)
+    return heads, (V, K)
+
+
 @pytest.mark.parametrize(
     ("function", "kind", "words"),
     [
@@ -245,8 +364,19 @@ def loses_the_cache(q, k, v, kv_cache):
         (softmax_without_keepdims, "softmax", "the maximum and the sum of each row need keepdims"),
         (softmax_of_the_largest, "softmax", "the maximum is that of the whole array"),
         (attention_without_keepdims, "attention", "the sum of each row needs keepdims=True, and"),
+        (unscaled_without_a_maximum, "attention", "the scores are not divided"),
+        (sees_the_next, "attention", "a token sees the next one"),
+        (turned_back, "rotary", "it rotates the other way"),
+        (queries_alone, "rotary", "queries and keys are not rotated alike"),
+        (of_another_base, "rotary", "the base is 1000"),
         (step_that_forgets, "cache", "the keys that it returns are not the cached ones"),
         (loses_the_cache, "cache", "the keys that it returns are not the cached ones"),
+        (caches_keys_as_values, "cache", "the values that it returns are not the cached ones"),
+        (exchanges_the_cache, "cache", "the keys and values that it returns are exchanged"),
+        (over_the_batch, "layer", "attention runs over the sequences of a batch"),
+        (lowered_by_ten, "attention", "hidden scores are lowered by 10"),
+        (lambda a, b, c: softmax_of_columns(np.tanh(a @ b.T)) @ c, "attention", "wrong"),
+        (lambda x: softmax_of_columns(x.T).T, "softmax", "the softmax runs over the queries"),
         (lambda scores: scores**2, "softmax", "wrong"),
         (lambda scores: softmax_of_columns(scores) * RNG.random(), "softmax", "it gives other"),
     ],

@@ -25,8 +25,13 @@ from tutorial_lib.practice.diagnosis import WrongValue, explain_difference
 
 SIZES = {  # name of an argument that wants a number -> the number
     r"causal|is_c": True,
+    r"rep|per_|group_?size": H // G,
+    r"seq_?len|num_(tok|quer)|tgt_len|^rows$|(?-i:^[TLN]$)": T,
+    r"num_keys|src_len|kv_len|^cols$|(?-i:^[SM]$)": S,
+    r"temperature|^tau$": 1.0,
+    r"^scal(e|ing)(_factor)?$": D_K**-0.5,
     r"(n|num)_?(kv|g|key)|^g$|group|kv_?h": G,
-    r"head_?dim|d_?k$|d_?head|^d$|dk$": D_K,
+    r"(head|key|value|v|qk)_?dim|head_?size|^(hd|dh|hs)$|d_?k$|d_?head|^d$|dk$": D_K,
     r"head|^n?h?$": H,
     r"d_?model|embed|dim": D_MODEL,
     r"base|theta": 10_000.0,
@@ -40,14 +45,19 @@ AXIS_SIZES = {  # name of an axis in a comment -> its sizes
 }
 BIAS = re.compile(r"^b_?(q|k|v|o|in|qkv|out|proj)+$|bias|_b$", re.IGNORECASE)
 PARAMS = re.compile(r"^(params?|p|w|weights|sd|state_dict|matrices|model|layer)$", re.IGNORECASE)
+INPUTS = re.compile("^(x_?)?(q|k|v|kv|quer(y|ies)|keys?|val(ue)?s?)(_?(in|x|inputs?))?$", re.I)
 STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV), "params": {*QKV, "W_O"}}
+STANDS_FOR["inputs"] = {*"QKV"}
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
 LENGTH = re.compile(r"pos|idx|index|offset|len|fill|past|^(t|i|n|start|cur|step|ptr|used)$")
 ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
+MASKED = "(hid|mask|pad|ignor|block|forbid|drop|exclud)"
 HIDES = re.compile(
-    r"^hid|(?<!0 = )(?<!0: )(?<!0=)ignore|block|forbid|True\W+((?!not )\w+ ){0,4}(hid|mask|pad)"
+    rf"^hid|ignore|blocked|forbid|(True\W+|\b1(\.0)?( ?[=:] ?| ))((?!not |0 )\w+ ){{0,4}}{MASKED}"
 )
 MENDS = {known.says: known.mend for several in kinds.MISTAKES.values() for known in several}
+SHOWS = re.compile(rf"(False\W+|(?<!\.)\b0(\.0)?( ?[=:] ?| ))(\w+ ){{0,4}}{MASKED}")
+FAR = "large|thousand|far above"  # cases whose scores are large
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
 
@@ -72,13 +82,10 @@ class CallConvention(NamedTuple):
 def _argument_assignments(function, spec):
     """Yield what the arguments may be, {name: role or number}; their names decide if they can."""
     takes, roles = inspect.signature(function).parameters, spec.roles
-    named = {}
-    for name in takes:
-        named[name] = _role_from_name(name, roles, named.values())
+    named = _roles_from_names(takes, roles)
     asked = [n for n in takes if named[n] is None and takes[n].default is takes[n].empty]
-    known = {name: meaning for name, meaning in named.items() if meaning is not None}
-    parts = map(STANDS_FOR.get, STANDS_FOR.keys() & known.values())
-    roles_given = set(known.values()).union(*parts)
+    known = {name: role for name, role in named.items() if role is not None}
+    roles_given = {*known.values()}.union(*map(STANDS_FOR.get, STANDS_FOR.keys() & known.values()))
     optional = set() if spec.by_name else {"mask", "positions", "W_O"}
     if set(roles) - optional <= roles_given and not asked:
         yield known
@@ -97,45 +104,66 @@ def _argument_assignments(function, spec):
         yield dict(zip(names, order, strict=False)) | numbers
 
 
+def _roles_from_names(takes, roles):
+    """Return what each argument is by its name; a scale or a base with a default stays as it is."""
+    named = {}
+    for name, argument in takes.items():
+        role = _role_from_name(name, roles, named.values())
+        own = isinstance(role, float) and argument.default is not argument.empty
+        alone = len(takes) == 1 and not isinstance(role, str)
+        named[name] = None if own or alone else role
+    return named
+
+
 def _role_from_name(name, roles, taken):
     """Return the role that the name of an argument says, or the number; None where it says none."""
     if "past_K" in roles and CACHE.search(name.lower()):
         return "cache"
     if "W_Q" in roles and BIAS.search(name):
         return "bias of 0"
-    if "positions" in roles and re.search("start|offset", name):
-        return "start"
+    if "positions" in roles and (table := kinds.table_from_name(name)):
+        return table
     for role in ("W_QKV", *roles) if "W_Q" in roles else roles:
         again = role == "x" and name[-1:].lower() == "k"  # queries and keys are rotated alike
         if (role not in taken or again) and re.search(NAMES[role], name, re.IGNORECASE):
             return role
     if "W_O" in roles and PARAMS.search(name):
         return "params"
+    if {"W_O", "past_K"} & {*roles} == {"W_O"} and INPUTS.search(name):
+        return "X"
+    if "Q" in roles and re.search("^(qkv|inputs?)$", name.lower()):
+        return "inputs"
     if kinds.MASK.search(name):
         return "mask"
     if "scores" in roles and name in ("axis", "dim"):
         return "axis"
     if "past_K" in roles and LENGTH.search(name):
         return "length"
-    return next((n for p, n in SIZES.items() if re.search(p, name, re.IGNORECASE)), None)
+    number = next((n for p, n in SIZES.items() if re.search(p, name, re.IGNORECASE)), None)
+    return D_K if name == "dim" and "X" not in roles else number
 
 
-def _forms(arguments, text):
+def _forms(arguments, text, source):
     """Yield the arguments with each form of a mask, of matrices in dicts, and of a length."""
     forms = {"length": ["length", "length of a buffer"]}
     forms |= {role: [role, f"{role} by name"] for role in ("W_QKV", *QKV, "W_O")}
+    forms |= kinds.table_forms(arguments.values())
     choices = []
     for name, role in arguments.items():
-        if role == "mask" and HIDES.search(f"{name} {text}"):
+        if role == "mask" and HIDES.search(f"{name} {text}") and not SHOWS.search(text):
             choices.append(["mask turned"])
         elif role == "mask" and (ADDED.search(name) or "additive" in text):
             choices.append(["mask added"])
         elif role == "mask":
             choices.append(["mask", "mask added"][: 1 + ("True" not in text)])
+        elif re.search(rf"\b{name}(\[\W?\w+\W?\])?\.append\(", source):
+            choices.append([f"{role} in a list"])
         else:
             choices.append(forms.get(role, [role]))
     for chosen in itertools.product(*choices):
-        if len({role[-7:] == "by name" for role in map(str, chosen) if role[:2] == "W_"}) < 2:
+        tables = {role.partition(" ")[2] for role in map(str, chosen) if role[:3] in ("cos", "sin")}
+        named = {role[-7:] == "by name" for role in map(str, chosen) if role[:2] == "W_"}
+        if len(tables) < 2 and len(named) < 2:
             yield dict(zip(arguments, chosen, strict=True))
 
 
@@ -159,6 +187,8 @@ class _Named(dict):
         return getattr(np.asarray(self), name) if hasattr(np.ndarray, name) else self[name]
 
     def __array__(self, dtype=None, copy=None):
+        if len(self) == 1:
+            raise ValueError("a record of one matrix is no array")
         return np.stack(list(self.values()))
 
 
@@ -177,7 +207,7 @@ def _lacks_needed_argument(way, case):
         return "axis" not in _roles_of(way) or way.axes == "(d)" or "keys first" in way.axes
     if "cached" in case.label and "T" not in way.axes:  # it takes one token
         return not case.label.startswith("1 ")
-    return "from 40" in case.label and not _roles_of(way) & {"positions", "start"}
+    return "from 40" in case.label and not _roles_of(way) & {"positions", *kinds.TABLES}
 
 
 def _arguments(way, case):
@@ -185,15 +215,13 @@ def _arguments(way, case):
     given, array = {}, partial(_array_of_role, way, case)
     for name, role in way.arguments.items():
         role, _, form = role.partition(" ") if isinstance(role, str) else (role, "", "")
-        if role == "cache":
-            given[name] = _Named(k=array("past_K"), v=array("past_V"))
-        elif role == "params":
-            roles = ["W_QKV", "W_O"] if "W_QKV" in way.axes else [*QKV, "W_O"]
-            given[name] = _Named({one[2].lower(): array(one) for one in roles})
+        if role in ("cache", "inputs", "params"):
+            given[name] = _record(role, way, lambda one, form=form: _formed(array(one), form, way))
         elif role == "bias":
-            given[name] = np.zeros(D_MODEL * (3 if re.search("qkv|in_|attn", name) else 1))
-        elif role == "start":
-            given[name] = int(case.given["positions"][0])
+            packed = re.search("qkv|in_?p|in_|attn", name.lower())
+            given[name] = np.zeros(D_MODEL * (3 if packed else 1))
+        elif role in kinds.TABLES:
+            given[name] = kinds.TABLES[role][1](form, case.given["positions"])
         elif role in ("length", "axis"):
             given[name] = S if role == "length" else case.given.get(role, -1)
         elif role is True:
@@ -201,8 +229,15 @@ def _arguments(way, case):
         elif not isinstance(role, str):
             given[name] = role
         elif role in {"W_QKV", *case.given} and not (role == "mask" and _has_flag(way, case)):
-            given[name] = _formed(array(role), form)
+            given[name] = _formed(array(role), form, way)
     return copy.deepcopy(given)
+
+
+def _record(role, way, array):
+    """Return the arrays of a cache, of the inputs or of the matrices, under their letters."""
+    matrices = ["W_QKV", "W_O"] if "W_QKV" in way.axes else [*QKV, "W_O"]
+    roles = {"cache": ["past_K", "past_V"], "inputs": "QKV"}.get(role, matrices)
+    return _Named({re.sub("^(W|past)_", "", one)[0].lower(): array(one) for one in roles})
 
 
 def _array_of_role(way, case, role):
@@ -219,7 +254,9 @@ def _in_buffer(x):
     return np.concatenate([x, np.zeros_like(x[..., :4, :])], axis=-2)[..., : S + 4, :]
 
 
-def _formed(x, form):
+def _formed(x, form, way):
+    if form == "in a list":
+        return list(x) if "cache (S" in way.axes else [x]
     if form == "by name":
         return _Named(w=x)
     return np.where(x, 0.0, -np.inf) if form == "added" else ~x if form == "turned" else x
@@ -245,7 +282,7 @@ def _call(function, way, case):
         with np.errstate(all="ignore"):
             values, again = (_arrays_in(function(**x)) for x in (given, _arguments(way, case)))
     except Exception as error:  # of a reader's function
-        if re.search("large|thousand", case.label):
+        if re.search(FAR, case.label):
             return way.lay("right", case.right * np.nan), f"{case.label} raise {error}"
         return None, f"it raised {type(error).__name__}: {error}"
     wanted = way.lay("right", case.right).shape
@@ -271,20 +308,33 @@ def _arrays_equal(one, other):
 
 def _fault_of_cache(values, way, case):
     """Say whether a step that returns more than its outputs lacks the grown cache among it."""
+    if [*way.arguments.values()].count("x") == len(values) == 2 and not _arrays_equal(*values):
+        return "queries and keys are not rotated alike"
     if "past_K" not in case.given or len(values) < 2:
         return ""
-    given = case.given
-    past, new = given["past_K"], given["K"] if "K" in given else given["X"][:, None] @ given["W_K"]
-    at = S + np.arange(new.shape[-2])
-    grown = [
-        np.concatenate([past, x], axis=-2) for x in (new, rope(new, at), rope(new, at, half=True))
-    ]
+    if "in a list" in str(way):
+        return ""
     pairs = (v for v in values if v.ndim and len(v) == 2)  # keys and values
     values = [*values, *itertools.chain.from_iterable(pairs)]
-    wanted = [way.lay("past", x) for x in (*grown, *map(_in_buffer, grown))]
-    if any(x.shape == v.shape and _is_close(v, x) for v in values for x in wanted):
-        return ""
-    return "the keys that it returns are not the cached ones and behind them the new ones"
+    found = [
+        [i for i, v in enumerate(values) if any(_is_close(v, x) for x in grown)]
+        for grown in (_grown(letter, way, case) for letter in "KV")
+    ]
+    for places, name in zip(found, ("keys", "values"), strict=True):
+        if not places:
+            return f"the {name} that it returns are not the cached ones and then the new ones"
+    exchanged = "cache" in way.arguments.values() and found[0][0] > found[1][0]
+    return "the keys and values that it returns are exchanged" if exchanged else ""
+
+
+def _grown(letter, way, case):
+    """Return what a cache of keys or of values may be after a step, in the axes of a way."""
+    given = case.given
+    new = given[letter] if letter in given else given["X"][:, None] @ given[f"W_{letter}"]
+    at = S + np.arange(new.shape[-2])
+    rotated = [rope(new, at), rope(new, at, half=True)] if letter == "K" else []
+    grown = [np.concatenate([given[f"past_{letter}"], x], axis=-2) for x in (new, *rotated)]
+    return [way.lay("past", x) for x in (*grown, *map(_in_buffer, grown))]
 
 
 def _arrays_in(value):
@@ -299,7 +349,8 @@ def _arrays_in(value):
 def _is_close(value, right):
     rtol = 2e-5 if value.dtype == np.float32 else 1e-6
     scale = np.abs(right[np.isfinite(right)]).max(initial=1e-30)
-    return bool(np.allclose(value, right, rtol=rtol, atol=rtol * scale, equal_nan=True))
+    close = partial(np.allclose, rtol=rtol, atol=rtol * scale, equal_nan=True)
+    return value.shape == right.shape and close(value, right)
 
 
 def check(function, kind):
@@ -323,9 +374,9 @@ def check(function, kind):
     errors, one_row, wrong = [], None, None
     for asked in (make() for make in SPECS[kind]):
         best = list(_try_calls(function, asked, errors))
-        right = [found for found in best if found[0][0] == "right"]
+        right = _right_calls(best, _source(function))
         named = [found for found in best if _is_certain_mistake(found, asked, function)]
-        named.sort(key=lambda found: found[0][0] in asked.wrong)  # right values say most
+        named.sort(key=partial(_rank, asked))
         best.sort(key=lambda found: found[0][0] != "wrong")  # a fault may be that of wrong axes
         if right and all(_is_narrow(way, best) for _, way in right):
             one_row, right = one_row or right[0][1], []
@@ -333,7 +384,7 @@ def check(function, kind):
             more = f", with as many keys as queries: {wrong[0][0]} otherwise" if wrong else ""
             (words, shown), way = (right or named)[0]
             return _print_verdict(kind, (words, shown + more), way, fitting=[w for _, w in right])
-        wrong = wrong or next(((*found, asked) for found in best if found[1].sure), None)
+        wrong = wrong or next(((*found, asked) for found in best if _is_sure(found[1])), None)
     if one_row:
         return _print_verdict(kind, ("it is right for one row, and fails for several", ""), one_row)
     if wrong:
@@ -342,37 +393,68 @@ def check(function, kind):
     raise MineError(f"No order of axes and arguments fits: {tried}.")
 
 
+def _rank(asked, found):
+    """Right values say most; of scores, axis 0 is mostly that of the queries."""
+    words = found[0][0]
+    return words in asked.wrong, "scores" in asked.roles and "over the queries" not in words
+
+
+def _is_sure(way):
+    """Whether the arguments are known by their names, or no order of three arrays is right."""
+    return way.sure or {*way.arguments.values()} == {*"QKV"}
+
+
+def _right_calls(best, source):
+    """Return the right ones; none if only tokens first are right, and usual axes fit as well."""
+    right = [found for found in best if found[0][0] == "right"]
+    rare = all("X (T, B" in way.axes for _, way in right)
+    usual = any("X (B, T" in way.axes for _, way in best)
+    return [] if rare and usual and not re.search("[\"'][tslnqi]b", source) else right
+
+
 def _is_certain_mistake(found, asked, function):
     """Whether a known mistake was found, or a fault where the values are right.
 
-    A causal mask of its own may be for equal lengths only.
+    A causal mask of its own, or one beside a single shape, may be for equal lengths only.
     """
     (words, shown), way = found
     if words not in {"right", "wrong", *asked.wrong}:
         return bool(shown)
-    square = (
-        way.own and words == kinds.FIRST_CORNER and not re.search("last", _comments(function), re.I)
-    )
-    return words in asked.wrong and not square
+    text = _comments(function)
+    square = way.own or len(set(re.findall(r"[\[(](\w+, ?\w+[\w, ]*)[\])]", text))) == 1
+    square &= words == kinds.FIRST_CORNER and not re.search("last|corner|align", text, re.I)
+    masks = [case.given["mask"] for case in asked.cases if "mask" in case.given]
+    unequal = "mask" not in _roles_of(way) and any(mask.shape[1] != T for mask in masks)
+    unequal &= words in kinds.DIAGONAL
+    unsplit = words == kinds.ONE_HEAD and H not in way.arguments.values()
+    return words in asked.wrong and not (square or unequal or unsplit)
 
 
 def _is_narrow(way, found):
     """Whether a way has one row of scores, and a fuller one that fits as well is not right."""
     if way.axes == "(d)":
-        return True
+        return not re.search("row|vec", " ".join(way.arguments))
     failed = any("H" in other.axes and verdict[0] != "right" for verdict, other in found)
     return way.axes.startswith(("(T, d), cache", "(d), cache")) and failed
 
 
-def _comments(function):
-    """Return the docstring and the comments of a function, and the shapes that it unpacks."""
+def _source(function):
     try:
-        source = inspect.getsource(function)
+        return inspect.getsource(function)
     except (OSError, TypeError):
-        source = ""
-    unpacked = re.findall(r"^ *([\w, ]+,[\w, ]+) = (\w+)\.shape$", source, re.MULTILINE)
-    shapes = [f"{name} ({axes})" for axes, name in unpacked if "*" not in axes]
-    return "\n".join([function.__doc__ or "", *re.findall("#.*", source), *shapes])
+        return ""
+
+
+def _comments(function):
+    """Return the docstring and the comments of a function."""
+    return "\n".join([function.__doc__ or "", *re.findall("#.*", _source(function))])
+
+
+def _unpacked_shapes(function):
+    """Return the shapes that a function unpacks, as comments would name them."""
+    line = r"^ *\(?([\w, ]+,[\w, ]+)\)? *= *(\w+)\.shape *(?:#|;|$)"
+    unpacked = re.findall(line, _source(function), re.MULTILINE)
+    return "\n".join(f"{name} ({axes})" for axes, name in unpacked)
 
 
 def _layouts_in_comments(function, asked):
@@ -380,7 +462,7 @@ def _layouts_in_comments(function, asked):
     role, takes = next(iter(asked.roles)), list(inspect.signature(function).parameters)
     name = next((n for n in takes if re.search(NAMES[role], n, re.IGNORECASE)), takes[0])
     axes = r"[\[(](\w[^(),\]]{0,11}(?:,[^(),\]]{0,12})+|\.\.\.,[^()]*)[\])]"
-    text = _comments(function)
+    text = f"{_comments(function)}\n{_unpacked_shapes(function)}"
     found = re.search(rf"\b{name}\b[\w ,:]*{axes}", text) or re.search(axes, text)
     words = [word.strip() for word in found[1].split(",") if word.strip()] if found else []
     first, layouts = asked.cases[0].given[role], asked.layouts.items()
@@ -388,8 +470,8 @@ def _layouts_in_comments(function, asked):
         if fits := {
             way: lay
             for way, lay in layouts
-            if words and _axes_agree(words, lay(role, first).shape, strict)
-            if strict or "keys first" not in way
+            if words and "T·d" not in way and _axes_agree(words, lay(role, first).shape, strict)
+            if "keys first" not in way or re.search("key|^[sjmk]$", words[-2].lower())
         }:
             return fits
     return {way: lay for way, lay in layouts if "keys first" not in way}
@@ -407,32 +489,33 @@ def _axes_agree(words, shape, strict):
 
 def _try_calls(function, asked, errors):
     """Yield (verdict, way) of each way of calling that fits; the fullest axes decide."""
-    text = _comments(function)
+    text, source = _comments(function), _source(function)
     for axes, lay in _layouts_in_comments(function, asked).items():
-        found = False
+        found = ""
         orders = list(_argument_assignments(function, asked))
-        forms = _forms(orders[0], text) if len(orders) == 1 else orders
+        forms = _forms(orders[0], text, source) if len(orders) == 1 else orders
         for arguments, own in itertools.product(forms, (False, True)):
             way = CallConvention(axes, lay, arguments, own, len(orders) == 1)
             roles = _roles_of(way)
             is_flat = "H·d)" in axes[:12] and H not in arguments.values()
+            is_flat |= "T·d" in axes and T not in arguments.values()
             other = "params" not in roles and ("W_QKV" in axes) != ("W_QKV" in roles)
-            if is_flat or other or (own and roles & {"mask", "True"}):
+            added = "mask added" in arguments.values() and found not in ("", "wrong", kinds.ADDED)
+            if is_flat or other or added or (own and roles & {"mask", "True"}):
                 continue
             answers = [_call(function, way, case) for case in asked.cases]
             heard = [i for i, (_, fault) in enumerate(answers) if fault != "skip"]
             errors += [answers[i][1] for i in heard if answers[i][0] is None]
-            if asked.cases[0].label[0] == "1" and heard and answers[0][0] is not None:
-                found = True
-                yield _verdict_of_step(asked, way, answers, heard, text), way
-            elif heard and all(answers[i][0] is not None for i in heard):
-                found = True
-                yield _verdict(asked, way, answers, heard), way
+            is_step = asked.cases[0].label[0] == "1"
+            if heard and all(answers[i][0] is not None for i in (heard[:1] if is_step else heard)):
+                judge = partial(_verdict_of_step, text) if is_step else _verdict
+                found, shown = judge(asked, way, answers, heard)
+                yield (found, shown), way
         if found and axes.startswith("(T, d)"):  # one row alone would hide a wrong axis
             return
 
 
-def _verdict_of_step(asked, way, answers, heard, text):
+def _verdict_of_step(text, asked, way, answers, heard):
     """Judge a step by several new tokens only if it takes them, and hides later ones from each."""
     words, shown = "wrong", ""
     if all(answers[i][0] is not None for i in heard):
@@ -456,18 +539,27 @@ def _verdict(asked, way, answers, heard):
     if any(map(all, fits)):
         return fault or "right", ", ".join(labels)
     shown = asked.cases[heard[fits[0].index(False)]].label
-    names = [
+    names = _mistakes_that_give(answers, asked, way, heard)
+    if not names and re.search(FAR, shown) and fits[0][0]:
+        names = [kinds.OVERFLOW] * (not np.isfinite(answers[heard[-1]][0]).all())
+    elif not names:  # a missing shift shows on large scores, beside the mistake
+        near = [i for i in heard if not re.search(FAR, asked.cases[i].label)]
+        names = _mistakes_that_give(answers, asked, way, near)
+        shown += ", and more on large scores" * (len(names) == 1)
+    if names == [kinds.NO_OUTPUT] and not _roles_of(way) & {"W_O", "params"}:
+        return "right", f"{shown}, without an output projection"
+    return (names[0], shown) if len(names) == 1 else (fault or "wrong", "" if fault else shown)
+
+
+def _mistakes_that_give(answers, asked, way, heard):
+    """Return the words of the mistakes that give the values of these cases."""
+    return [
         words
         for words, wrong in asked.wrong.items()
         if _mistake_gives_answers((words, wrong), asked, way, answers, heard)
         and not (words == kinds.EXCHANGED and "mask added" in way.arguments.values())
         and not (way.own and words == kinds.NOT_USED and "mask" not in asked.cases[0].given)
     ]
-    if not names and re.search("large|thousand", shown) and fits[0][0]:
-        names = [kinds.OVERFLOW] * (not np.isfinite(answers[heard[-1]][0]).all())
-    if names == [kinds.NO_OUTPUT] and not _roles_of(way) & {"W_O", "params"}:
-        return "right", f"{shown}, without an output projection"
-    return (names[0], shown) if len(names) == 1 else (fault or "wrong", "" if fault else shown)
 
 
 def _mistake_gives_answers(mistake, asked, way, answers, heard):
@@ -482,7 +574,7 @@ def _mistake_gives_answers(mistake, asked, way, answers, heard):
             return False
         if np.shape(value) != case.right.shape:
             return False
-        rows = np.broadcast_to(_rows_that_count(words, case), value.shape)
+        rows = np.broadcast_to(_rows_that_count(words, case, value), value.shape)
         is_right &= _is_close(value[rows], case.right[rows])
         rows, value = way.lay("right", rows), way.lay("right", value)
         if not _is_close(answers[index][0][rows], value[rows]):
@@ -490,12 +582,12 @@ def _mistake_gives_answers(mistake, asked, way, answers, heard):
     return not is_right
 
 
-def _rows_that_count(words, case):
-    """Return which rows see and hide something, (T, 1); all where empty rows are the mistake."""
+def _rows_that_count(words, case, value):
+    """Return which rows see and hide something; all where the mistake is one of any row."""
     mask = case.given.get("mask")
     if mask is None or words in kinds.IN_ANY_ROW:
         return True
-    return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None]
+    return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None] & value.any(axis=-1, keepdims=True)
 
 
 def _differences(function, way, asked):

@@ -19,6 +19,7 @@ from tutorial_lib.practice.mistake import apply_edits, read_mistakes
 
 B, H, G, T, S, D_K, D_V, D_MODEL = 2, 6, 3, 5, 7, 16, 11, 96  # d_model is H·d_k
 QKV = ("W_Q", "W_K", "W_V")
+FREQUENCIES = 10_000.0 ** (-np.arange(0, D_K, 2) / D_K)
 MASK = re.compile("mask|allow|visib|keep|bias|^hid(e|den)?$|^m$", re.IGNORECASE)
 
 
@@ -114,6 +115,31 @@ def rope(x, positions, half=False):
     return turned
 
 
+def table_from_name(name):
+    """Return which table of a rotation the name of an argument says, or None."""
+    return next(
+        (role for role, (words, _) in TABLES.items() if re.search(words, name.lower())), None
+    )
+
+
+def table_forms(roles):
+    """Return the forms in which tables are handed over: width, axes and rows."""
+    rows = ["some", "many"][: 1 + bool({"positions", "start"} & {*map(str, roles)})]
+    wide = list(map(" ".join, itertools.product(("half", "halves", "pairs"), ("T", "T1"), rows)))
+    forms = {role: [f"{role} {form}" for form in wide] for role in ("cos", "sin", "angles")}
+    forms["turns"] = [f"turns half {axes} {n}" for axes in ("T", "T1") for n in rows]
+    return forms | {"freqs": ["freqs", *forms["angles"], *forms["turns"]]}
+
+
+def _table(of_angles, form, positions):
+    """Return a function of the angles as (T, d/2), in both halves, or twice for each pair."""
+    width, axes, rows = form.split()
+    positions = np.arange(64) if rows == "many" else positions
+    angles = positions[:, None] * FREQUENCIES
+    angles = {"half": angles, "halves": np.tile(angles, 2)}.get(width, np.repeat(angles, 2, -1))
+    return of_angles(angles if axes == "T" else angles[:, None])
+
+
 def places(d, half):
     """Return where the first and the second entries of the pairs are."""
     cuts = (slice(d // 2), slice(d // 2, d)) if half else (slice(0, d, 2), slice(1, d, 2))
@@ -121,8 +147,8 @@ def places(d, half):
 
 
 MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
-LARGE = ("overflow", "whole_maximum", "mean", "hidden_maximum")  # what large scores show
-EMPTY = ("empty_uniform", "empty_nan")
+LARGE = ("overflow", "whole_maximum", "mean", "from_0", "hidden_maximum")  # what large scores show
+EMPTY = ("empty_uniform", "empty_unmasked", "empty_nan")
 SQUARE = tuple(m.name for m in MISTAKES["weigh"] if "keepdims" in m.name)
 OF_MASKS = tuple(m.name for m in MISTAKES["weigh"] if re.search("mask|hidden|token", m.says))
 
@@ -131,10 +157,12 @@ def _says(name, section="weigh"):
     return next(mistake.says for mistake in MISTAKES[section] if mistake.name == name)
 
 
-NOT_USED, OVERFLOW, EXCHANGED = map(_says, ("unused", "overflow", "exchanged"))
+NOT_USED, OVERFLOW, EXCHANGED, ADDED = map(_says, ("unused", "overflow", "exchanged", "added"))
 FIRST_CORNER = _says("first_corner")
+DIAGONAL = {_says(name) for name in ("sees_next", "not_itself", "wrong_way")}
 IN_ANY_ROW = {_says(name) for name in (*LARGE, *EMPTY)}
 SEVERAL, NO_OUTPUT = _says("both_directions", "step"), _says("no_output", "layer")
+ONE_HEAD = _says("one_head", "layer")
 
 
 def _wrong(right, *sections, without=(), **options):
@@ -184,11 +212,12 @@ def _lay_heads(way, role, x):
 
 HEADS = _head_layouts("BHTd", "BTHd", "TBHd", "BHdT", "BTdH", "HTd", "THd", "HdT", "TdH")
 FLAT = _head_layouts("BT(Hd)", "T(Hd)")
-ROWS = HEADS | _head_layouts("dT", "Td", "BTd")
+BUFFER = _head_layouts("(Td)")
+ROWS = HEADS | _head_layouts("dT", "Td", "BTd") | BUFFER
 KEYS_FIRST = {
     f"{axes}, keys first": lay for axes, lay in _head_layouts("BHdT", "HdT", "dT").items()
 }
-SCORES = KEYS_FIRST | _head_layouts("BHTd", "HTd", "BTd", "Td", "d")
+SCORES = KEYS_FIRST | BUFFER | _head_layouts("BHTd", "HTd", "BTd", "Td", "d")
 AXES = dict.fromkeys(QKV, "HDd") | {"W_QKV": "3HDd", "W_O": "HdD", "X": "BTD", "right": "BTD"}
 WEIGHTS = [("D(Hd)", "(Hd)D"), ("(Hd)D", "D(Hd)"), ("HDd", "(Hd)D"), ("DHd", "HdD"), ("HDd", "HdD")]
 WEIGHTS += [(way, "(Hd)D") for way in ("D(3Hd)", "D(H3d)", "3D(Hd)")]
@@ -231,18 +260,28 @@ CACHED = {
     for past in pasts.split()
 }
 STEPS |= _layer_layouts([("Dd", ""), ("D(3d)", "")], ("BTD", "TD", "BD", "D"), ["Sd"])
+TABLES = {  # role -> pattern of its names, and function of its form and the positions
+    "start": ("start|offset", lambda form, positions: int(positions[0])),
+    "cos": ("^c$|cos(?!_?sin)", partial(_table, np.cos)),
+    "sin": ("^s$|(?<!cos)(?<!cos_)sin(?!g)", partial(_table, np.sin)),
+    "turns": ("cis|complex|phas|rotor", partial(_table, lambda angles: np.exp(1j * angles))),
+    "angles": ("angle|^thetas$", partial(_table, np.asarray)),
+    "freqs": ("freq|^omegas?$|^inv", lambda form, positions: FREQUENCIES),
+}
 NAMES = {
-    "Q": r"^(x?q|quer(y|ies)|qs?|q_new|new_q.*|q_t|q_.*)$",
-    "K": r"^(x?k|keys?|ks?|k_new|new_k.*|k_t|k_step)$",
-    "V": r"^(x?v|val(ue)?s?|vs?|v_new|new_v.*|v_t|v_step)$",
-    "past_K": r"(past|cach|prev|old|mem|buf).*k|k.*(cach|past|prev|old|mem|buf)|^([cp]k|k[cp]?)$",
-    "past_V": r"(past|cach|prev|old|mem|buf).*v|v.*(cach|past|prev|old|mem|buf)|^([cp]v|v[cp]?)$",
+    "Q": r"^((x_?)?q|quer(y|ies)|qs?|q_new|new_q.*|q_t|q_.*)$",
+    "K": r"^((x_?)?k|keys?|ks?|k_new|new_k.*|k_t|k_step)$",
+    "V": r"^((x_?)?v|val(ue)?s?|vs?|v_new|new_v.*|v_t|v_step)$",
+    "past_K": r"(past|cach|prev|old|mem|buf).*k|k.*(cach|past|prev|old|mem|buf)"
+    r"|^([cp]k|k[cp]?|keys|ks|k_?(list|hist|store))$",
+    "past_V": r"(past|cach|prev|old|mem|buf).*v|v.*(cach|past|prev|old|mem|buf)"
+    r"|^([cp]v|v[cp]?|val(ue)?s|vs|v_?(list|hist|store))$",
     "X": r"^((new_)?(x|inp(uts?)?|hidden(_states)?|tokens?|seq)(_?(t|new|step|in))?|emb.*)$",
     "W_QKV": r"^(?!b).*(qkv|in_?proj|c_attn|w_?(attn|in|packed))",
     "W_Q": r"^w_?q|^q_?(w|proj|mat|kernel)",
     "W_K": r"^w_?k|^k_?(w|proj|mat|kernel)",
     "W_V": r"^w_?v|^v_?(w|proj|mat|kernel)",
-    "W_O": r"^w_?o|^o_?(w|proj|mat|kernel)|^out|^proj$|c_proj|proj_?w",
+    "W_O": r"^w_?o|^o_?(w|proj|mat|kernel)|^out|^dense|^proj$|c_proj|proj_?w",
     "scores": r"score|logit|^(s|x|z|a|e|sim.*|att.*)$",
     "mask": MASK.pattern,
     "x": r"^(x|q|k|vec.*|t|tensor|h|u|a|states?)$",
@@ -305,12 +344,13 @@ def _weights_spec(equal=False):
     causal = causal_mask(T, T if equal else S)
     masks = {"causal": causal, "partly empty": causal & (np.arange(T) != 2)[:, None]}
     scores = np.round(3072 * normal(6, B, H, *causal.shape)) / 1024  # exact in float32, far too
+    scores += np.array([0, -8, 8, -8, 8])[:, None]
     far = scores + 1e4 * ~causal[0] * causal[-1] - 1e4 * (np.arange(T) == 3)[:, None]
     cases = _cases(weigh, {"scores": scores}, **masks)[1:]
     more = {"scores": far, "mask": causal}
     cases += (Case("large scores", more, weigh(far, causal), causal=True),)
-    wrong = _wrong(weigh, "weigh", without=("always_causal", "mean"))
-    return FunctionSpec(_roles("scores", "mask"), ROWS, cases, wrong, (weigh,))
+    wrong = _wrong(weigh, "weigh", without=("always_causal", "mean", "from_0"))
+    return FunctionSpec(_roles("scores", "mask"), SCORES, cases, wrong, (weigh,))
 
 
 def _layer_spec():
@@ -350,15 +390,8 @@ def _cache_spec(d_v=D_V):
     new = {"Q": normal(20, B, H, 3, D_K), "K": normal(21, B, H, 3, D_K)}
     new["V"] = normal(22, B, H, 3, d_v)
     past = {"past_K": normal(23, B, H, S, D_K), "past_V": normal(24, B, H, S, d_v)}
-    without = (
-        *LARGE,
-        *EMPTY,
-        *SQUARE,
-        "unused",
-        "always_causal",
-        "queries_as_keys",
-        "turned_weights",
-    )
+    without = "unused always_causal queries_as_keys turned_weights heads_of_a_token last_lost"
+    without = (*LARGE, *EMPTY, *SQUARE, *without.split())
     wrong = _wrong(step, "step", "attend", "weigh", without=without)
     styles = [{"half": half, "late": late} for half in (False, True) for late in (False, True)]
     for style in styles:

@@ -195,6 +195,32 @@ def test_dropout_whose_result_is_not_used_is_found():
     assert report.names == ("dropout_without_effect",), report
 
 
+def test_what_only_training_shows():
+    import torch
+
+    class Layer(torch.nn.Linear):
+        flaw = None
+
+        def forward(self, X, keep=None):
+            keep = None if self.flaw == "keep" and self.training else keep
+            X = X * (2 if self.flaw == "scale" and self.training else 1)
+            low = torch.finfo(X.dtype).min
+            scores = X @ X.mT + low * torch.ones(X.shape[1], X.shape[1], dtype=X.dtype).triu(1)
+            scores = (
+                scores if keep is None else (scores + (~keep[:, None]).to(X) * low).clamp(min=low)
+            )
+            return torch.softmax(scores, dim=-1) @ super().forward(X)
+
+    module = Layer(D_MODEL, D_MODEL)
+    names = {None: None, "keep": "training_another", "scale": "training_another"}
+    names |= {"rate": "dropout_not_used", "list": "parameter_not_registered"}
+    for module.flaw, name in names.items():
+        module.dropout = 0.1 * (module.flaw == "rate")
+        module.others = [torch.nn.Linear(2, 2)] if module.flaw == "list" else []
+        report = probe.torch(module, causal=True, keep="keep")
+        assert report.names == ((name,) if name else ()), report
+
+
 def test_a_probe_begins_with_one_state_and_puts_generators_back():
     import torch
 

@@ -156,13 +156,13 @@ class Chunks:
         return not self.differ(self.run(lengths), alone)
 
     def _of_other_sequence(self, outputs, lengths):
-        """Say whether, in chunks, the first token of a sequence moves the other one."""
+        """Say whether, in chunks, the first token of a sequence moves the other one by much."""
         moved = []
         for b in (0, 1):
             there = self.X.copy()
             there[b, 0] = tokens(1, self.X[b, 0].shape, seed=15)[0]
-            moved.append(self.differ(self.run(lengths, there)[1 - b], outputs[1 - b]))
-        return any(moved)
+            moved.append(largest(self.run(lengths, there)[1 - b], outputs[1 - b]))
+        return max(moved) > max(0.1 * self.subject.effect, self.subject.tolerance)
 
     def _of_values(self, outputs, lengths):
         """Name what leaves the table as it is: positions, rounding, or rows that are no keys."""

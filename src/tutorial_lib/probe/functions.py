@@ -221,6 +221,7 @@ def with_cause(findings, names, hints):
         sentence = "that of the claim, behind a soft cap"
         capped = Finding(DESCRIBED, "scale", sentence)
         return [capped if found.question == "scale" else found for found in findings]
+    names, hints = (tuple(name for name in some if name != "soft_cap") for some in (names, hints))
     if not names and not hints:
         wrong = [found for found in findings if found.sign == WRONG]
         return [found if found in wrong[:1] else without_names([found])[0] for found in findings]
@@ -409,6 +410,8 @@ def ask_row_sums(function, weights, claims, facts):
             return broken("row sums", None, "sink_not_in_every_row")
         return described("row sums", sentence)
     cut = rows.max() <= 1 + function.tolerance and "row_sum" not in claims
+    zeros = function.weights(0 * function.inputs()[0], function.inputs()[1])  # to which sinks add
+    cut = cut and not function.same(zeros.sum(axis=-1), 1.0)
     if cut and not _cut_after_softmax(weights, function.tolerance):
         sentence += ": a sink, or weights that were cut; claim row_sum=1 or None"
         return described("row sums", sentence)

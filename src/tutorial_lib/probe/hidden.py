@@ -179,7 +179,7 @@ def ask_padding(subject, claims, table, facts):
     refused = "padding_refused_in_batch"
     both += answered("two lengths", lambda: _two_lengths(subject, sides[-1]), refused=refused)
     if both[-1].name != refused:
-        both += _nothing_real(subject)
+        both += answered("padding alone", lambda: _nothing_real(subject))
     return one_name(both)
 
 
@@ -189,7 +189,7 @@ def _mask_with_padding(subject, table):
     def run(X, **given):
         return subject.run(X, keep=np.ones(X.shape[:2], bool), **given)
 
-    beside, question = replace(subject, run=run), "mask with padding"
+    beside, question = replace(subject, run=singly(run)), "mask with padding"
     there, one = off_diagonal(table_of(beside, len(table))), np.eye(len(table), dtype=bool)
     other = there != off_diagonal(table)
     if not other.any():
@@ -298,10 +298,10 @@ def _counted(subject, side, X, padding, facts):
 
 
 def _two_lengths(subject, side):
-    X = tokens(1, (2, T, subject.d_model), seed=8)[0]
-    keep = np.ones((2, T), bool)
+    X = tokens(1, (3, T, subject.d_model), seed=8)[0]
+    keep = np.ones((3, T), bool)
     hidden = slice(T - SHIFT, None) if side == "right" else slice(0, SHIFT)
-    keep[1, hidden] = False
+    keep[0, hidden], keep[2, [0 if side == "left" else -1]] = False, False  # in no order of lengths
     alone, question = singly(subject.outputs)(X, keep=keep), "two lengths"
     together = subject.outputs(X, keep=keep)
     if subject.same(together[keep], alone[keep]):
@@ -310,13 +310,13 @@ def _two_lengths(subject, side):
 
 
 def _padding_name(subject, X, keep, together):
-    first = subject.outputs(X, keep=keep[[0, 0]])
+    first = subject.outputs(X, keep=keep[[0, 0, 0]])
     if subject.same(together[keep], first[keep]):
         return "padding_of_first_sequence"
     other_tokens = X.copy()
-    other_tokens[1] = tokens(1, X[1].shape, seed=13)[0]
-    unmoved = largest(subject.outputs(other_tokens, keep=keep)[0], together[0])
-    moved = largest(subject.outputs(X, keep=np.ones_like(keep))[0], together[0])
+    other_tokens[[0, 2]] = tokens(1, X[:2].shape, seed=13)[0]
+    unmoved = largest(subject.outputs(other_tokens, keep=keep)[1], together[1])
+    moved = largest(subject.outputs(X, keep=np.ones_like(keep))[1], together[1])
     of_others = unmoved <= subject.noise < moved
     return "padding_of_other_sequences" if of_others else "padding_mixed_in_batch"
 
@@ -414,6 +414,20 @@ def _linear(subject, length, size=1):
     return largest(both + none, one + other) <= 10 * size * subject.tolerance
 
 
+def ask_row_sums(subject):
+    """Ask whether outputs of equal tokens grow with their number, as where no sum is divided by."""
+    X = tokens(1, (1, 1, subject.d_model), seed=23)[0]
+    last = [subject.outputs(X.repeat(n, axis=1))[0, -1] for n in (4, 8, 16, 32)]
+    steps = np.diff(last, axis=0)  # each twice the one before, or more, of one direction
+    sizes = np.linalg.norm(steps, axis=1)
+    along = (steps[1:] * steps[:-1]).sum(axis=1) / (sizes[:-1] ** 2 + 1e-300)
+    straight = along**2 > 0.99 * (sizes[1:] / (sizes[:-1] + 1e-300)) ** 2
+    if sizes[0] <= 10 * subject.tolerance or not (straight & (along > 1.8)).all():
+        return []
+    sentence = "outputs of equal tokens grow with their number"
+    return broken("row sums", sentence, "row_sum_not_one")
+
+
 def ask_copies(subject, table, facts):
     """Ask large scores, where a row of weights has one 1, so copies of a token change nothing.
 
@@ -430,7 +444,7 @@ def ask_copies(subject, table, facts):
         most = np.maximum(most, [off_diagonal(seen).sum(axis=axis).max() for axis in (1, 0)])
     copied = subject.outputs(np.concatenate([X[:, :1].repeat(4, axis=1), X], axis=1))[:, 4:]
     same = largest(copied, subject.outputs(X)) <= 1e-3 * subject.effect
-    if same or most[0] <= 1.5 * most[1]:
+    if same or most[0] <= 1.5 * most[1] or not np.isfinite(copied).all():
         return []
     sentence = f"at large scores, {most[0]} tokens have an effect on one output, and copies matter"
     return broken("softmax", sentence, "softmax_over_queries")
@@ -447,26 +461,43 @@ def ask_training(subject, table):
     if before and not after:
         return broken("training", None, "dropout_lost_after_evaluation")
     if in_vain:
-        return broken("training", None, "dropout_without_effect")
+        return broken("training", None, in_vain)
     more = _more_seen(subject, table, subject.training)
     if more:
         sentence = f"in training mode {more}, in evaluation it does not"
         return broken("training", sentence, "mask_dropped_in_training")
-    X = tokens(1, (1, T, subject.d_model))[0]
-    if subject.same(subject.training(X), subject.outputs(X)):
-        return passed("training", "as in evaluation, dropout apart")
-    return described("training", "other values than in evaluation, and the same mask")
+    return _as_in_evaluation(subject)
+
+
+def _as_in_evaluation(subject):
+    """Ask whether outputs without dropout are those of evaluation, with padding, too."""
+    X = tokens(1, (2, T, subject.d_model))[0]
+    keep, question = np.arange(T)[None].repeat(2, axis=0) >= SHIFT, "training"
+    contexts = {"": {}} | ({", with padding": {"keep": keep}} if "keep" in subject.takes else {})
+    for ending, given in contexts.items():
+        there, here = (run(X.copy(), **given) for run in (subject.training, subject.outputs))
+        if subject.same(there[:, SHIFT:], here[:, SHIFT:]):
+            continue
+        twice, alone = subject.training(X[[0, 0, 1]])[:2], subject.training(X[:1].copy())
+        if not subject.same(twice, alone):  # random still, or of the batch
+            return described(question, "other values than in evaluation, and the same mask")
+        sentence = f"other outputs than in evaluation{ending}, dropout apart"
+        return broken(question, sentence, "training_another")
+    return passed(question, "as in evaluation, dropout apart")
 
 
 def ask_parameters(subject):
     """Ask whether each parameter takes part in the output."""
     if subject.unused is None:
         return []
-    without_effect, cut = map(", ".join, subject.unused())
-    name, sentence = "parameter_unused", "no part in the output, at least in some rows"
-    found = broken("parameters", f"{without_effect}: {sentence}", name) if without_effect else []
-    sentence = f"{cut}: a part in the output, and no gradient"
-    found += broken("parameters", sentence, "gradient_cut") if cut else []
+    sentences = {
+        "parameter_unused": "no part in the output, at least in some rows",
+        "gradient_cut": "a part in the output, and no gradient",
+        "parameter_not_registered": "a list of modules that is no part of the module",
+    }
+    found = []
+    for names, (name, sentence) in zip(subject.unused(), sentences.items(), strict=True):
+        found += broken("parameters", f"{', '.join(names)}: {sentence}", name) if names else []
     return found or passed("parameters", "each takes part in the output")
 
 

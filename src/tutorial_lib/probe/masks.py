@@ -167,7 +167,8 @@ def name_unmasked(subject):
         return "no_mask"
     large = np.triu(_table_at(subject, 100 * X, 100 * others), 1)[:-3]
     seen = large.sum(axis=1) / np.arange(LEAST - 1, 2, -1)  # fraction of the later tokens
-    if 0.0 in seen and set(seen) <= {0.0, 1.0}:
+    finite = np.isfinite(subject.outputs(100 * X[None])).all()
+    if finite and 0.0 in seen and set(seen) <= {0.0, 1.0}:
         return "hidden_score_zero"
     attended = seen.mean() < 0.8  # a softmax chooses among them
     return "no_mask" if attended and _values_arrive(subject, X) else None

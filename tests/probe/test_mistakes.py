@@ -495,7 +495,8 @@ def lost_in_single(scores):
 
 def test_what_weights_do_with_scores_shows_in_hidden_states():
     of_queries, options = partial(layers.softmax, axis=-2), CAUSAL | {"causal": False}
-    assert probe(with_weights(of_queries), **options).names == ("softmax_over_queries",)
+    (found,) = probe(with_weights(of_queries), **options).wrong
+    assert found.hints == ("softmax_over_queries", "weights_transposed")
     assert probe(with_weights(lost_in_single), **CAUSAL).names == ("scores_lost_in_single",)
     assert probe(with_weights(layers.softmax), **options).ok
     for weights in (np.exp, partial(layers.softmax, axis=1)):

@@ -51,8 +51,8 @@ def ask_batch(subject):
         more = _more_seen(subject, table, lambda x: subject.outputs(np.concatenate([X[:1], x]))[1:])
         name = "mask_dropped_in_batch" if more else "sequence_changes_in_batch"
         return broken("batch", None, name)
-    name = name if np.delete(moved, 4, axis=1).any() else "batch_as_tokens"
-    return broken("batch", None, name)
+    across = subject.memory is None and not np.delete(moved, 4, axis=1).any()
+    return broken("batch", None, "batch_as_tokens" if across else name)
 
 
 def ask_positions(subject, table, claims, facts):
@@ -444,10 +444,11 @@ def ask_copies(subject, table, facts):
         most = np.maximum(most, [off_diagonal(seen).sum(axis=axis).max() for axis in (1, 0)])
     copied = subject.outputs(np.concatenate([X[:, :1].repeat(4, axis=1), X], axis=1))[:, 4:]
     same = largest(copied, subject.outputs(X)) <= 1e-3 * subject.effect
-    if same or most[0] <= 1.5 * most[1] or not np.isfinite(copied).all():
+    if same or most[0] <= 1.5 * most[1]:
         return []
     sentence = f"at large scores, {most[0]} tokens have an effect on one output, and copies matter"
-    return broken("softmax", sentence, "softmax_over_queries")
+    hints = "softmax_over_queries", "weights_transposed"
+    return broken("softmax", sentence, "row_sum_not_one", hints)
 
 
 def ask_training(subject, table):
@@ -462,6 +463,9 @@ def ask_training(subject, table):
         return broken("training", None, "dropout_lost_after_evaluation")
     if in_vain:
         return broken("training", None, in_vain)
+    X = tokens(1, (1, T, subject.d_model))[0]
+    if not subject.same(subject.training(X.copy()), subject.training(X.copy())):
+        return described("training", "each call has other outputs, dropout apart")
     more = _more_seen(subject, table, subject.training)
     if more:
         sentence = f"in training mode {more}, in evaluation it does not"
@@ -478,8 +482,8 @@ def _as_in_evaluation(subject):
         there, here = (run(X.copy(), **given) for run in (subject.training, subject.outputs))
         if subject.same(there[:, SHIFT:], here[:, SHIFT:]):
             continue
-        twice, alone = subject.training(X[[0, 0, 1]])[:2], subject.training(X[:1].copy())
-        if not subject.same(twice, alone):  # random still, or of the batch
+        often = subject.training(X[[1, *64 * [0]]])[1:]
+        if not subject.same(often, subject.training(X[:1].copy())):  # random, or of the batch
             return described(question, "other values than in evaluation, and the same mask")
         sentence = f"other outputs than in evaluation{ending}, dropout apart"
         return broken(question, sentence, "training_another")

@@ -129,7 +129,7 @@ class Module:
         import torch
 
         def random():
-            module, X = copy.deepcopy(fresh), self._text()
+            module, X = copy.deepcopy(fresh), self._text(16)
             called, found = self.of(module.to(self.dtype)), []
             for mode in (True, False, True):
                 module.train(mode)

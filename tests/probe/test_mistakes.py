@@ -458,6 +458,8 @@ def test_a_memory_has_a_length_and_scores_of_its_own():
 
     assert probe(mixed, **MEMORY).names == ("memory_refused",)
     assert probe(sharp, **MEMORY).ok
+    report = probe(lambda X, M: layers.crossing(X, M) + X.mean(axis=0), **MEMORY)
+    assert report.names == ("sequences_mixed",)
 
 
 def test_a_memory_of_the_text_before_is_found():
@@ -465,15 +467,6 @@ def test_a_memory_of_the_text_before_is_found():
         options = MEMORY | {"cache": Cache(Cached(stale).step, tuple)}
         report = probe(layers.crossing, **options)
         assert report.names == ("state_between_calls",) * stale, report
-
-
-def packed(X, keep=None, positions=None):
-    """Keep texts apart whose positions begin anew, but beside no padding mask."""
-    apart = np.ones((X.shape[1],) * 2, bool)
-    if positions is not None and keep is None:
-        text = np.cumsum(np.diff(positions[0], prepend=0) < 0)
-        apart = text[:, None] == text
-    return layer(lambda T: band()(T) & apart)(X, keep)
 
 
 def with_weights(weights):
@@ -487,25 +480,15 @@ def with_weights(weights):
     return attend
 
 
-def lost_in_single(scores):
-    """Add -1e9 to what is seen, which single precision rounds."""
-    added = np.where(band()(scores.shape[-1]), -1e9, -np.inf)
-    return layers.softmax((scores + added).astype(np.float32))
-
-
 def test_what_weights_do_with_scores_shows_in_hidden_states():
     of_queries, options = partial(layers.softmax, axis=-2), CAUSAL | {"causal": False}
     (found,) = probe(with_weights(of_queries), **options).wrong
     assert found.hints == ("softmax_over_queries", "weights_transposed")
-    assert probe(with_weights(lost_in_single), **CAUSAL).names == ("scores_lost_in_single",)
     assert probe(with_weights(layers.softmax), **options).ok
     for weights in (np.exp, partial(layers.softmax, axis=1)):
         assert "row_sum_not_one" in probe(with_weights(weights), **options).names
     assert probe(layers.of_scores(unrescaled), **HEADS).names == ("row_sum_not_one",)
     assert "row_sum_not_one" in probe(partial(pooled, axis=1), d_model=D_MODEL).names
-    means = probe(lambda X: X + np.cumsum(X, 1) / np.arange(1, 1 + X.shape[1])[:, None], **CAUSAL)
-    assert means.ok
-    assert "weights do not depend on scores" in str(means)
 
 
 def pooled(X, keep=None, *, axis=-1, hides=False):
@@ -575,7 +558,6 @@ PLACED = {
         ),
         ARGUMENT,
     ),
-    "mask_another_with_padding": (packed, PADDED),
     "sequence_changes_in_batch": (
         lambda X: layer()(X) * np.arange(1, 1 + len(X))[:, None, None],
         CAUSAL,

@@ -221,6 +221,20 @@ def test_what_only_training_shows():
         assert report.names == ((name,) if name else ()), report
 
 
+def test_what_training_draws_or_counts_by_itself_is_right():
+    import torch
+
+    class Deep(torch.nn.Linear):
+        def forward(self, X):
+            drawn = torch.rand(len(X), 1, 1) > 0.1 * self.training
+            return X + torch.softmax(X @ X.mT, dim=-1) @ super().forward(X) * drawn
+
+    module = Deep(D_MODEL, D_MODEL)
+    assert probe.torch(module, causal=False).ok
+    report = probe.torch(torch.nn.utils.parametrizations.spectral_norm(module), causal=True)
+    assert "mask_dropped_in_training" not in report.names
+
+
 def test_a_probe_begins_with_one_state_and_puts_generators_back():
     import torch
 

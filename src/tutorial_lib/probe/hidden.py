@@ -329,26 +329,12 @@ def ask_positions_in_batch(subject):
     places = np.array([np.arange(T), 2 * np.arange(T)])
     together, question = subject.outputs(X, positions=places), "positions in a batch"
     alone = singly(subject.outputs)(X, positions=places)
-    beside = _packed_beside_padding(subject, X[:1]) if "keep" in subject.takes else []
-    if beside and beside[0].sign == WRONG:
-        return beside
     if subject.same(together, alone):
-        return [*beside, *passed(question, "each sequence has its own positions")]
+        return passed(question, "each sequence has its own positions")
     first = subject.outputs(X, positions=places[[0, 0]])
     same = subject.same(together, first)
     name = "positions_of_first_sequence" if same else "positions_mixed_in_batch"
     return broken(question, None, name)
-
-
-def _packed_beside_padding(subject, X):
-    """Ask two texts in one, whose positions begin anew, beside padding that hides nothing."""
-    again = {"positions": np.arange(T)[None] % (T // 2)}
-    there = subject.outputs(X, keep=np.ones((1, T), bool), **again)
-    if subject.same(there, subject.outputs(X, **again)):
-        return []
-    sentence = "where positions begin anew, a padding mask that hides nothing has an effect"
-    found = Finding(WRONG, "packed texts", sentence, "mask_another_with_padding")
-    return [found if subject.packed else replace(found, sign=DESCRIBED, name=None)]
 
 
 def _more_seen(subject, table, outputs):
@@ -397,35 +383,16 @@ def ask_longer_mask(subject, table, claims):
     return broken("longer mask", f"of {length} tokens {where(seen, wrong)}", name)
 
 
-def ask_scores(subject, table):
-    """Ask whether weights depend on scores: without, outputs are linear in all tokens."""
-    if not off_diagonal(table).any() or not _linear(subject, len(table)):
-        return []
-    sentence = "outputs are linear in the tokens, so weights do not depend on scores"
-    if _linear(subject, len(table), 100):  # a mean of tokens, say, which is no mistake of its own
-        return [Finding(DESCRIBED, "scores", sentence)]
-    return broken("scores", sentence, "scores_lost_in_single")
-
-
-def _linear(subject, length, size=1):
-    """Say whether the sum of two texts of a size has the sum of their outputs."""
-    X, others = tokens(2, (1, length, subject.d_model), size=size, seed=21)
-    both, one, other, none = map(subject.outputs, (X + others, X, others, 0 * X))
-    return largest(both + none, one + other) <= 10 * size * subject.tolerance
-
-
 def ask_row_sums(subject):
     """Ask whether outputs of equal tokens grow with their number, as where no sum is divided by."""
     X = tokens(1, (1, 1, subject.d_model), seed=23)[0]
     last = [subject.outputs(X.repeat(n, axis=1))[0, -1] for n in (4, 8, 16, 32)]
     steps = np.diff(last, axis=0)  # each twice the one before, or more, of one direction
     sizes = np.linalg.norm(steps, axis=1)
-    along = (steps[1:] * steps[:-1]).sum(axis=1) / (sizes[:-1] ** 2 + 1e-300)
-    straight = along**2 > 0.99 * (sizes[1:] / (sizes[:-1] + 1e-300)) ** 2
-    if sizes[0] <= 10 * subject.tolerance or not (straight & (along > 1.8)).all():
-        return []
+    straight = (steps[1:] * steps[:-1]).sum(axis=1) > 0.99 * sizes[1:] * sizes[:-1]
+    grow = sizes[0] > 10 * subject.tolerance and (straight & (sizes[1:] > 1.8 * sizes[:-1])).all()
     sentence = "outputs of equal tokens grow with their number"
-    return broken("row sums", sentence, "row_sum_not_one")
+    return broken("row sums", sentence, "row_sum_not_one") if grow else []
 
 
 def ask_copies(subject, table, facts):

@@ -43,16 +43,11 @@ def ask_memory(subject, table, claims):
     return [seen, *one_name([replace(one, question=f"memory, {one.question}") for one in found])]
 
 
-def ask_refusal(subject):
-    """Ask whether a text has to be as long as the memory."""
-    found = []
-    for length in (10, *subject.memory[:1]) if subject.memory else ():
-        X = tokens(1, (1, length, subject.d_model))[0]
-        asked = answered("memory", lambda X=X: list(subject.run(X)[:0]), refused="memory_refused")
-        if not asked:
-            return found
-        found = asked
-    return []
+def ask_first_calls(subject):
+    """Ask calls; where there is a memory, its length need not be that of a text."""
+    if subject.memory is None:
+        return ask_calls(subject)
+    return answered("calls", partial(ask_calls, subject), refused="memory_refused")
 
 
 def _as_subject(subject):

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from tutorial_lib.probe.adapters import (
+    LENGTHS,
     Arguments,
     arguments_of,
     gradients,
@@ -15,15 +16,7 @@ from tutorial_lib.probe.adapters import (
     tensor_function,
     width_of,
 )
-from tutorial_lib.probe.subject import (
-    LENGTHS,
-    Cache,
-    ProbeError,
-    Subject,
-    Undecidable,
-    set_seeds,
-    tokens,
-)
+from tutorial_lib.probe.subject import Cache, ProbeError, Subject, Undecidable, set_seeds, tokens
 
 
 def with_random_weights(module, seed=0):
@@ -54,13 +47,11 @@ def without_dropout(module):
 
 
 def _rates(module):
-    """Return the parts of a module that have a rate of dropout, and its name."""
-    return [
-        (part, name)
-        for part in module.modules()
-        for name, value in vars(part).items()
-        if isinstance(value, float) and 0 < value < 1 and ("dropout" in name or name == "p")
-    ]
+    """Yield the parts of a module that have a rate of dropout, and its name."""
+    for part in module.modules():
+        for name, value in vars(part).items():
+            if isinstance(value, float) and 0 < value < 1 and ("dropout" in name or name == "p"):
+                yield part, name
 
 
 class Module:
@@ -305,7 +296,6 @@ def transformers_model(model, layer, *, seed=0, double=True):
         single=called.lower("float") if double else None,
         training=called.training(),
         precision=1e-4 if double else 1e-3,
-        packed=False,  # packed texts are not looked for where a mask is handed over, by design
     )
 
 

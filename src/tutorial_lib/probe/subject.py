@@ -2,14 +2,13 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 SEED = 20261130
-LENGTHS = (64, 49, 196)  # that layers of images or blocks take
 
 
 class ProbeError(ValueError):
@@ -64,7 +63,6 @@ class Subject:
     training again, and the name of dropout without effect, if any. `gradient` takes X, dY and
     keep=, and returns a list of dX. `unused` returns three lists of names: parameters of which rows
     have no effect, those of which rows have no gradient alone, and lists of modules left out.
-    Unless `packed`, texts that begin anew in `positions` need not be apart beside a padding mask.
     Equality is `precision` times the effect that one token has on its own output.
     """
 
@@ -81,7 +79,6 @@ class Subject:
     unused: Callable | None = None
     precision: float = 1e-6
     memory: tuple | None = None
-    packed: bool = True
 
     def example(self, seed=SEED):
         """Return the arrays of a call: X (1, 10, d_model)."""
@@ -148,55 +145,6 @@ class Subject:
         apart = np.abs(Y - Y[:1])
         found = 20 * float(apart[np.isfinite(apart)].max(initial=0.0))
         return float(np.clip(found, 1e-2 * self.precision * self.effect, 1e-3 * self.effect))
-
-
-def fitted(subject):
-    """Return a layer that takes other lengths alone, or has not one output per token, as one.
-
-    The first gets more tokens behind a text, always the same ones. Where every text has outputs of
-    one shape, whatever its length, they all stand at each token.
-    """
-
-    def shape(B, T):
-        return np.shape(subject.run(tokens(1, (B, T, subject.d_model))[0]))
-
-    def adapted(of):
-        ways = ("run", "single", "half", "training")
-        changed = {way: of(call) for way in ways if (call := getattr(subject, way))}
-        return replace(subject, gradient=None, trained=None, **changed)
-
-    with suppress(Exception):
-        found = shape(1, 13)
-        of_text = found[:2] != (1, 13) and len(found) > 1 and shape(3, 13) == (3, *found[1:])
-        return adapted(_at_each_token) if of_text and shape(1, 10) == found else subject
-    for length in LENGTHS:
-        with suppress(Exception):
-            shape(1, length)
-            return adapted(partial(_filled, length=length))
-    return subject
-
-
-def _filled(run, length):
-    """Return a function of texts of up to so many tokens, of one of texts that have so many."""
-
-    def outputs(X, **given):
-        T = X.shape[1]
-        more = tokens(1, (1, length, X.shape[-1]), seed=61)[0][:, T:].repeat(len(X), axis=0)
-        for word in {"keep", "positions"} & given.keys():
-            given[word] = np.pad(given[word], ((0, 0), (0, length - T)), "edge")
-        return np.asarray(run(np.concatenate([X, more], axis=1), **given))[:, :T]
-
-    return outputs
-
-
-def _at_each_token(run):
-    """Return a function with an output per token, of one whose outputs belong to the text."""
-
-    def outputs(X, **given):
-        Y = np.asarray(run(X, **given), dtype=float)
-        return np.repeat(Y.reshape(len(X), 1, -1), X.shape[1], axis=1)
-
-    return outputs
 
 
 def rounding(outputs, X, *others):

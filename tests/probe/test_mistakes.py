@@ -485,6 +485,8 @@ def test_what_weights_do_with_scores_shows_in_hidden_states():
     (found,) = probe(with_weights(of_queries), **options).wrong
     assert found.hints == ("softmax_over_queries", "weights_transposed")
     assert probe(with_weights(layers.softmax), **options).ok
+    transposed = with_weights(lambda s: np.swapaxes(layers.hiding(s, band()(s.shape[-1])), 2, 3))
+    assert probe(transposed, **CAUSAL).names == ("hidden_keys_seen",)
     for weights in (np.exp, partial(layers.softmax, axis=1)):
         assert "row_sum_not_one" in probe(with_weights(weights), **options).names
     assert probe(layers.of_scores(unrescaled), **HEADS).names == ("row_sum_not_one",)

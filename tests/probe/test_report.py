@@ -203,6 +203,7 @@ def test_what_only_training_shows():
 
         def forward(self, X, keep=None):
             keep = None if self.flaw == "keep" and self.training else keep
+            X = X.add_(1) if self.flaw == "input" else X
             X = X * (2 if self.flaw == "scale" and self.training else 1)
             low = torch.finfo(X.dtype).min
             scores = X @ X.mT + low * torch.ones(X.shape[1], X.shape[1], dtype=X.dtype).triu(1)
@@ -214,6 +215,7 @@ def test_what_only_training_shows():
     module = Layer(D_MODEL, D_MODEL)
     names = {None: None, "keep": "training_another", "scale": "training_another"}
     names |= {"rate": "dropout_not_used", "list": "parameter_not_registered"}
+    names |= {"input": "input_overwritten"}
     for module.flaw, name in names.items():
         module.dropout = 0.1 * (module.flaw == "rate")
         module.others = [torch.nn.Linear(2, 2)] if module.flaw == "list" else []

@@ -139,6 +139,11 @@ def test_a_layer_is_described_without_a_claim(name):
     assert report.pattern == Pattern(**claimed), report
 
 
+def test_weights_beside_the_outputs_are_left_out():
+    assert probe(lambda X: (layer()(X), 0), d_model=D_MODEL, causal=True).ok
+    assert probe(lambda *QKV: (attention()(*QKV), 0), heads=(4, 2), causal=True).ok
+
+
 def test_a_bias_by_distance_and_a_sink_are_described():
     slopes, sink = (probe(FUNCTIONS[name][0], heads=(4, 4)) for name in ("slopes", "a sink"))
     assert slopes.facts["bias"] == "nearer"

@@ -63,7 +63,8 @@ def hidden_states(layer, *, d_model=None, cache=None, **options):
 
     def run(X, **given):
         more, named = arguments(len(X), **given)
-        return layer(X, *more, **named)
+        out = layer(X, *more, **named)
+        return out[0] if isinstance(out, tuple) else out
 
     width, memory = width_of(layer, d_model), arguments.memory
     return Subject(run, width, arguments.words, cache, memory=memory), options
@@ -124,7 +125,8 @@ def function(run, *, axes, mask):
         if axes == "BTHd":
             Q, K, V = (np.swapaxes(x, 1, 2) for x in (Q, K, V))
         given = {} if mask is None else {name: ~mask if hides else mask}
-        out = np.asarray(run(Q, K, V, **given))
+        out = run(Q, K, V, **given)
+        out = np.asarray(out[0] if isinstance(out, tuple) else out)
         return np.swapaxes(out, 1, 2) if axes == "BTHd" else out
 
     return {"run": call}
@@ -218,6 +220,6 @@ def jax_function(run):
 
     def call(*arrays, **given):
         out = run(*map(jnp.asarray, arrays), **{k: jnp.asarray(x) for k, x in given.items()})
-        return np.asarray(out)
+        return np.asarray(out[0] if isinstance(out, tuple) else out)
 
     return call

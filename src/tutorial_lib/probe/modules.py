@@ -109,7 +109,7 @@ class Module:
     def trained(self):
         """Return run and gradient in training mode, if that is random; each begins with a seed."""
         trained, X = self.of(copy.deepcopy(self.module).train()), self._text()
-        random = not np.array_equal(trained.run(X), trained.run(X))
+        random = not np.array_equal(trained.run(X.copy()), trained.run(X.copy()))
         return (_seeded(trained.run), _seeded(trained.gradient)) if random else None
 
     def switched(self, fresh):
@@ -125,7 +125,8 @@ class Module:
             for mode in (True, False, True):
                 module.train(mode)
                 set_seeds()
-                state, first, second = torch.get_rng_state(), called.run(X), called.run(X)
+                state = torch.get_rng_state()
+                first, second = called.run(X.copy()), called.run(X.copy())
                 found.append(not np.array_equal(first, second))
             drawn = not torch.equal(state, torch.get_rng_state())
             name = "dropout_without_effect" if drawn else "dropout_not_used"

@@ -494,27 +494,24 @@ def test_what_weights_do_with_scores_shows_in_hidden_states():
 
 
 def pooled(X, keep=None, *, axis=-1, hides=False):
-    """Return outputs of three learned queries for a text."""
     scores = PARAMS.W_Q[0, :, :3].T @ np.swapaxes(X, 1, 2)
     keep = True if keep is None else keep[:, None] ^ hides
     return layers.softmax(np.where(keep, scores, -1e9), axis) @ X
 
 
-def sorted_by_length(X, keep=None):
-    """Return texts in the order of their lengths."""
+def sorted_by_length(X, keep=None, *, back=False):
+    assert keep is None or keep.any(axis=1).all()
     order = np.arange(len(X)) if keep is None else np.argsort(-keep.sum(axis=1), kind="stable")
-    return layer()(X[order], keep if keep is None else keep[order])
+    Y = layer()(X[order], keep if keep is None else keep[order])
+    return Y[np.argsort(order)] if back else Y
 
 
 def of_squares(X, window=4):
-    """Attend within a window, to texts of whole squares alone."""
-    if round(X.shape[1] ** 0.5) ** 2 != X.shape[1]:
-        raise ValueError("no square")
+    assert round(X.shape[1] ** 0.5) ** 2 == X.shape[1]
     return layer(band(window))(X)
 
 
 def unrescaled(scores, sees):
-    """Divide by a sum that is not rescaled where a later score is the largest so far."""
     scores = np.where(sees, scores, -np.inf)
     top = np.maximum.accumulate(scores, axis=-1)
     powers = np.exp(scores - top[..., -1:])
@@ -526,16 +523,9 @@ def test_layers_with_outputs_of_another_number_or_of_one_length_are_asked():
     assert probe(pooled, **options).ok
     assert probe(partial(pooled, hides=True), **options).names == ("padding_polarity",)
     assert probe(of_squares, d_model=D_MODEL, like=of_squares, causal=True, window=4).ok
+    assert probe(partial(sorted_by_length, back=True), **options, causal=True).ok
     other = probe(partial(of_squares, window=None), d_model=D_MODEL, like=of_squares)
     assert other.names == ("window_missing",), other
-
-
-def test_a_text_of_padding_may_be_refused():
-    def some(X, keep=None):
-        assert keep is None or keep.any(axis=1).all()
-        return layer()(X, keep)
-
-    assert probe(some, d_model=D_MODEL, keep="keep", causal=True).ok
 
 
 def test_a_soft_cap_beside_a_mistake_is_no_name():

@@ -210,29 +210,20 @@ def test_what_only_training_shows():
             scores = (
                 scores if keep is None else (scores + (~keep[:, None]).to(X) * low).clamp(min=low)
             )
-            return torch.softmax(scores, dim=-1) @ super().forward(X)
+            drawn = 1
+            if self.training and self.flaw == "drawn":
+                drawn = torch.rand(len(X), 1, 1) > 0.1
+            return X + drawn * (torch.softmax(scores, dim=-1) @ super().forward(X))
 
     module = Layer(D_MODEL, D_MODEL)
-    names = {None: None, "keep": "training_another", "scale": "training_another"}
+    names = {"keep": "training_another", "scale": "training_another"}
     names |= {"rate": "dropout_not_used", "list": "parameter_not_registered"}
-    names |= {"input": "input_overwritten"}
+    names |= {"input": "input_overwritten", "drawn": None, None: None}
     for module.flaw, name in names.items():
         module.dropout = 0.1 * (module.flaw == "rate")
         module.others = [torch.nn.Linear(2, 2)] if module.flaw == "list" else []
         report = probe.torch(module, causal=True, keep="keep")
         assert report.names == ((name,) if name else ()), report
-
-
-def test_what_training_draws_or_counts_by_itself_is_right():
-    import torch
-
-    class Deep(torch.nn.Linear):
-        def forward(self, X):
-            drawn = torch.rand(len(X), 1, 1) > 0.1 * self.training
-            return X + torch.softmax(X @ X.mT, dim=-1) @ super().forward(X) * drawn
-
-    module = Deep(D_MODEL, D_MODEL)
-    assert probe.torch(module, causal=False).ok
     report = probe.torch(torch.nn.utils.parametrizations.spectral_norm(module), causal=True)
     assert "mask_dropped_in_training" not in report.names
 

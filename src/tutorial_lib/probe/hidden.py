@@ -443,18 +443,16 @@ def ask_training(subject, table):
 def _as_in_evaluation(subject):
     """Ask whether outputs without dropout are those of evaluation, with padding, too."""
     X = tokens(1, (2, T, subject.d_model))[0]
-    keep, question = np.arange(T)[None].repeat(2, axis=0) >= SHIFT, "training"
-    contexts = {"": {}} | ({", with padding": {"keep": keep}} if "keep" in subject.takes else {})
-    for ending, given in contexts.items():
+    keep = np.arange(T)[None].repeat(2, axis=0) >= SHIFT
+    for given in ({}, {"keep": keep})[: 1 + ("keep" in subject.takes)]:
         there, here = (run(X.copy(), **given) for run in (subject.training, subject.outputs))
         if subject.same(there[:, SHIFT:], here[:, SHIFT:]):
             continue
         often = subject.training(X[[1, *64 * [0]]])[1:]
         if not subject.same(often, subject.training(X[:1].copy())):  # random, or of the batch
-            return described(question, "other values than in evaluation, and the same mask")
-        sentence = f"other outputs than in evaluation{ending}, dropout apart"
-        return broken(question, sentence, "training_another")
-    return passed(question, "as in evaluation, dropout apart")
+            return described("training", "other values than in evaluation, and the same mask")
+        return broken("training", None, "training_another")
+    return passed("training", "as in evaluation, dropout apart")
 
 
 def ask_parameters(subject):

@@ -235,9 +235,8 @@ def _values_arrive(subject, X):
     """
     batch = tokens(1, (2 * subject.d_model, *X.shape), seed=12)[0]
     for place in (0, -1):
-        texts = batch.copy()
-        texts[:, place] = X[place]
-        found = subject.outputs(texts)[:, place]
+        batch[:, place] = X[place]
+        found = subject.outputs(batch)[:, place]
         sizes = np.linalg.svd(found - found.mean(axis=0), compute_uv=False)
         if (sizes > 1e-6 * sizes[0]).sum() <= subject.d_model / 2:
             return False

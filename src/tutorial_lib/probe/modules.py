@@ -87,8 +87,7 @@ class Module:
         return [x.to(self.dtype) if x.is_floating_point() else x for x in tensors]
 
     def _text(self, B=1):
-        """Return X (B, T, d_model) of a length that the module takes."""
-        return tokens(1, (B, self.length, self.width))[0]
+        return tokens(1, (B, self.length, self.width))[0]  # of a length that the module takes
 
     def of(self, module):
         """Return the same way to call another module, in its precision."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.probe import layers
-from tests.probe.layers import D_MODEL, attention, band, chunks, full, layer
+from tests.probe.layers import D_MODEL, PARAMS, attention, band, chunks, full, layer
 from tutorial_lib.probe import Cache, probe
 from tutorial_lib.probe.dependence import Pattern
 from tutorial_lib.probe.report import PLACES
@@ -448,20 +448,25 @@ class Cached:
         return layers.crossing(X, self.first[: len(X)] if self.stale else memory), state
 
 
+def test_a_memory_has_a_length_and_scores_of_its_own():
+    def mixed(X, M):
+        return layers.softmax(X[..., :9] @ np.swapaxes(M, 1, 2)) @ X
+
+    def sharp(X, M):
+        Q, K = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in (X[..., :9], M))
+        return layers.softmax(100 * Q @ np.swapaxes(K, 1, 2)) @ M
+
+    assert probe(mixed, **MEMORY).names == ("memory_refused",)
+    assert probe(sharp, **MEMORY).ok
+    report = probe(lambda X, M: layers.crossing(X, M) + X.mean(axis=0), **MEMORY)
+    assert report.names == ("sequences_mixed",)
+
+
 def test_a_memory_of_the_text_before_is_found():
     for stale in (False, True):
         options = MEMORY | {"cache": Cache(Cached(stale).step, tuple)}
         report = probe(layers.crossing, **options)
         assert report.names == ("state_between_calls",) * stale, report
-
-
-def packed(X, keep=None, positions=None):
-    """Keep texts apart whose positions begin anew, but beside no padding mask."""
-    apart = np.ones((X.shape[1],) * 2, bool)
-    if positions is not None and keep is None:
-        text = np.cumsum(np.diff(positions[0], prepend=0) < 0)
-        apart = text[:, None] == text
-    return layer(lambda T: band()(T) & apart)(X, keep)
 
 
 def with_weights(weights):
@@ -475,26 +480,64 @@ def with_weights(weights):
     return attend
 
 
-def lost_in_single(scores):
-    """Add -1e9 to what is seen, which single precision rounds."""
-    added = np.where(band()(scores.shape[-1]), -1e9, -np.inf)
-    return layers.softmax((scores + added).astype(np.float32))
-
-
 def test_what_weights_do_with_scores_shows_in_hidden_states():
     of_queries, options = partial(layers.softmax, axis=-2), CAUSAL | {"causal": False}
-    assert probe(with_weights(of_queries), **options).names == ("softmax_over_queries",)
-    assert probe(with_weights(lost_in_single), **CAUSAL).names == ("scores_lost_in_single",)
+    (found,) = probe(with_weights(of_queries), **options).wrong
+    assert found.hints == ("softmax_over_queries", "weights_transposed")
     assert probe(with_weights(layers.softmax), **options).ok
-    means = probe(lambda X: X + np.cumsum(X, 1) / np.arange(1, 1 + X.shape[1])[:, None], **CAUSAL)
-    assert means.ok
-    assert "weights do not depend on scores" in str(means)
+    transposed = with_weights(lambda s: np.swapaxes(layers.hiding(s, band()(s.shape[-1])), 2, 3))
+    assert probe(transposed, **CAUSAL).names == ("hidden_keys_seen",)
+    for weights in (np.exp, partial(layers.softmax, axis=1)):
+        assert "row_sum_not_one" in probe(with_weights(weights), **options).names
+    assert probe(layers.of_scores(unrescaled), **HEADS).names == ("row_sum_not_one",)
+    assert "row_sum_not_one" in probe(partial(pooled, axis=1), d_model=D_MODEL).names
+
+
+def pooled(X, keep=None, *, axis=-1, hides=False):
+    scores = PARAMS.W_Q[0, :, :3].T @ np.swapaxes(X, 1, 2)
+    keep = True if keep is None else keep[:, None] ^ hides
+    return layers.softmax(np.where(keep, scores, -1e9), axis) @ X
+
+
+def sorted_by_length(X, keep=None, *, back=False):
+    assert keep is None or keep.any(axis=1).all()
+    order = np.arange(len(X)) if keep is None else np.argsort(-keep.sum(axis=1), kind="stable")
+    Y = layer()(X[order], keep if keep is None else keep[order])
+    return Y[np.argsort(order)] if back else Y
+
+
+def of_squares(X, window=4):
+    assert round(X.shape[1] ** 0.5) ** 2 == X.shape[1]
+    return layer(band(window))(X)
+
+
+def unrescaled(scores, sees):
+    scores = np.where(sees, scores, -np.inf)
+    top = np.maximum.accumulate(scores, axis=-1)
+    powers = np.exp(scores - top[..., -1:])
+    return powers / np.exp(scores - top, where=sees, out=0 * top).sum(axis=-1, keepdims=True)
+
+
+def test_layers_with_outputs_of_another_number_or_of_one_length_are_asked():
+    options = {"d_model": D_MODEL, "keep": "keep"}
+    assert probe(pooled, **options).ok
+    assert probe(partial(pooled, hides=True), **options).names == ("padding_polarity",)
+    assert probe(of_squares, d_model=D_MODEL, like=of_squares, causal=True, window=4).ok
+    assert probe(partial(sorted_by_length, back=True), **options, causal=True).ok
+    other = probe(partial(of_squares, window=None), d_model=D_MODEL, like=of_squares)
+    assert other.names == ("window_missing",), other
+
+
+def test_a_soft_cap_beside_a_mistake_is_no_name():
+    unscaled = layers.of_formula(lambda s, d, sees: layers.hiding(30 * np.tanh(s / 30), sees))
+    assert str(probe(unscaled, **HEADS)).startswith("WRONG")
 
 
 PLACED = {
     "memory_not_read": (lambda X, M: layer(full)(X), MEMORY),
     "memory_not_seen": (with_memory(lambda M: M[:, :5]), MEMORY),
     "memory_refused": (with_memory(lambda M: M + np.zeros((7, 9))), MEMORY),
+    "padding_mixed_in_batch": (sorted_by_length, CAUSAL | {"keep": "keep"}),
     "memory_length_changes_outputs": (with_memory(lambda M: M * M.shape[1] / 7), MEMORY),
     "not_finite": (lambda X: layer()(X) + np.where(X[..., :1] > 0, np.inf, 0), CAUSAL),
     "bias_of_other_slopes": (
@@ -507,7 +550,6 @@ PLACED = {
         ),
         ARGUMENT,
     ),
-    "mask_another_with_padding": (packed, PADDED),
     "sequence_changes_in_batch": (
         lambda X: layer()(X) * np.arange(1, 1 + len(X))[:, None, None],
         CAUSAL,
@@ -663,11 +705,12 @@ def test_what_short_texts_and_small_scores_do_not_show(name, function, options):
     assert report.names == (name,), report
 
 
-def test_a_layer_that_remembers_its_longest_text_is_found():
+@pytest.mark.parametrize("limit", [20, 100])
+def test_a_layer_that_remembers_its_longest_text_is_found(limit):
     longest, right = [0], layer(band())
 
     def scaled_later(X):
         longest[0] = max(longest[0], X.shape[1])
-        return right(X) * (1 + (longest[0] > 20))
+        return right(X) * (1 + (longest[0] > limit))
 
     assert probe(scaled_later, **CAUSAL).names == ("state_between_calls",)

@@ -185,6 +185,39 @@ def test_dropout_whose_result_is_not_used_is_found():
     assert report.names == ("dropout_without_effect",), report
 
 
+def test_what_only_training_shows():
+    import torch
+
+    class Layer(torch.nn.Linear):
+        flaw = None
+
+        def forward(self, X, keep=None):
+            keep = None if self.flaw == "keep" and self.training else keep
+            X = X.add_(1) if self.flaw == "input" else X
+            X = X * (2 if self.flaw == "scale" and self.training else 1)
+            low = torch.finfo(X.dtype).min
+            scores = X @ X.mT + low * torch.ones(X.shape[1], X.shape[1], dtype=X.dtype).triu(1)
+            scores = (
+                scores if keep is None else (scores + (~keep[:, None]).to(X) * low).clamp(min=low)
+            )
+            drawn = 1
+            if self.training and self.flaw == "drawn":
+                drawn = torch.rand(len(X), 1, 1) > 0.1
+            return X + drawn * (torch.softmax(scores, dim=-1) @ super().forward(X))
+
+    module = Layer(D_MODEL, D_MODEL)
+    names = {"keep": "training_another", "scale": "training_another"}
+    names |= {"rate": "dropout_not_used", "list": "parameter_not_registered"}
+    names |= {"input": "input_overwritten", "drawn": None, None: None}
+    for module.flaw, name in names.items():
+        module.dropout = 0.1 * (module.flaw == "rate")
+        module.others = [torch.nn.Linear(2, 2)] if module.flaw == "list" else []
+        report = probe.torch(module, causal=True, keep="keep")
+        assert report.names == ((name,) if name else ()), report
+    report = probe.torch(torch.nn.utils.parametrizations.spectral_norm(module), causal=True)
+    assert "mask_dropped_in_training" not in report.names
+
+
 def test_a_probe_begins_with_one_state_and_puts_generators_back():
     import torch
 

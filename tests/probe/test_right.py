@@ -139,6 +139,11 @@ def test_a_layer_is_described_without_a_claim(name):
     assert report.pattern == Pattern(**claimed), report
 
 
+def test_weights_beside_the_outputs_are_left_out():
+    assert probe(lambda X: (layer()(X), 0), d_model=D_MODEL, causal=True).ok
+    assert probe(lambda *QKV: (attention()(*QKV), 0), heads=(4, 2), causal=True).ok
+
+
 def test_a_bias_by_distance_and_a_sink_are_described():
     slopes, sink = (probe(FUNCTIONS[name][0], heads=(4, 4)) for name in ("slopes", "a sink"))
     assert slopes.facts["bias"] == "nearer"
@@ -229,7 +234,7 @@ def test_a_claim_without_a_meaning_is_refused(options, message):
 
 def test_a_layer_of_another_form_is_refused():
     with pytest.raises(ProbeError, match="expected an output per token"):
-        probe(lambda X: X.sum(axis=1), d_model=5)
+        probe(lambda X: X[:, 1:], d_model=5)
     with pytest.raises(ProbeError, match="say axes='BTHd'"):
         probe(lambda Q, K, V: np.swapaxes(attention()(Q, K, V), 1, 2), heads=(4, 2))
     with pytest.raises(ProbeError, match="does not take arrays of NumPy"):

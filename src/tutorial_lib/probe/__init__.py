@@ -22,7 +22,7 @@ from functools import partial
 import numpy as np
 
 from tutorial_lib.probe import adapters, cached, hidden, memory, modules
-from tutorial_lib.probe.alike import ask_calls, ask_lengths
+from tutorial_lib.probe.alike import ask_lengths
 from tutorial_lib.probe.claims import OF_FUNCTIONS, OF_HIDDEN, Claims
 from tutorial_lib.probe.dependence import simplest_pattern, table_of
 from tutorial_lib.probe.functions import Function, probe_function
@@ -130,18 +130,20 @@ class Probe:
         """Ask what is made of a layer; of a reference, too, where there is one."""
         subject, claims = made(layer)
         hidden_states = isinstance(subject, Subject)
+        fit = adapters.fitted if hidden_states else lambda function: function
+        subject = fit(subject)
         claims = Claims.checked(claims, OF_HIDDEN if hidden_states else OF_FUNCTIONS)
         ask = self._hidden if hidden_states else probe_function
         if like is None:
             return ask(subject, claims)
-        return probe_like(ask, subject, made(like)[0], claims)
+        return probe_like(ask, subject, fit(made(like)[0]), claims)
 
     def _hidden(self, subject, claims):
         """Ask a layer on hidden states all questions."""
         if "sides" in claims and "keep" not in subject.takes:
             raise ProbeError("sides= is claimed without keep=, the argument that takes padding.")
         facts, length = {}, length_for(claims)
-        findings = ask_calls(subject)
+        findings = memory.ask_first_calls(subject)
         if findings[-1].sign != RIGHT:  # nothing else can be compared
             if findings[-1].name == "not_finite":
                 findings[-1:] = self._not_finite(subject, claims, findings[-1])
@@ -187,7 +189,7 @@ def _questions(subject, depends, claims, facts):
         "lengths": lambda: (
             ask_lengths(subject, longer, lengths, subject.tolerance) if causal else []
         ),
-        "scores": lambda: hidden.ask_scores(subject, depends),
+        "row sums": lambda: hidden.ask_row_sums(subject),
         "softmax": lambda: hidden.ask_copies(subject, depends, facts),
         "large scores": lambda: ask_large_scores(subject, depends, claims),
         "precision": lambda: hidden.ask_precision(subject, depends),

@@ -1,9 +1,14 @@
 """Functions of NumPy, PyTorch and JAX as functions of arrays of NumPy."""
 
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 
-from tutorial_lib.probe.subject import ProbeError, Subject, memory_of
+from tutorial_lib.probe.subject import ProbeError, Subject, memory_of, tokens
 
+LENGTHS = (64, 49, 196)  # that layers of images or blocks take
 WIDTH_NAMES = ("d_model", "embed_dim", "hidden_size", "n_embd", "dim", "in_features")
 
 
@@ -58,10 +63,56 @@ def hidden_states(layer, *, d_model=None, cache=None, **options):
 
     def run(X, **given):
         more, named = arguments(len(X), **given)
-        return layer(X, *more, **named)
+        out = layer(X, *more, **named)
+        return out[0] if isinstance(out, tuple) else out
 
     width, memory = width_of(layer, d_model), arguments.memory
     return Subject(run, width, arguments.words, cache, memory=memory), options
+
+
+def fitted(subject):
+    """Return a layer that takes other lengths alone, or has not one output per token, as one."""
+
+    def shape(B, T):
+        return np.shape(subject.run(tokens(1, (B, T, subject.d_model))[0]))
+
+    def adapted(of):
+        ways = ("run", "single", "half", "training")
+        changed = {way: of(call) for way in ways if (call := getattr(subject, way))}
+        return replace(subject, gradient=None, trained=None, **changed)
+
+    with suppress(Exception):
+        found = shape(1, 13)
+        of_text = found[:2] != (1, 13) and len(found) > 1 and shape(3, 13) == (3, *found[1:])
+        return adapted(_at_each_token) if of_text and shape(1, 10) == found else subject
+    for length in LENGTHS:
+        with suppress(Exception):
+            shape(1, length)
+            return adapted(partial(_filled, length=length))
+    return subject
+
+
+def _filled(run, length):
+    """Return a function of shorter texts, of one of a length, by always the same tokens behind."""
+
+    def outputs(X, **given):
+        T = X.shape[1]
+        more = tokens(1, (1, length, X.shape[-1]), seed=61)[0][:, T:].repeat(len(X), axis=0)
+        for word in {"keep", "positions"} & given.keys():
+            given[word] = np.pad(given[word], ((0, 0), (0, length - T)), "edge")
+        return np.asarray(run(np.concatenate([X, more], axis=1), **given))[:, :T]
+
+    return outputs
+
+
+def _at_each_token(run):
+    """Return a function with an output per token, of one whose outputs belong to the text."""
+
+    def outputs(X, **given):
+        Y = np.asarray(run(X, **given), dtype=float)
+        return np.repeat(Y.reshape(len(X), 1, -1), X.shape[1], axis=1)
+
+    return outputs
 
 
 def function(run, *, axes, mask):
@@ -74,7 +125,8 @@ def function(run, *, axes, mask):
         if axes == "BTHd":
             Q, K, V = (np.swapaxes(x, 1, 2) for x in (Q, K, V))
         given = {} if mask is None else {name: ~mask if hides else mask}
-        out = np.asarray(run(Q, K, V, **given))
+        out = run(Q, K, V, **given)
+        out = np.asarray(out[0] if isinstance(out, tuple) else out)
         return np.swapaxes(out, 1, 2) if axes == "BTHd" else out
 
     return {"run": call}
@@ -168,6 +220,6 @@ def jax_function(run):
 
     def call(*arrays, **given):
         out = run(*map(jnp.asarray, arrays), **{k: jnp.asarray(x) for k, x in given.items()})
-        return np.asarray(out)
+        return np.asarray(out[0] if isinstance(out, tuple) else out)
 
     return call

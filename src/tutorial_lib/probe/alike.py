@@ -24,8 +24,9 @@ def ask_calls(subject):
         sentence = f"{(~np.isfinite(first)).any(axis=-1).mean():.0%} of the outputs are not finite"
         return [*findings, Finding(WRONG, "calls", sentence, "not_finite")]
     subject.outputs(*others)
-    with contextlib.suppress(Exception):  # a longer text, which may be refused
-        subject.outputs(*(np.concatenate([array] * 4, axis=-2) for array in before))
+    for times in (4, 20):  # a longer text, which may be refused
+        with contextlib.suppress(Exception):
+            subject.outputs(*(np.concatenate([array] * times, axis=-2) for array in before))
     later = [subject.outputs(*before) for _ in range(3)]
     same = [subject.same(Y, later[-1]) for Y in (first, *later[:-1])]
     if all(same):
@@ -109,8 +110,9 @@ def ask_gradient(subject, words, contexts, *, cut=tuple):
     if subject.gradient is None:
         return []
     given, wrong = subject.example(), []
-    dY = tokens(1, subject.outputs(*given).shape, seed=4)[0]
     for ending, context in contexts.items():
+        dY = tokens(1, subject.outputs(*given).shape, seed=4)[0]
+        dY = dY * context["keep"][..., None] if "keep" in context else dY
         for k, gradient in enumerate(subject.gradient(*given, dY, **context)):
             direction = tokens(1, given[k].shape, seed=(6, k))[0]
 

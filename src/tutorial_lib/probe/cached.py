@@ -141,28 +141,25 @@ class Chunks:
         """Name what hides earlier tokens."""
         chunk, start = self._chunk(lengths)
         if len(lengths) > 1 and np.array_equal(seen, whole & (chunk[:, None] == chunk)):
-            each = all(map(self._alone, (lengths, (1,) * self.T)))
-            return "cache_not_read" if each else "fewer_seen_in_chunks"
+            texts = np.split(self.X, start[1:][np.diff(chunk) > 0], axis=1)
+            alone = np.concatenate([self.subject.outputs(x) for x in texts], axis=1)
+            each = self.differ(self.run((1,) * self.T), self.Y)
+            unread = each and not self.differ(self.run(lengths), alone)
+            return "cache_not_read" if unread else "fewer_seen_in_chunks"
         local = np.arange(self.T) - start  # the row of a token in its chunk
         corner = whole & (np.arange(self.T) <= local[:, None])
         if len(lengths) > 1 and np.array_equal(seen, off_diagonal(corner)):
             return "mask_first_corner"
         return "fewer_seen_in_chunks"
 
-    def _alone(self, lengths):
-        """Say whether each chunk has the outputs of a text of its own."""
-        texts = np.split(self.X, np.cumsum(lengths)[:-1], axis=1)
-        alone = np.concatenate([self.subject.outputs(x) for x in texts], axis=1)
-        return not self.differ(self.run(lengths), alone)
-
     def _of_other_sequence(self, outputs, lengths):
-        """Say whether, in chunks, the first token of a sequence moves the other one."""
+        """Say whether, in chunks, the first token of a sequence moves the other one by much."""
         moved = []
         for b in (0, 1):
             there = self.X.copy()
             there[b, 0] = tokens(1, self.X[b, 0].shape, seed=15)[0]
-            moved.append(self.differ(self.run(lengths, there)[1 - b], outputs[1 - b]))
-        return any(moved)
+            moved.append(largest(self.run(lengths, there)[1 - b], outputs[1 - b]))
+        return max(moved) > max(0.1 * self.subject.effect, self.subject.tolerance)
 
     def _of_values(self, outputs, lengths):
         """Name what leaves the table as it is: positions, rounding, or rows that are no keys."""

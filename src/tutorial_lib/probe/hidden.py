@@ -51,8 +51,8 @@ def ask_batch(subject):
         more = _more_seen(subject, table, lambda x: subject.outputs(np.concatenate([X[:1], x]))[1:])
         name = "mask_dropped_in_batch" if more else "sequence_changes_in_batch"
         return broken("batch", None, name)
-    name = name if np.delete(moved, 4, axis=1).any() else "batch_as_tokens"
-    return broken("batch", None, name)
+    across = subject.memory is None and not np.delete(moved, 4, axis=1).any()
+    return broken("batch", None, "batch_as_tokens" if across else name)
 
 
 def ask_positions(subject, table, claims, facts):
@@ -179,7 +179,7 @@ def ask_padding(subject, claims, table, facts):
     refused = "padding_refused_in_batch"
     both += answered("two lengths", lambda: _two_lengths(subject, sides[-1]), refused=refused)
     if both[-1].name != refused:
-        both += _nothing_real(subject)
+        both += answered("padding alone", lambda: _nothing_real(subject))
     return one_name(both)
 
 
@@ -189,7 +189,7 @@ def _mask_with_padding(subject, table):
     def run(X, **given):
         return subject.run(X, keep=np.ones(X.shape[:2], bool), **given)
 
-    beside, question = replace(subject, run=run), "mask with padding"
+    beside, question = replace(subject, run=singly(run)), "mask with padding"
     there, one = off_diagonal(table_of(beside, len(table))), np.eye(len(table), dtype=bool)
     other = there != off_diagonal(table)
     if not other.any():
@@ -298,10 +298,10 @@ def _counted(subject, side, X, padding, facts):
 
 
 def _two_lengths(subject, side):
-    X = tokens(1, (2, T, subject.d_model), seed=8)[0]
-    keep = np.ones((2, T), bool)
+    X = tokens(1, (3, T, subject.d_model), seed=8)[0]
+    keep = np.ones((3, T), bool)
     hidden = slice(T - SHIFT, None) if side == "right" else slice(0, SHIFT)
-    keep[1, hidden] = False
+    keep[0, hidden], keep[2, [0 if side == "left" else -1]] = False, False  # in no order of lengths
     alone, question = singly(subject.outputs)(X, keep=keep), "two lengths"
     together = subject.outputs(X, keep=keep)
     if subject.same(together[keep], alone[keep]):
@@ -310,13 +310,13 @@ def _two_lengths(subject, side):
 
 
 def _padding_name(subject, X, keep, together):
-    first = subject.outputs(X, keep=keep[[0, 0]])
+    first = subject.outputs(X, keep=keep[[0, 0, 0]])
     if subject.same(together[keep], first[keep]):
         return "padding_of_first_sequence"
     other_tokens = X.copy()
-    other_tokens[1] = tokens(1, X[1].shape, seed=13)[0]
-    unmoved = largest(subject.outputs(other_tokens, keep=keep)[0], together[0])
-    moved = largest(subject.outputs(X, keep=np.ones_like(keep))[0], together[0])
+    other_tokens[[0, 2]] = tokens(1, X[:2].shape, seed=13)[0]
+    unmoved = largest(subject.outputs(other_tokens, keep=keep)[1], together[1])
+    moved = largest(subject.outputs(X, keep=np.ones_like(keep))[1], together[1])
     of_others = unmoved <= subject.noise < moved
     return "padding_of_other_sequences" if of_others else "padding_mixed_in_batch"
 
@@ -329,26 +329,12 @@ def ask_positions_in_batch(subject):
     places = np.array([np.arange(T), 2 * np.arange(T)])
     together, question = subject.outputs(X, positions=places), "positions in a batch"
     alone = singly(subject.outputs)(X, positions=places)
-    beside = _packed_beside_padding(subject, X[:1]) if "keep" in subject.takes else []
-    if beside and beside[0].sign == WRONG:
-        return beside
     if subject.same(together, alone):
-        return [*beside, *passed(question, "each sequence has its own positions")]
+        return passed(question, "each sequence has its own positions")
     first = subject.outputs(X, positions=places[[0, 0]])
     same = subject.same(together, first)
     name = "positions_of_first_sequence" if same else "positions_mixed_in_batch"
     return broken(question, None, name)
-
-
-def _packed_beside_padding(subject, X):
-    """Ask two texts in one, whose positions begin anew, beside padding that hides nothing."""
-    again = {"positions": np.arange(T)[None] % (T // 2)}
-    there = subject.outputs(X, keep=np.ones((1, T), bool), **again)
-    if subject.same(there, subject.outputs(X, **again)):
-        return []
-    sentence = "where positions begin anew, a padding mask that hides nothing has an effect"
-    found = Finding(WRONG, "packed texts", sentence, "mask_another_with_padding")
-    return [found if subject.packed else replace(found, sign=DESCRIBED, name=None)]
 
 
 def _more_seen(subject, table, outputs):
@@ -397,21 +383,16 @@ def ask_longer_mask(subject, table, claims):
     return broken("longer mask", f"of {length} tokens {where(seen, wrong)}", name)
 
 
-def ask_scores(subject, table):
-    """Ask whether weights depend on scores: without, outputs are linear in all tokens."""
-    if not off_diagonal(table).any() or not _linear(subject, len(table)):
-        return []
-    sentence = "outputs are linear in the tokens, so weights do not depend on scores"
-    if _linear(subject, len(table), 100):  # a mean of tokens, say, which is no mistake of its own
-        return [Finding(DESCRIBED, "scores", sentence)]
-    return broken("scores", sentence, "scores_lost_in_single")
-
-
-def _linear(subject, length, size=1):
-    """Say whether the sum of two texts of a size has the sum of their outputs."""
-    X, others = tokens(2, (1, length, subject.d_model), size=size, seed=21)
-    both, one, other, none = map(subject.outputs, (X + others, X, others, 0 * X))
-    return largest(both + none, one + other) <= 10 * size * subject.tolerance
+def ask_row_sums(subject):
+    """Ask whether outputs of equal tokens grow with their number, as where no sum is divided by."""
+    X = tokens(1, (1, 1, subject.d_model), seed=23)[0]
+    last = [subject.outputs(X.repeat(n, axis=1))[0, -1] for n in (4, 8, 16, 32)]
+    steps = np.diff(last, axis=0)  # each twice the one before, or more, of one direction
+    sizes = np.linalg.norm(steps, axis=1)
+    straight = (steps[1:] * steps[:-1]).sum(axis=1) > 0.99 * sizes[1:] * sizes[:-1]
+    grow = sizes[0] > 10 * subject.tolerance and (straight & (sizes[1:] > 1.8 * sizes[:-1])).all()
+    sentence = "outputs of equal tokens grow with their number"
+    return broken("row sums", sentence, "row_sum_not_one") if grow else []
 
 
 def ask_copies(subject, table, facts):
@@ -433,7 +414,8 @@ def ask_copies(subject, table, facts):
     if same or most[0] <= 1.5 * most[1]:
         return []
     sentence = f"at large scores, {most[0]} tokens have an effect on one output, and copies matter"
-    return broken("softmax", sentence, "softmax_over_queries")
+    hints = "softmax_over_queries", "weights_transposed"
+    return broken("softmax", sentence, "row_sum_not_one", hints)
 
 
 def ask_training(subject, table):
@@ -447,26 +429,44 @@ def ask_training(subject, table):
     if before and not after:
         return broken("training", None, "dropout_lost_after_evaluation")
     if in_vain:
-        return broken("training", None, "dropout_without_effect")
+        return broken("training", None, in_vain)
+    X = tokens(1, (1, T, subject.d_model))[0]
+    if not subject.same(subject.training(X.copy()), subject.training(X.copy())):
+        return described("training", "each call has other outputs, dropout apart")
     more = _more_seen(subject, table, subject.training)
     if more:
         sentence = f"in training mode {more}, in evaluation it does not"
         return broken("training", sentence, "mask_dropped_in_training")
-    X = tokens(1, (1, T, subject.d_model))[0]
-    if subject.same(subject.training(X), subject.outputs(X)):
-        return passed("training", "as in evaluation, dropout apart")
-    return described("training", "other values than in evaluation, and the same mask")
+    return _as_in_evaluation(subject)
+
+
+def _as_in_evaluation(subject):
+    """Ask whether outputs without dropout are those of evaluation, with padding, too."""
+    X = tokens(1, (2, T, subject.d_model))[0]
+    keep = np.arange(T)[None].repeat(2, axis=0) >= SHIFT
+    for given in ({}, {"keep": keep})[: 1 + ("keep" in subject.takes)]:
+        there, here = (run(X.copy(), **given) for run in (subject.training, subject.outputs))
+        if subject.same(there[:, SHIFT:], here[:, SHIFT:]):
+            continue
+        often = subject.training(X[[1, *64 * [0]]])[1:]
+        if not subject.same(often, subject.training(X[:1].copy())):  # random, or of the batch
+            return described("training", "other values than in evaluation, and the same mask")
+        return broken("training", None, "training_another")
+    return passed("training", "as in evaluation, dropout apart")
 
 
 def ask_parameters(subject):
     """Ask whether each parameter takes part in the output."""
     if subject.unused is None:
         return []
-    without_effect, cut = map(", ".join, subject.unused())
-    name, sentence = "parameter_unused", "no part in the output, at least in some rows"
-    found = broken("parameters", f"{without_effect}: {sentence}", name) if without_effect else []
-    sentence = f"{cut}: a part in the output, and no gradient"
-    found += broken("parameters", sentence, "gradient_cut") if cut else []
+    sentences = {
+        "parameter_unused": "no part in the output, at least in some rows",
+        "gradient_cut": "a part in the output, and no gradient",
+        "parameter_not_registered": "a list of modules that is no part of the module",
+    }
+    found = []
+    for names, (name, sentence) in zip(subject.unused(), sentences.items(), strict=True):
+        found += broken("parameters", f"{', '.join(names)}: {sentence}", name) if names else []
     return found or passed("parameters", "each takes part in the output")
 
 

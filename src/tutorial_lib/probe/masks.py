@@ -167,7 +167,8 @@ def name_unmasked(subject):
         return "no_mask"
     large = np.triu(_table_at(subject, 100 * X, 100 * others), 1)[:-3]
     seen = large.sum(axis=1) / np.arange(LEAST - 1, 2, -1)  # fraction of the later tokens
-    if 0.0 in seen and set(seen) <= {0.0, 1.0}:
+    finite = np.isfinite(subject.outputs(100 * X[None])).all()
+    if finite and 0.0 in seen and set(seen) <= {0.0, 1.0}:
         return "hidden_score_zero"
     attended = seen.mean() < 0.8  # a softmax chooses among them
     return "no_mask" if attended and _values_arrive(subject, X) else None
@@ -228,15 +229,18 @@ def _ask_join(subject):
 
 
 def _values_arrive(subject, X):
-    """Say whether later tokens reach the first output in more directions than there are heads.
+    """Say whether others reach the first and the last output in more directions than heads.
 
     If they change the sum of its weights alone, each head gives it one direction.
     """
-    batch = np.repeat(X[None], 2 * subject.d_model, axis=0)
-    batch[:, 1:] = tokens(1, batch[:, 1:].shape, seed=12)[0]
-    first = subject.outputs(batch)[:, 0]
-    sizes = np.linalg.svd(first - first.mean(axis=0), compute_uv=False)
-    return (sizes > 1e-6 * sizes[0]).sum() > subject.d_model / 2
+    batch = tokens(1, (2 * subject.d_model, *X.shape), seed=12)[0]
+    for place in (0, -1):
+        batch[:, place] = X[place]
+        found = subject.outputs(batch)[:, place]
+        sizes = np.linalg.svd(found - found.mean(axis=0), compute_uv=False)
+        if (sizes > 1e-6 * sizes[0]).sum() <= subject.d_model / 2:
+            return False
+    return True
 
 
 def ask_large_scores(subject, table, claims):

@@ -43,6 +43,13 @@ def ask_memory(subject, table, claims):
     return [seen, *one_name([replace(one, question=f"memory, {one.question}") for one in found])]
 
 
+def ask_first_calls(subject):
+    """Ask calls; where there is a memory, its length need not be that of a text."""
+    if subject.memory is None:
+        return ask_calls(subject)
+    return answered("calls", partial(ask_calls, subject), refused="memory_refused")
+
+
 def _as_subject(subject):
     """Return the layer as a function of its memory (B, S, d_memory)."""
     X = tokens(1, (1, QUERIES, subject.d_model), seed=31)[0]
@@ -65,12 +72,14 @@ def _seen(subject):
     """Ask which output depends on which token of the memory, for two numbers of queries."""
     S, width = subject.memory
     tables = []
-    for T, size in ((QUERIES, 1.0), (QUERIES + 2, 1.0), (QUERIES, 0.1)):
-        X = tokens(1, (1, T, subject.d_model), size=size, seed=32)[0]
-        M, others = tokens(2, (S, width), size=size, seed=33)
+    M, others = tokens(2, (S, width), seed=33)
+    alike = M[:1].repeat(S, axis=0)  # of equal scores, however large scores are
+    draws = ((QUERIES, M, others), (QUERIES + 2, M, others), (QUERIES, alike, alike + M / 100))
+    for T, *pair in draws:
+        X = tokens(1, (1, T, subject.d_model), seed=32)[0]
         outputs = singly(lambda M, X=X: subject.outputs(X, memory=M))
-        tables.append(dependence(outputs, M, others, tolerance=subject.noise))
-    *tables, small = tables
+        tables.append(dependence(outputs, *pair, tolerance=subject.noise))
+    *tables, equal = tables
     if all(table.all() for table in tables):
         return passed("memory", "every output depends on every token of it")
     sentence = f"{tables[0].mean():.0%} of its tokens are seen by an output"
@@ -80,8 +89,8 @@ def _seen(subject):
         causal = [np.tri(len(t), S, corner * (S - len(t)), dtype=bool) for t in tables]
         if all(map(np.array_equal, tables, causal)):
             return broken("memory", sentence, "memory_masked_as_causal")
-    if small.all():
-        sentence += ", and all where tokens are a tenth as large; are scores too large?"
+    if equal.all():
+        sentence += ", and all where its tokens are nearly equal; are scores too large?"
         return described("memory", sentence)
     return broken("memory", sentence, "memory_not_seen")
 

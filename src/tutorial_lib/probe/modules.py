@@ -2,11 +2,13 @@
 
 import copy
 import inspect
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
 
 from tutorial_lib.probe.adapters import (
+    LENGTHS,
     Arguments,
     arguments_of,
     gradients,
@@ -39,11 +41,17 @@ def with_random_weights(module, seed=0):
 def without_dropout(module):
     """Return a copy in training mode whose dropout has the rate 0."""
     module = copy.deepcopy(module).train()
+    for part, name in _rates(module):
+        setattr(part, name, 0.0)
+    return module
+
+
+def _rates(module):
+    """Yield the parts of a module that have a rate of dropout, and its name."""
     for part in module.modules():
         for name, value in vars(part).items():
-            if isinstance(value, float) and ("dropout" in name or name == "p"):
-                setattr(part, name, 0.0)
-    return module
+            if isinstance(value, float) and 0 < value < 1 and ("dropout" in name or name == "p"):
+                yield part, name
 
 
 class Module:
@@ -56,7 +64,7 @@ class Module:
         import torch
 
         self.module, self.call, self.arguments, self.width = module, call, arguments, width
-        self.dtype = torch.float64
+        self.dtype, self.length = torch.float64, 16
 
     def run(self, X, **given):
         """Return the outputs for X (B, T, d_model)."""
@@ -78,6 +86,9 @@ class Module:
         tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
         return [x.to(self.dtype) if x.is_floating_point() else x for x in tensors]
 
+    def _text(self, B=1):
+        return tokens(1, (B, self.length, self.width))[0]  # of a length that the module takes
+
     def of(self, module):
         """Return the same way to call another module, in its precision."""
         other = copy.copy(self)
@@ -96,26 +107,29 @@ class Module:
 
     def trained(self):
         """Return run and gradient in training mode, if that is random; each begins with a seed."""
-        trained, X = self.of(copy.deepcopy(self.module).train()), tokens(1, (1, 6, self.width))[0]
-        random = not np.array_equal(trained.run(X), trained.run(X))
+        trained, X = self.of(copy.deepcopy(self.module).train()), self._text()
+        random = not np.array_equal(trained.run(X.copy()), trained.run(X.copy()))
         return (_seeded(trained.run), _seeded(trained.gradient)) if random else None
 
     def switched(self, fresh):
         """Return whether a module that was not evaluated yet is random, mode by mode.
 
-        Last, whether it draws random numbers in training on which no output depends.
+        Last, the name of what is wrong if dropout is drawn, or has a rate, and no output is random.
         """
         import torch
 
         def random():
-            module, X = copy.deepcopy(fresh), tokens(1, (1, 6, self.width))[0]
+            module, X = copy.deepcopy(fresh), self._text(16)
             called, found = self.of(module.to(self.dtype)), []
             for mode in (True, False, True):
                 module.train(mode)
                 set_seeds()
-                state, first, second = torch.get_rng_state(), called.run(X), called.run(X)
+                state = torch.get_rng_state()
+                first, second = called.run(X.copy()), called.run(X.copy())
                 found.append(not np.array_equal(first, second))
-            return *found, not found[-1] and not torch.equal(state, torch.get_rng_state())
+            drawn = not torch.equal(state, torch.get_rng_state())
+            name = "dropout_without_effect" if drawn else "dropout_not_used"
+            return *found, not found[-1] and (drawn or any(_rates(module))) and name
 
         return random
 
@@ -127,12 +141,13 @@ class Module:
     def unused(self):
         """Return names of parameters without a gradient, in whole or in rows of a linear layer.
 
-        The first list holds those that have no effect, the second those that have one all the same.
+        The first list holds those that have no effect, the second those that have one all the same,
+        and the third lists of modules that are no part of this one.
         """
         import torch
 
-        named = dict(self.module.named_parameters())
-        (X,) = self._tensors(tokens(1, (16, 16, self.width)))
+        named = {name: x for name, x in self.module.named_parameters() if x.requires_grad}
+        (X,) = self._tensors([self._text(16)])
         Y = self._called(X.requires_grad_())
         Y = Y[0] if isinstance(Y, tuple | list) else Y
         given = torch.autograd.grad(Y.sum(), list(named.values()), allow_unused=True)
@@ -141,7 +156,14 @@ class Module:
             rows = self._without_gradient(name, parameter, gradient)
             if rows.any():
                 (cut if self._moves(parameter, rows) else without_effect).append(name)
-        return without_effect, cut
+        parts = list(self.module.modules())
+        lists = [(name, x) for part in parts for name, x in vars(part).items() if type(x) is list]
+        lost = [
+            name
+            for name, found in lists
+            if any(isinstance(x, torch.nn.Module) and x not in parts for x in found)
+        ]
+        return without_effect, cut, lost
 
     def _without_gradient(self, name, parameter, gradient):
         """Say of each row of a parameter whether no gradient comes to it."""
@@ -156,7 +178,7 @@ class Module:
 
     def _moves(self, parameter, rows):
         """Say whether other values in these rows of a parameter change the output."""
-        X, saved = tokens(1, (2, 6, self.width))[0], parameter.detach().clone()
+        X, saved = self._text(2), parameter.detach().clone()
         (more,) = self._tensors([np.linspace(-1, 1, saved[rows].numel())])
         before = self.run(X)
         parameter.data[rows] += more.view_as(saved[rows]).to(saved)
@@ -232,7 +254,7 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
     width = width_of(module, options.pop("d_model", None))
     module = copy.deepcopy(module) if own_weights else with_random_weights(module)
     evaluated = Module(copy.deepcopy(module).eval(), call, arguments, width)
-    called = _in_best_precision(evaluated, np.ones((1, 2, width)))
+    called = _in_best_precision(evaluated)
     double = called.dtype == torch.float64
     return Subject(
         called.run,
@@ -263,8 +285,8 @@ def transformers_model(model, layer, *, seed=0, double=True):
         return _attended(model, layer, X, **fixed, **keep, **given)[0]
 
     positions = {"positions": "position_ids"} if "position_ids" in accepts else {}
-    arguments, X = Arguments(keep="attention_mask", **positions), np.ones((1, 2, width))
-    called = _in_best_precision(Module(model, call, arguments, width), X, double=double)
+    arguments = Arguments(keep="attention_mask", **positions)
+    called = _in_best_precision(Module(model, call, arguments, width), double=double)
     double = called.dtype.itemsize == 8  # norms and rotations stay single inside such a model
     return Subject(
         called.run,
@@ -274,19 +296,18 @@ def transformers_model(model, layer, *, seed=0, double=True):
         single=called.lower("float") if double else None,
         training=called.training(),
         precision=1e-4 if double else 1e-3,
-        packed=False,  # packed texts are not looked for where a mask is handed over, by design
     )
 
 
-def _in_best_precision(called, X, *, double=True):
+def _in_best_precision(called, *, double=True):
     """Use double precision, or single where a kernel, as for experts, has no other."""
-    try:
-        if double:
-            called = called.of(called.module.double())
-            called.run(X)
-            return called
-    except RuntimeError:
-        pass
+    for length in (16, *LENGTHS):
+        for precision in ("double", "float")[not double :]:
+            with suppress(Exception):
+                found = called.of(getattr(called.module, precision)())
+                found.length = length
+                found.run(found._text())
+                return found
     return called.of(called.module.float())
 
 

@@ -106,7 +106,7 @@ SCALES = {  # (claimed, found)
     ("1/sqrt(d_k)", "1/d_k"): "scale_without_root",
     ("1/sqrt(d_k)", "sqrt(d_k)"): "scale_multiplied",
     ("1/sqrt(d_k)", "1/sqrt(H d_k)"): "scale_of_d_model",
-    ("1/sqrt(d_k)", "1/sqrt(H)"): "scale_of_fixed_width",
+    ("1/sqrt(d_k)", "1/sqrt(H)"): "scale_another",
     ("1/sqrt(d_k)", "1/sqrt(T)"): "scale_of_length",
 }
 

@@ -60,10 +60,9 @@ class Subject:
     `single`, `half` and `training` are the same in lower precision, and in training mode without
     dropout; `trained` holds run and gradient with it, from one state of the generators.
     `switched` says whether outputs are random in training, in an evaluation after it, and in
-    training again, and whether random numbers are drawn in vain. `gradient` takes X, dY and keep=,
-    and returns a list of dX. `unused` returns two lists of names of parameters: of their rows,
-    those have no effect, and these no gradient alone.
-    Unless `packed`, texts that begin anew in `positions` need not be apart beside a padding mask.
+    training again, and the name of dropout without effect, if any. `gradient` takes X, dY and
+    keep=, and returns a list of dX. `unused` returns three lists of names: parameters of which rows
+    have no effect, those of which rows have no gradient alone, and lists of modules left out.
     Equality is `precision` times the effect that one token has on its own output.
     """
 
@@ -80,7 +79,6 @@ class Subject:
     unused: Callable | None = None
     precision: float = 1e-6
     memory: tuple | None = None
-    packed: bool = True
 
     def example(self, seed=SEED):
         """Return the arrays of a call: X (1, 10, d_model)."""

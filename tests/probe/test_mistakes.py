@@ -482,6 +482,10 @@ def with_weights(weights):
 
 def test_what_weights_do_with_scores_shows_in_hidden_states():
     of_queries, options = partial(layers.softmax, axis=-2), CAUSAL | {"causal": False}
+    assert probe(with_weights(lost_in_single), **CAUSAL).names == ("scores_lost_in_single",)
+    means = probe(lambda X: X + np.cumsum(X, 1) / np.arange(1, 1 + X.shape[1])[:, None], **CAUSAL)
+    assert means.ok
+    assert "weights do not depend on scores" in str(means)
     (found,) = probe(with_weights(of_queries), **options).wrong
     assert found.hints == ("softmax_over_queries", "weights_transposed")
     assert probe(with_weights(layers.softmax), **options).ok
@@ -491,6 +495,21 @@ def test_what_weights_do_with_scores_shows_in_hidden_states():
         assert "row_sum_not_one" in probe(with_weights(weights), **options).names
     assert probe(layers.of_scores(unrescaled), **HEADS).names == ("row_sum_not_one",)
     assert "row_sum_not_one" in probe(partial(pooled, axis=1), d_model=D_MODEL).names
+
+
+def packed(X, keep=None, positions=None):
+    """Keep texts apart whose positions begin anew, but beside no padding mask."""
+    apart = np.ones((X.shape[1],) * 2, bool)
+    if positions is not None and keep is None:
+        text = np.cumsum(np.diff(positions[0], prepend=0) < 0)
+        apart = text[:, None] == text
+    return layer(lambda T: band()(T) & apart)(X, keep)
+
+
+def lost_in_single(scores):
+    """Add -1e9 to what is seen, which single precision rounds."""
+    added = np.where(band()(scores.shape[-1]), -1e9, -np.inf)
+    return layers.softmax((scores + added).astype(np.float32))
 
 
 def pooled(X, keep=None, *, axis=-1, hides=False):
@@ -533,10 +552,23 @@ def test_a_soft_cap_beside_a_mistake_is_no_name():
     assert str(probe(unscaled, **HEADS)).startswith("WRONG")
 
 
+def sunk(Q, K, V, mask=True, *, hides_first=False, rows=1.0):
+    """Attention with a sink whose size may grow by rows; what is hidden may count in the sum."""
+    scores = Q @ np.swapaxes(K, -1, -2) / Q.shape[-1] ** 0.5
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    counted = powers * mask if hides_first else powers
+    sink = rows ** np.arange(Q.shape[2])[:, None] * np.exp(-scores.max(axis=-1, keepdims=True))
+    return powers * mask / (counted.sum(axis=-1, keepdims=True) + sink) @ V
+
+
+SUNK = {"heads": (3, 3), "row_sum": None, "mask": "mask"}
 PLACED = {
+    "hidden_keys_in_the_sum": (sunk, SUNK),
+    "sink_not_in_every_row": (partial(sunk, hides_first=True, rows=1.1), SUNK),
     "memory_not_read": (lambda X, M: layer(full)(X), MEMORY),
     "memory_not_seen": (with_memory(lambda M: M[:, :5]), MEMORY),
     "memory_refused": (with_memory(lambda M: M + np.zeros((7, 9))), MEMORY),
+    "mask_another_with_padding": (packed, PADDED),
     "padding_mixed_in_batch": (sorted_by_length, CAUSAL | {"keep": "keep"}),
     "memory_length_changes_outputs": (with_memory(lambda M: M * M.shape[1] / 7), MEMORY),
     "not_finite": (lambda X: layer()(X) + np.where(X[..., :1] > 0, np.inf, 0), CAUSAL),
@@ -653,6 +685,10 @@ def test_heads_joined_by_a_reshape_show_though_every_token_is_seen():
     options = CAUSAL | {"causal": False}
     report = probe(layer(full, join=True), **options)
     assert report.names == ("heads_joined_without_transpose",), report
+
+
+def test_a_sink_that_is_the_same_in_every_row_is_right():
+    assert probe(partial(sunk, hides_first=True), **SUNK).ok
 
 
 @pytest.mark.parametrize("name", PLACED)

@@ -153,6 +153,51 @@ def test_what_lower_precision_loses():
         assert name in report.names, report
 
 
+def test_rows_of_padding_that_see_nothing_spoil_gradients_and_no_output_that_counts():
+    import torch
+
+    class Banded(torch.nn.Linear):
+        low = float("-inf")
+
+        def forward(self, X, keep=None):
+            near = torch.ones(X.shape[1], X.shape[1], dtype=torch.bool).tril().triu(-1)
+            near = near if keep is None else near & keep[:, None]
+            scores = (X @ X.mT).masked_fill(~near, self.low)
+            return torch.softmax(scores, dim=-1) @ super().forward(X)
+
+    module, claims = Banded(D_MODEL, D_MODEL), {"causal": True, "window": 2, "keep": "keep"}
+    report = probe.torch(module, **claims)
+    assert report.names == ("gradient_not_finite",), report
+    assert "on the left is not finite" in str(report)
+    assert probe.torch(module, **claims, sides=("right",)).ok
+    module.low = -1e30
+    assert probe.torch(module, **claims).ok
+
+
+@pytest.mark.parametrize(("low", "names"), [(-1e9, ("scores_lost_in_single",)), (-1e30, ())])
+def test_queries_without_an_effect_are_no_mixed_heads(low, names):
+    def attend(Q, K, V):
+        scores = (Q @ K.swapaxes(-1, -2) / Q.shape[-1] ** 0.5).astype(np.float32) + np.float32(low)
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return weights / weights.sum(axis=-1, keepdims=True) @ V
+
+    report = probe(attend, heads=(3, 3))
+    assert not report.ok
+    assert report.names == names, report
+    assert "queries have no effect" in str(report)
+
+
+def test_a_mask_that_only_longer_texts_show_is_described():
+    def two_blocks(T):
+        i, j = np.arange(T)[:, None] // 8, np.arange(T) // 8
+        return np.tri(T, dtype=bool) & (i - j <= 1)
+
+    report = probe(layer(two_blocks), d_model=D_MODEL)
+    assert report.ok
+    assert "· longer mask: of 67 tokens: output 66 does not depend on token 55" in str(report)
+    assert "longer mask" not in str(probe(layer(), d_model=D_MODEL))
+
+
 def test_one_evaluation_that_switches_dropout_off_for_good_is_found():
     import torch
 

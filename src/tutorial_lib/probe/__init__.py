@@ -189,13 +189,14 @@ def _questions(subject, depends, claims, facts):
         "lengths": lambda: (
             ask_lengths(subject, longer, lengths, subject.tolerance) if causal else []
         ),
+        "scores": lambda: hidden.ask_scores(subject, depends),
         "row sums": lambda: hidden.ask_row_sums(subject),
         "softmax": lambda: hidden.ask_copies(subject, depends, facts),
         "large scores": lambda: ask_large_scores(subject, depends, claims),
         "precision": lambda: hidden.ask_precision(subject, depends),
         "training": lambda: hidden.ask_training(subject, depends),
         "parameters": lambda: hidden.ask_parameters(subject),
-        "gradient": lambda: hidden.ask_gradient_of(subject),
+        "gradient": lambda: hidden.ask_gradient_of(subject, claims),
     }
 
 

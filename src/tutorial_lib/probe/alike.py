@@ -116,18 +116,23 @@ def ask_gradient(subject, words, contexts, *, cut=tuple):
         for k, gradient in enumerate(subject.gradient(*given, dY, **context)):
             direction = tokens(1, given[k].shape, seed=(6, k))[0]
 
-            def outputs(step, k=k, direction=direction, context=context):
+            def outputs(step, k=k, direction=direction, context=context, counted=dY != 0):
                 moved = [x + step * direction if i == k else x for i, x in enumerate(given)]
-                return subject.outputs(*moved, **context)
+                return np.where(counted, subject.outputs(*moved, **context), 0.0)
 
             finite, slope = np.isfinite(outputs(0.0)).all(), float((gradient * direction).sum())
             if finite and not agree(slope, outputs, dY):
                 wrong.append((f"that of {words[k]}{ending}", gradient))
-    if not wrong:
-        return passed("gradient", "agrees with differences")
+    return _wrong_gradient(wrong, cut) if wrong else passed("gradient", "agrees with differences")
+
+
+def _wrong_gradient(wrong, cut):
+    """Say of gradients, each behind the words for it, how they do not agree with differences."""
     found = " and ".join(word for word, _ in wrong)
+    if not all(np.isfinite(gradient).all() for _, gradient in wrong):
+        sentence = f"{found} is not finite, though each output that counts is"
+        return broken("gradient", sentence, "gradient_not_finite")
     zero = not any(np.any(gradient) for _, gradient in wrong)
-    finite = all(np.isfinite(gradient).all() for _, gradient in wrong)
-    name = "gradient_cut" if zero or (finite and cut()) else "gradient_of_another_function"
+    name = "gradient_cut" if zero or cut() else "gradient_of_another_function"
     sentence = f"{found} {'is 0 throughout and ' if zero else ''}does not agree with differences"
     return broken("gradient", sentence, name)

@@ -11,7 +11,7 @@ WORDS = {
     "position": "one of none, relative, absolute",
     "sides": 'the sides of padding that the layer takes, a tuple of "left" and "right"',
     "corner": '"last" or "first": where the causal mask is aligned, if there are fewer queries',
-    "key_heads": '"repeated" (0 0 1 1) or "tiled" (0 1 0 1)',
+    "key_heads": '"repeated" (0 0 1 1), also where it is left out, or "tiled" (0 1 0 1)',
     "scale": 'the factor of the scores: "1/sqrt(d_k)", "1/d_k" or "1"',
     "row_sum": "the sum of a row of weights, 1; None: described only",
     "bias": '"none"; "nearer": of equal keys nearer ones weigh more; "alibi": with ALiBi slopes',

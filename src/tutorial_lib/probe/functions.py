@@ -286,8 +286,18 @@ def _ask_own_heads(function):
     order = function.order
     if np.array_equal(order, np.arange(function.heads[0])):
         return passed("heads", "each query moves its own head")
+    if not function.served(0).any():
+        return _without_queries(function)
     name = "heads_mixed" if order is None else "heads_in_another_order"
     return broken("heads", None, name)
+
+
+def _without_queries(function):
+    """Say of outputs that no query moves whether large ones do, beside which others are lost."""
+    Q, K, V = function.example()
+    lost = not function.same(function.outputs(1e4 * Q, K, V), function.outputs(Q, K, V))
+    name = "scores_lost_in_single" if lost else None
+    return broken("heads", "queries have no effect on any output", name)
 
 
 def _ask_values(function):
@@ -406,6 +416,8 @@ def ask_row_sums(function, weights, claims, facts):
     facts["row_sum"] = (float(rows.min()), float(rows.max()))
     sentence = f"between {rows.min():.3g} and {rows.max():.3g}"
     if "row_sum" in claims and claims["row_sum"] is None:
+        if rows.max() <= 1 + function.tolerance and not _one_sink(function):
+            return broken("row sums", None, "sink_not_in_every_row")
         return described("row sums", sentence)
     cut = rows.max() <= 1 + function.tolerance and "row_sum" not in claims
     zeros = function.weights(0 * function.inputs()[0], function.inputs()[1])  # to which sinks add
@@ -413,6 +425,15 @@ def ask_row_sums(function, weights, claims, facts):
         sentence += ": a sink, or weights that were cut; claim row_sum=1 or None"
         return described("row sums", sentence)
     return broken("row sums", sentence, "row_sum_not_one")
+
+
+def _one_sink(function):
+    """Say whether queries of 0 leave the same to a sink, beside the own key, in every row."""
+    Q, K = function.inputs()
+    weights = function.weights(0 * Q, K)
+    own = np.diagonal(weights, axis1=-2, axis2=-1)
+    left = (1 - weights.sum(axis=-1)) / own
+    return bool((np.ptp(left, axis=-1) <= 1e-3 * (1 + np.abs(left).max())).all())
 
 
 def ask_mask_of(function, claims, weights):
@@ -600,9 +621,18 @@ def ask_mask_argument(function, claims, facts):
     whole = depends_of(function.weights(Q, K))
     if not np.array_equal(depends_of(function.weights(Q, K, mask=mask)), mask & whole):
         return broken("mask argument", None, _argument_name(function, (Q, K), mask, whole))
+    if not _same_sink(function.weights(Q, K), function.weights(Q, K, mask=mask), mask):
+        return broken("mask argument", None, "hidden_keys_in_the_sum")
     mask[3] = False
     weights = function.weights(Q, K, mask=mask)
     return [*passed("mask argument", "as handed over"), *_empty(weights, claims, facts)]
+
+
+def _same_sink(weights, masked, mask):
+    """Say whether the rest of a row, divided by the weight of a key, is the same under a mask."""
+    rests = [(1 - found.sum(axis=-1, keepdims=True)) / found for found in (weights, masked)]
+    seen = mask & (weights > 0) & (masked > 0)
+    return bool(np.allclose(rests[0][seen], rests[1][seen], rtol=1e-3, atol=1e-3))
 
 
 def _argument_name(function, QK, mask, whole):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from tutorial_lib.probe.alike import ask_gradient, ask_half, disagreement
-from tutorial_lib.probe.dependence import dependence, off_diagonal, table_of
+from tutorial_lib.probe.dependence import dependence, off_diagonal, simplest_pattern, table_of
 from tutorial_lib.probe.masks import name_unmasked, where
 from tutorial_lib.probe.report import (
     DESCRIBED,
@@ -329,12 +329,26 @@ def ask_positions_in_batch(subject):
     places = np.array([np.arange(T), 2 * np.arange(T)])
     together, question = subject.outputs(X, positions=places), "positions in a batch"
     alone = singly(subject.outputs)(X, positions=places)
+    beside = _packed_beside_padding(subject, X[:1]) if "keep" in subject.takes else []
+    if beside and beside[0].sign == WRONG:
+        return beside
     if subject.same(together, alone):
-        return passed(question, "each sequence has its own positions")
+        return [*beside, *passed(question, "each sequence has its own positions")]
     first = subject.outputs(X, positions=places[[0, 0]])
     same = subject.same(together, first)
     name = "positions_of_first_sequence" if same else "positions_mixed_in_batch"
     return broken(question, None, name)
+
+
+def _packed_beside_padding(subject, X):
+    """Ask two texts in one, whose positions begin anew, beside padding that hides nothing."""
+    again = {"positions": np.arange(T)[None] % (T // 2)}
+    there = subject.outputs(X, keep=np.ones((1, T), bool), **again)
+    if subject.same(there, subject.outputs(X, **again)):
+        return []
+    sentence = "where positions begin anew, a padding mask that hides nothing has an effect"
+    found = Finding(WRONG, "packed texts", sentence, "mask_another_with_padding")
+    return [found if subject.packed else replace(found, sign=DESCRIBED, name=None)]
 
 
 def _more_seen(subject, table, outputs):
@@ -370,10 +384,12 @@ def _ask_half(subject, table):
 
 def ask_longer_mask(subject, table, claims):
     """Ask a text of which no usual length of blocks or tiles is a divisor."""
-    pattern, length = claims.pattern(), LONGER + 3
+    pattern, length = claims.pattern() or simplest_pattern(table), LONGER + 3
     if pattern is None or (off_diagonal(table ^ pattern.mask(len(table)))).any():
         return []
     expected, seen = pattern.mask(length), table_of(subject, length)
+    if claims.pattern() is None:
+        return _longer_pattern(expected, seen)
     near = abs(np.arange(length)[:, None] - np.arange(length)) < T
     more = seen & ~expected  # a bias may leave far keys a weight that nothing shows
     wrong = off_diagonal(more | (expected & ~seen & near))
@@ -381,6 +397,30 @@ def ask_longer_mask(subject, table, claims):
         return passed("longer mask", f"as claimed for {length} tokens")
     name = "hidden_keys_seen" if off_diagonal(more).any() else "keys_not_seen"
     return broken("longer mask", f"of {length} tokens {where(seen, wrong)}", name)
+
+
+def _longer_pattern(expected, seen):
+    """Describe the table of a longer text, where it is other than that of a short one."""
+    wrong = off_diagonal(expected) != off_diagonal(seen)
+    found = f"of {len(seen)} tokens: {simplest_pattern(seen) or where(seen, wrong)}"
+    return described("longer mask", found) if wrong.any() else []
+
+
+def ask_scores(subject, table):
+    """Ask whether weights depend on scores: without, outputs are linear in all tokens."""
+    if not off_diagonal(table).any() or not _linear(subject, len(table)):
+        return []
+    sentence = "outputs are linear in the tokens, so weights do not depend on scores"
+    if _linear(subject, len(table), 100):  # a mean of tokens, say, which is no mistake of its own
+        return [Finding(DESCRIBED, "scores", sentence)]
+    return broken("scores", sentence, "scores_lost_in_single")
+
+
+def _linear(subject, length, size=1):
+    """Say whether the sum of two texts of a size has the sum of their outputs."""
+    X, others = tokens(2, (1, length, subject.d_model), size=size, seed=21)
+    both, one, other, none = map(subject.outputs, (X + others, X, others, 0 * X))
+    return largest(both + none, one + other) <= 10 * size * subject.tolerance
 
 
 def ask_row_sums(subject):
@@ -446,7 +486,7 @@ def _as_in_evaluation(subject):
     keep = np.arange(T)[None].repeat(2, axis=0) >= SHIFT
     for given in ({}, {"keep": keep})[: 1 + ("keep" in subject.takes)]:
         there, here = (run(X.copy(), **given) for run in (subject.training, subject.outputs))
-        if subject.same(there[:, SHIFT:], here[:, SHIFT:]):
+        if not changed(there[:, SHIFT:], here[:, SHIFT:], subject.tolerance).any():
             continue
         often = subject.training(X[[1, *64 * [0]]])[1:]
         if not subject.same(often, subject.training(X[:1].copy())):  # random, or of the batch
@@ -470,12 +510,12 @@ def ask_parameters(subject):
     return found or passed("parameters", "each takes part in the output")
 
 
-def ask_gradient_of(subject):
+def ask_gradient_of(subject, claims):
     """Ask whether the gradient agrees with differences, with padding where it is taken."""
     contexts, token = {"": {}}, np.arange(T)[None]
-    if "keep" in subject.takes:
-        contexts[", with padding"] = {"keep": token < T - 1}
-        contexts[", with padding on the left"] = {"keep": token > 0}
+    for side, keep in (("right", token < T - 1), ("left", token > 0)):
+        if "keep" in subject.takes and side in claims.get("sides", (side,)):
+            contexts[f", with padding on the {side}"] = {"keep": keep}
     cut = subject.unused and (lambda: subject.unused()[1])
     found = ask_gradient(subject, "X", contexts, cut=cut or tuple)
     if subject.trained is None or (found and found[0].sign == WRONG):

@@ -63,6 +63,7 @@ class Subject:
     training again, and the name of dropout without effect, if any. `gradient` takes X, dY and
     keep=, and returns a list of dX. `unused` returns three lists of names: parameters of which rows
     have no effect, those of which rows have no gradient alone, and lists of modules left out.
+    Unless `packed`, texts that begin anew in `positions` need not be apart beside a padding mask.
     Equality is `precision` times the effect that one token has on its own output.
     """
 
@@ -79,6 +80,7 @@ class Subject:
     unused: Callable | None = None
     precision: float = 1e-6
     memory: tuple | None = None
+    packed: bool = True
 
     def example(self, seed=SEED):
         """Return the arrays of a call: X (1, 10, d_model)."""

@@ -88,8 +88,10 @@ def test_a_turn_that_is_no_rotation_is_not_relative():
     assert probe.torch(right, causal=True, position="relative", like=right).ok
     report = probe.torch(wrong, causal=True, position="relative")
     assert report.names == ("positions_not_relative",), report
-    wrong.load_state_dict(right.state_dict())
     assert probe.torch(wrong, causal=True, like=right).names == ("other_than_reference",)
+    assert probe.torch(Turned(False), causal=True, like=right).ok  # of other weights at first
+    own = probe.torch(Turned(False), causal=True, like=right, own_weights=True)
+    assert own.names == ("other_than_reference",)
     assert probe.torch(right, causal=True, like=lambda X: right(X.float())).ok
 
 

@@ -244,7 +244,7 @@ def padded_chunks(seen):
         t = X.shape[1] - (0 if state is None else state.shape[1])
         return attend(X, None if seen else keep)[:, -t:], X
 
-    return attend, {"keep": "keep", "cache": Cache(step, lambda: None, None, step)}
+    return attend, {"keep": "keep", "cache": Cache(step, lambda: None)}
 
 
 WINDOW = CAUSAL | {"window": 4}
@@ -606,7 +606,9 @@ PLACED = {
     "key_heads_mixed": (lambda Q, K, V: attention()(Q, K + K[:, ::-1] / 2, V), HEADS),
     "wrong_for_longer_texts": (layers.in_tiles(64), HEADS),
     "queries_change_with_their_number": (
-        lambda Q, K, V: attention(mask=full, scale=lambda d: d**-0.5 * 14 / Q.shape[2])(Q, K, V),
+        lambda Q, K, V: attention(mask=full, scale=lambda d: d**-0.5 * max(1, 14 / Q.shape[2]))(
+            Q, K, V
+        ),
         {"heads": (4, 2)},
     ),
     "not_finite_at_large_scores": (changing(lambda X, keep: np.exp(X**2) * 0), CAUSAL),
@@ -685,6 +687,10 @@ def test_heads_joined_by_a_reshape_show_though_every_token_is_seen():
     options = CAUSAL | {"causal": False}
     report = probe(layer(full, join=True), **options)
     assert report.names == ("heads_joined_without_transpose",), report
+
+
+def test_what_is_right_for_the_fewest_tokens_alone_is_found():
+    assert probe(layers.in_tiles(16), **HEADS).names == ("wrong_for_longer_texts",)
 
 
 def test_a_sink_that_is_the_same_in_every_row_is_right():

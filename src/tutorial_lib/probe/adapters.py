@@ -1,5 +1,6 @@
 """Functions of NumPy, PyTorch and JAX as functions of arrays of NumPy."""
 
+import inspect
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -67,7 +68,27 @@ def hidden_states(layer, *, d_model=None, cache=None, **options):
         return out[0] if isinstance(out, tuple) else out
 
     width, memory = width_of(layer, d_model), arguments.memory
+    cache = with_padding(cache, arguments)
     return Subject(run, width, arguments.words, cache, memory=memory), options
+
+
+def with_padding(cache, arguments):
+    """Return a cache whose step gets padding under the name that the layer has for it, if it can.
+
+    The padding (B, n) is that of all tokens so far.
+    """
+    name, hides = arguments.names.get("keep", ("", False))
+    if cache is None or cache.padded or not name or arguments.memory is not None:
+        return cache
+    takes = inspect.signature(cache.step).parameters
+    if name not in takes and inspect.Parameter.VAR_KEYWORD not in {p.kind for p in takes.values()}:
+        return cache
+
+    def padded(*given):
+        *given, keep = given
+        return cache.step(*given, **{name: ~keep if hides else keep})
+
+    return replace(cache, padded=padded)
 
 
 def fitted(subject):

@@ -15,6 +15,7 @@ from tutorial_lib.probe.adapters import (
     hidden_states,
     tensor_function,
     width_of,
+    with_padding,
 )
 from tutorial_lib.probe.subject import Cache, ProbeError, Subject, Undecidable, set_seeds, tokens
 
@@ -222,26 +223,33 @@ def _call(module, X, *memory, **given):
     return module(X, *memory, **given)
 
 
+def _trained(module):
+    """Return the parameters that are trained, by name."""
+    return {name: x for name, x in module.named_parameters() if x.requires_grad}
+
+
 def subjects(module, like, options):
     """Return what makes a subject and claims of a module, and of a reference beside it.
 
-    Where weights of a module and of a reference are not equal, both keep their own.
+    Where parameters of a module and of a reference have other names or shapes, both keep their own.
     """
     import torch
 
     options["d_model"] = width_of(module, options.get("d_model"))
     modules = isinstance(like, torch.nn.Module)
-    states = [one.state_dict() for one in ((module, like) if modules else (module,))]
-    equal = states[0].keys() == states[-1].keys() and all(
-        torch.equal(tensor, states[-1][name]) for name, tensor in states[0].items()
-    )
-    own = {} if like is None or (modules and equal) else {"own_weights": True}
+    named, others = map(_trained, (module, like if modules else module))
+    alike = {n: x.shape for n, x in named.items()} == {n: x.shape for n, x in others.items()}
+    alike = alike and not options.get("own_weights")
+    own = {} if like is None or (modules and alike) else {"own_weights": True}
 
     def made(layer):
-        if layer is module or modules:
-            return torch_module(layer, **options | own)
-        rest = {word: x for word, x in options.items() if word not in ("call", "own_weights")}
-        return hidden_states(tensor_function(layer), **rest)
+        if layer is not module and not modules:
+            rest = {word: x for word, x in options.items() if word not in ("call", "own_weights")}
+            return hidden_states(tensor_function(layer), **rest)
+        if alike and layer is not module:
+            layer = copy.deepcopy(layer)
+            layer.load_state_dict(named, strict=False)
+        return torch_module(layer, **options | own)
 
     return made
 
@@ -260,7 +268,7 @@ def torch_module(module, *, call=_call, own_weights=False, **options):
         called.run,
         width,
         arguments.words,
-        cache=None if cache is None else called.cached(cache),
+        cache=None if cache is None else called.cached(with_padding(cache, arguments)),
         single=called.lower("float") if double else None,
         half=called.lower("half"),
         training=called.training(),

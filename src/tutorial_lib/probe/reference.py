@@ -237,9 +237,10 @@ class Explanation:
                 return (names, ()) if len(fits) == 1 else ((), names)
         return (), ()
 
-    def right(self, Q, K, V):
-        """Return what each right function that fits would return."""
-        return [outputs_of(parts, Q, K, V) for _, parts in self._changed(0) if self._fits(parts)]
+    def right(self, Q, K, V, cases=2):
+        """Return what each right function that fits so many cases would return."""
+        fitting = (parts for _, parts in self._changed(0) if self._fits(parts, cases))
+        return [outputs_of(parts, Q, K, V) for parts in fitting]
 
     def _changed(self, number):
         """Yield the names of so many mistakes, and the parts with them."""
@@ -252,9 +253,9 @@ class Explanation:
                 parts = {kind: how for kind, (_, how) in zip(self.options, chosen, strict=True)}
                 yield frozenset(name for name, _ in chosen if name), parts
 
-    def _fits(self, parts):
+    def _fits(self, parts, cases=2):
         """Say whether a function of these parts returns what was returned, where that is finite."""
-        for Q, K, V, found in self.cases:
+        for Q, K, V, found in self.cases[:cases]:
             out, finite = outputs_of(parts, Q, K, V), np.isfinite(found)
             if not finite.any() or largest(out[finite], found[finite]) > self.allowed:
                 return False

@@ -91,11 +91,6 @@ ACTIONS = {
         "tiles, the next": named("tiles", "Next tile"),
         "tiles, all": named("tiles", "All the rest"),
     },
-    "notebooks/13_tensor_parallelism.html": {
-        "(its fold)": press("details:has(tl-tiles) > summary"),
-        "ring, a step": named("tiles", "Next step"),
-        "ring, all": named("tiles", "All the rest"),
-    },
 }
 
 

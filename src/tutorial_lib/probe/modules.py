@@ -147,7 +147,7 @@ class Module:
         """
         import torch
 
-        named = {name: x for name, x in self.module.named_parameters() if x.requires_grad}
+        named = _trained(self.module)
         (X,) = self._tensors([self._text(16)])
         Y = self._called(X.requires_grad_())
         Y = Y[0] if isinstance(Y, tuple | list) else Y

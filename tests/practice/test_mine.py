@@ -291,7 +291,11 @@ def softmax_in_single(rows):
         (packed_by_head, "layer", "b = W_QKV, c = W_O, n_heads = 6; axes W_QKV (d_model, H·3·d)"),
         (packed_by_head, "layer", "It was not right with a batch axis"),
         (step_of_x, "cache", "cache (B, H, S, d). It holds for these axes too: W_QKV"),
-        (step_of_one_token, "cache", "asked: 1 new on 7 cached. Taken as x = X"),
+        (
+            step_of_one_token,
+            "cache",
+            "asked: 1 new on 7 cached, 1 new, large scores. Taken as x = X",
+        ),
         (by_pair, "cache", "kv_cache = cache"),
         (halves, "rotary", "vec = x"),
     ],

@@ -30,7 +30,7 @@ SIZES = {  # name of an argument that wants a number -> the number
     r"num_keys|src_len|kv_len|^cols$|(?-i:^[SM]$)": S,
     r"temperature|^tau$": 1.0,
     r"^scal(e|ing)(_factor)?$": D_K**-0.5,
-    r"(n|num)_?(kv|g|key)|^g$|group|kv_?h": G,
+    r"(^|_)(n|num)_?(kv|g|key)|^g$|group|kv_?h": G,
     r"(head|key|value|v|qk)_?dim|head_?size|^(hd|dh|hs)$|d_?k$|d_?head|^d$|dk$": D_K,
     r"head|cabez|k(ö|oe)pf|t[eê]te|^n?h?$": H,
     r"d_?model|embed|dim": D_MODEL,
@@ -44,13 +44,14 @@ AXIS_SIZES = {  # name of an axis in a comment -> its sizes
     r"^1$": {1},
 }
 AXES = r"[\[(]((?:\.\.\.|\w)[^(),\[\]=:]{0,12}(?:,[^(),\[\]=:]{0,13})+)[\])]"
-BESIDE = r"(?:(?:[ ,/&]|\band\b)+(?:{0})\b)*"  # further names that share a shape
+LISTED = re.compile(r"\b(lists?|tuples?|dict\w*|each|per)\b", re.IGNORECASE)
 GIVES = re.compile("return|->|→|result|output|gives?\\b", re.IGNORECASE)
 BIAS = re.compile(r"^b_?(q|k|v|o|in|qkv|out|proj)+$|bias|_b$", re.IGNORECASE)
 PARAMS = re.compile(r"^(param\w*|p|w|weights|sd|state_dict|matrices|model|layer)$", re.IGNORECASE)
 INPUTS = re.compile("^(x_?)?(q|k|v|kv|quer(y|ies)|keys?|val(ue)?s?)(_?(in|x|inputs?))?$", re.I)
 STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV), "params": {*QKV, "W_O"}}
 STANDS_FOR["inputs"] = {*"QKV"}
+NO_ARRAYS = {"mask", "positions", "axis"}
 ARRAY_OF = {"cache": "past_K", "params": "W_Q", "inputs": "Q"}
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
 LENGTH = re.compile(r"pos|idx|index|offset|len|fill|past|^(t|i|n|start|cur|step|ptr|used)$")
@@ -60,6 +61,7 @@ HIDES = re.compile(
     rf"^hid|ignore|blocked|forbid|(True\W+|\b1(\.0)?( ?[=:] ?| ))((?!not |0 )\w+ ){{0,4}}{MASKED}"
 )
 MENDS = {known.says: known.mend for several in kinds.MISTAKES.values() for known in several}
+BOOLEAN = re.compile(r"True|\bbool|\b1(\.0)?( ?[=:]| means| for| where| if)")
 SHOWS = re.compile(rf"(False\W+|(?<!\.)\b0(\.0)?( ?[=:] ?| ))(\w+ ){{0,4}}{MASKED}")
 FAR = "large|thousand|far above"  # cases whose scores are large
 RARE = [  # axes, the usual ones, and what in the source says the rare ones
@@ -102,11 +104,11 @@ def _argument_assignments(function, spec):
     given = {*known.values()}.union(*map(STANDS_FOR.get, STANDS_FOR.keys() & known.values()))
     missing = [role for role in spec.roles if role not in given]
     needed = [role for role in missing if spec.by_name or role not in optional]
-    packed = [r for r in ("X", "W_QKV", "W_O") if r not in given and {*QKV} < {*needed}]
-    capitals = [n for n in known if n in "ABCDEFGHW" and not isinstance(known[n], str)]
-    for names, roles in itertools.product(
-        (asked + capitals, asked), (missing, needed, packed or needed)
-    ):
+    others = [("X", "W_QKV", "W_O"), ("X", "params")] if {*QKV} < {*missing} else []
+    lists = [missing, needed, *([r for r in other if r not in given] for other in others)]
+    letters = [n for n in known if len(n) == 1 and not isinstance(known[n], str)]
+    several = (asked + [n for n in letters if n.isupper()], asked, asked + letters)
+    for names, roles in itertools.product(several, lists):
         if len(names) == len(roles) and not (spec.by_name and names):
             for order in itertools.islice(itertools.permutations(roles), MOST_ORDERS):
                 roles_of = known | dict(zip(names, order, strict=True))
@@ -120,6 +122,7 @@ def _roles_from_names(takes, roles):
     for name in sorted(takes, key=partial(_is_of_many, takes)):
         role = _role_from_name(re.sub("(?<=[a-z])(?=[A-Z])", "_", name), roles, named.values())
         own = isinstance(role, float) and takes[name].default is not takes[name].empty
+        own |= role == "axis" and takes[name].default not in (takes[name].empty, None, -1)
         alone = len(takes) == 1 and not isinstance(role, str)
         named[name] = None if own or alone else role
     return {name: named[name] for name in takes}
@@ -173,7 +176,7 @@ def _forms(arguments, text, source):
         elif role == "mask" and (ADDED.search(name) or "additive" in text):
             choices.append(["mask added"])
         elif role == "mask":
-            choices.append(["mask", "mask added"][: 1 + ("True" not in text)])
+            choices.append(["mask", "mask added"][: 2 - bool(BOOLEAN.search(text))])
         elif re.search(rf"\b{name}(\[\W?\w+\W?\])?\.append\(", source):
             choices.append([f"{role} in a list"])
         else:
@@ -439,16 +442,17 @@ def check(function, kind):
     if kind not in SPECS:
         raise MineError(f"kind is {kind!r}; give one of {', '.join(SPECS)}.")
     errors, one_row, wrong = [], None, None
-    for asked in _specs(function, kind, lambda: wrong):
+    for asked in _specs(function, kind):
+        if wrong and asked.cases[0].label == kinds.PADDED != wrong[2].cases[0].label:
+            break
         best = list(_try_calls(function, asked, errors))
         right = _right_calls(best, asked, function)
         named = [found for found in best if _is_certain_mistake(found, asked, function)]
         named.sort(key=partial(_rank, asked))
         best.sort(key=lambda found: found[0][0] != "wrong")  # a fault may be that of wrong axes
         if right and all(_is_narrow(way, best) for _, way in right):
-            if any(shown == asked.cases[0].label for (_, shown), _ in best):
-                one_row = one_row or right[0][1]
-            right = []
+            fails = any(shown == asked.cases[0].label for (_, shown), _ in best)
+            one_row, right = one_row or (fails and right[0][1]), []
         if right or named:
             more = f", with as many keys as queries: {wrong[0][0]} otherwise" if wrong else ""
             (words, shown), way = (right or named)[0]
@@ -463,6 +467,8 @@ def check(function, kind):
 
 def _print_error(function, kind, errors):
     """Print the error of a function that raises it on just the axes that its words name."""
+    if LISTED.search(_comments(function)):
+        errors = [(error, way._replace(exact=False)) for error, way in errors]
     code = re.sub(r'("""|\'\'\')(.|\n)*?\1|#.*', "", _source(function))
     arrays = {*"QKVXx", *QKV, "W_O", "scores", "past_K", "past_V"}
     for error, way in reversed(errors):
@@ -473,8 +479,8 @@ def _print_error(function, kind, errors):
     raise MineError(f"No order of axes and arguments fits: {tried}.")
 
 
-def _specs(function, kind, is_wrong):
-    """Yield what a kind is asked; first the masks of a batch's lengths if the words name them."""
+def _specs(function, kind):
+    """Return what a kind is asked; first the masks of a batch's lengths if the words name them."""
     padded, stated = kinds.PADDED_SPECS.get(kind, ()), _axes_in_words(function)
     masks = [n for n in inspect.signature(function).parameters if kinds.MASK.search(n)]
     first = {(axes[0][0], len(axes[0]) > 2) for n, axes in stated.items() if n not in masks}
@@ -482,11 +488,8 @@ def _specs(function, kind, is_wrong):
         len(axes) <= 2 and (axes[0], True) in first for n in masks for axes in stated.get(n, ())
     )
     in_front = any(re.search("pad|len(s|gths?)?$", name) for name in masks) or by_words
-    if in_front:
-        yield from (make() for make in padded)
-    yield from (make() for make in SPECS[kind])
-    if not in_front and not is_wrong():
-        yield from (make() for make in padded)
+    specs = (*padded, *SPECS[kind]) if in_front else (*SPECS[kind], *padded)
+    return (make() for make in specs)
 
 
 def _rank(asked, found):
@@ -564,79 +567,80 @@ def _unpacked_shapes(function):
 
 
 def _axes_in_words(function):
-    """Return {name of an argument: the axes that the comments give it}; "return" is the result's.
+    """Return {name of an argument: axes that the docstring gives it, else those of comments}.
 
-    Axes that follow no name are those of the first array, under "".
+    Axes of the result are under "return"; those that follow no name, under "", are of one array.
     """
-    takes, stated, at, names = inspect.signature(function).parameters, {}, 0, [""]
-    text = _bracketed(f"{_comments(function)}\n{_unpacked_shapes(function)}", takes)
-    known = "|".join(sorted(map(re.escape, takes), key=len, reverse=True))
-    run = rf"\b(?:{known})\b{BESIDE.format(known)}"
+    takes = inspect.signature(function).parameters
+    comments = "\n".join([*re.findall("#.*", _source(function)), _unpacked_shapes(function)])
+    return _axes_in(comments, takes) | _axes_in(function.__doc__ or "", takes)
+
+
+def _axes_in(text, takes):
+    known, stated, at, names = "|".join(map(re.escape, takes)), {}, 0, [""]
+    text = _bracketed(text, takes)
     for found in re.finditer(AXES, text):
         between, at = text[at : found.start()], found.end()
-        runs = list(re.finditer(run, between))
+        runs = list(re.finditer(rf"\b(?:{known})\b(?:(?:[ ,/&]|and)+(?:{known})\b)*", between))
         if GIVES.search(between[runs[-1].end() if runs else 0 :]):
             names = ["return"]
         elif runs:
             names = re.findall(rf"\b(?:{known})\b", runs[-1][0])
         elif not re.fullmatch(r"\W*(\w{1,5}\W*)?", between):
             names = [""]
-        axes = [axis.strip() for axis in found[1].split(",") if axis.strip()]
-        for name in names if {"k", "v"} - {axis.strip("' ").lower() for axis in axes} else ():
+        axes = [axis.strip("' ") for axis in found[1].split(",") if axis.strip()]
+        if LISTED.search(between):
+            axes = ["...", *axes]
+        for name in names if {"k", "v"} - {*map(str.lower, axes)} else ():  # a pair of arrays
             stated.setdefault(name, []).append(axes)
     return stated
 
 
 def _bracketed(text, takes):
-    """Return a text whose axes without brackets have some: "q: H,T,d", "x[t][d]", "n x d"."""
+    """Return a text whose axes without brackets have some: "q: H,T,d", "x[t][d]", "q: n x d"."""
 
     def named(start):
         return ", ".join(name for name in takes if name.startswith(start[1])) or start[0]
 
     text = re.sub(r"\b(\w+)\*(?=\W)", named, text.replace("][", ", "))
-    text = re.sub(r"(?<=: )(\w+(?: [x×] \w+)+)\b", lambda m: f"({re.sub(' . ', ', ', m[1])})", text)
-    text = re.sub(r"(?<=: )(\w{1,3}(?:,\w{1,3})+)\b", r"(\1)", text)
-    spaced = r"(?<=: )([a-zA-Z](?: [a-zA-Z]){1,3})(?=$|[,;.]|  )"
-    return re.sub(spaced, lambda m: f"({m[1].replace(' ', ', ')})", text, flags=re.MULTILINE)
+    bare = r"(?<=: )(\w+(?:(?:,| [x×] )\w+)+|\w(?: \w){1,3})(?=$|[;.,]|  )"
+    split = partial(re.sub, " [x×] |,| ", ", ")
+    return re.sub(bare, lambda found: f"({split(found[1])})", text, flags=re.MULTILINE)
 
 
 def _agreeing_layouts(stated, asked, arguments):
     """Return the layouts that agree best with the axes that the words state, and how well."""
     roles = {name: str(role).partition(" ")[0] for name, role in arguments.items()}
     roles = {name: ARRAY_OF.get(role, role) for name, role in roles.items()} | {"return": "right"}
-    first = next(iter(asked.roles))
+    first, arrays = next(iter(asked.roles)), {"right", "W_QKV", *asked.cases[0].given} - NO_ARRAYS
     if not any(roles.get(name) == first for name in stated):
         roles[""] = first
-    arrays = {"right", "W_QKV", *asked.cases[0].given} - {"mask", "positions", "axis"}
-    known = {roles[n]: axes for n, axes in stated.items() if roles.get(n) in arrays}
-    usual = {w: f for w, f in asked.layouts.items() if not re.search("keys first|queries", w)}
+    alike = {n: axes for n, axes in stated.items() if len({*map(len, axes)}) == 1}
+    known = {roles[n]: axes for n, axes in alike.items() if roles.get(n) in arrays}
     for some, strict in itertools.product((known, {first: known.get(first)}), (True, False)):
         several = {role: axes for role, axes in some.items() if axes}
         fits = [way for way in asked.layouts if _agrees(several, asked, way, strict)]
         if several and fits:
-            return {way: asked.layouts[way] for way in fits}, strict and some is known
-    return usual, False
+            return fits, strict and some is known
+    return [way for way in asked.layouts if not re.search("keys first|queries", way)], False
 
 
 def _agrees(several, asked, way, strict):
     """Whether one of the shapes that the words state for each array is that of a layout."""
-    first = several.get(next(iter(asked.roles)))
+    first, case = several.get(next(iter(asked.roles))), asked.cases[0]
     if "T·d" in way or (re.search("keys first|queries", way) and not first):
         return False
     if "keys first" in way and not re.search("key|^[sjmk]$", first[0][-2].lower()):
         return False
-    case, lay = asked.cases[0], asked.layouts[way]
     given = case.given | {"right": case.right}
-    if "W_QKV" in way or "W_QKV" in several:
+    if "W_QKV" in several or "W_QKV" in way:
         given |= dict.fromkeys(("W_QKV", *QKV), np.stack([given[one] for one in QKV]))
-    shapes = {
-        role: lay("W_QKV" if role in QKV and "W_QKV" in way else role, given[role]).shape
-        for role in several
-    }
+    packed = {*QKV} if "W_QKV" in way else ()
+    layouts = {r: asked.layouts[way]("W_QKV" if r in packed else r, given[r]) for r in several}
     if "queries" in way:
-        return _names_groups(first[0], shapes["Q"])
+        return _names_groups(first[0], layouts["Q"].shape)
     return all(
-        any(_axes_agree(axes, shapes[role], strict, role) for axes in stated)
+        any(_axes_agree(axes, layouts[role].shape, strict, role) for axes in stated)
         for role, stated in several.items()
     )
 
@@ -707,15 +711,21 @@ def _ways(function, asked):
         ]
         for (form, exact), own in itertools.product(forms, (False, True)):
             way = CallConvention(axes, lay, form, own, sure, exact)
-            if not _is_odd(way):
+            if not _is_odd(way, asked.cases[0].given):
                 yield way
 
 
-def _is_odd(way):
+def _is_odd(way, given):
     """Whether a way gives no number that its axes need, matrices in another form, or two masks."""
     roles, axes = _roles_of(way), way.axes
     is_flat = "H·d)" in axes[:12] and H not in way.arguments.values()
     is_flat |= "T·d" in axes and T not in way.arguments.values()
+    if "cache" in axes and "W_O" in given:  # no way to know how many heads there are
+        is_flat |= (
+            not re.search(r"\bH[,)]", axes)
+            and len(given["W_Q"]) > 1
+            and H not in way.arguments.values()
+        )
     other = "params" not in roles and ("W_QKV" in axes) != ("W_QKV" in roles)
     return is_flat or other or bool(way.own and roles & {"mask", "True"})
 
@@ -812,7 +822,7 @@ def _mistake_gives_answers(mistake, asked, way, answers, heard):
 def _rows_that_count(words, case, value):
     """Return which rows see and hide something; all where the mistake is one of any row."""
     mask = case.given.get("mask")
-    if mask is None or words in kinds.IN_ANY_ROW:
+    if mask is None or case.label == kinds.PADDED or words in kinds.IN_ANY_ROW:
         return True
     return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None] & value.any(axis=-1, keepdims=True)
 

@@ -259,7 +259,7 @@ def _lay_layer(weights, text, cache, role, x):
         return _rearranged(x, "BHSd", cache)
     if role == "right" and x.ndim == 4:
         return _rearranged(x, "BHTd", text.replace("D", "(Hd)" if "H" in cache else "d"))
-    x = x.reshape(H, D_K, D_MODEL) if role == "W_O" else x
+    x = x.reshape(-1, D_K, D_MODEL) if role == "W_O" else x
     way = weights[role == "W_O"] if role[0] == "W" else text
     return _rearranged(x, AXES[role], way) if role in AXES else x
 
@@ -435,17 +435,17 @@ def _projected_step(function, **given):
     """A step that takes X and its matrices: those of the layer, or of the heads without W_O."""
     X, W_O = given.pop("X"), given.pop("W_O", None)
     heads = function(**{name[2]: X[:, None] @ given.pop(name) for name in QKV}, **given)
-    return heads if W_O is None else np.swapaxes(heads, 1, 2).reshape(X.shape) @ W_O
+    return heads if W_O is None else np.swapaxes(heads, 1, 2).reshape(*X.shape[:2], -1) @ W_O
 
 
-def _cache_layer_spec(outputs=("W_O",)):
-    given = {n: normal(30 + i, H, D_MODEL, D_K) / 7 for i, n in enumerate(QKV)}
-    given |= {name: normal(33, H * D_K, D_MODEL) / 7 for name in outputs}
-    given |= {"past_K": normal(34, B, H, S, D_K), "past_V": normal(35, B, H, S, D_K)}
+def _cache_layer_spec(outputs=("W_O",), heads=H):
+    given = {n: normal(30 + i, heads, D_MODEL, D_K) / 7 for i, n in enumerate(QKV)}
+    given |= {name: normal(33, heads * D_K, D_MODEL) / 7 for name in outputs}
+    given |= {f"past_{n}": normal(34 + i, B, heads, S, D_K) for i, n in enumerate("KV")}
     cases = _step_cases(partial(_projected_step, step), given, {"X": normal(36, B, 3, D_MODEL)})
-    heads = _cache_spec(d_v=D_K)
-    wrong = {words: partial(_projected_step, wrong) for words, wrong in heads.wrong.items()}
-    rights = tuple(partial(_projected_step, right) for right in heads.rights)
+    alone = _cache_spec(d_v=D_K)
+    wrong = {words: partial(_projected_step, wrong) for words, wrong in alone.wrong.items()}
+    rights = tuple(partial(_projected_step, right) for right in alone.rights)
     roles = _roles("X", *QKV, *outputs, "past_K", "past_V")
     return FunctionSpec(roles, STEPS, cases, wrong, rights, by_name=True)
 
@@ -468,6 +468,7 @@ FORMS = {  # of a kind, tried in this order
     "rotary": (_rotary_spec,),
     "cache": (
         _cache_layer_spec,
+        partial(_cache_layer_spec, heads=1),
         partial(_cache_layer_spec, outputs=()),
         partial(_cache_spec, d_v=D_K),
         _cache_spec,

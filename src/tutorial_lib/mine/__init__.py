@@ -143,7 +143,9 @@ def _role_from_name(name, roles, taken):
     if "positions" in roles and (table := kinds.table_from_name(name)):
         return table
     for role in ("W_QKV", *roles) if "W_Q" in roles else roles:
-        again = role == "x" and name[-1:].lower() == "k"  # queries and keys are rotated alike
+        again = role == "x" and re.search(
+            "^k|k$", name.lower()
+        )  # queries and keys are rotated alike
         if (role not in taken or again) and re.search(NAMES[role], name, re.IGNORECASE):
             return role
     if "W_O" in roles and PARAMS.search(name):
@@ -166,6 +168,8 @@ def _forms(arguments, text, source):
     """Yield the arguments with each form of a mask, of matrices in dicts, and of a length."""
     forms = {"length": ["length", "length of a buffer"]}
     forms |= {role: [role, f"{role} by name"] for role in ("W_QKV", *QKV, "W_O")}
+    if re.search(r"\[\W*v(alues?)?\W+k|q\w*\W+v(alues?)?\W+k(eys?)?\b", text):
+        forms["inputs"] = ["inputs QVK"]
     forms |= kinds.table_forms(arguments.values())
     choices = []
     for name, role in arguments.items():
@@ -258,7 +262,8 @@ def _arguments(way, case):
 def _record(role, way, array):
     """Return the arrays of a cache, of the inputs or of the matrices, under their letters."""
     matrices = ["W_QKV", "W_O"] if "W_QKV" in way.axes else [*QKV, "W_O"]
-    roles = {"cache": ["past_K", "past_V"], "inputs": "QKV"}.get(role, matrices)
+    inputs = "QVK" if "inputs QVK" in way.arguments.values() else "QKV"
+    roles = {"cache": ["past_K", "past_V"], "inputs": inputs}.get(role, matrices)
     return _Named({re.sub("^(W|past)_", "", one)[0].lower(): array(one) for one in roles})
 
 
@@ -276,7 +281,7 @@ def _array_of_role(way, case, role):
 def _mask_of(way, case, x):
     """Return a mask (T, S), one of the keys of each sequence, or one of the shape of the scores."""
     if x.ndim == 2:
-        return x.T if "keys first" in way.axes else x
+        return x.T if "keys first" in way.axes else x[0] if "one query" in way.axes else x
     if case.label == kinds.PADDED:
         return x[:, 0, 0] if "B" in way.axes else x[0, 0, 0]
     return x.reshape([n for n in x.shape[:2] if n > 1] + [*x.shape[2:]])
@@ -541,6 +546,8 @@ def _is_certain_mistake(found, asked, function):
 
 def _is_narrow(way, found):
     """Whether a way has one row of scores, and a fuller one that fits as well is not right."""
+    if way.axes.startswith("one query"):
+        return any(other.axes != way.axes for _, other in found)
     if way.axes == "(d)":
         return not re.search("row|vec", " ".join(way.arguments))
     failed = any("H" in other.axes and verdict[0] != "right" for verdict, other in found)

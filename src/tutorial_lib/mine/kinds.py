@@ -218,6 +218,10 @@ def _lay_merged(way, out, role, x):
     return _lay_heads(out if role == "right" else way, role, x)
 
 
+def _lay_one_query(role, x):
+    return x[0, 0, 0] if role in ("Q", "right") else x[0, 0]
+
+
 def _lay_in_groups(way, role, x):
     if role not in ("Q", "right"):
         return _lay_heads(way.replace("N", "").replace("G", "H"), role, x)
@@ -321,7 +325,7 @@ def _roles(*names):
 
 def _attention_spec(equal=False):
     wrong = _wrong(attend, "attend", "weigh", without=(*LARGE[2:], *EMPTY))
-    layouts = ROWS | MERGED | FLAT if equal else ROWS | MERGED
+    layouts = ROWS | MERGED | {"one query (d)": _lay_one_query} | (FLAT if equal else {})
     return FunctionSpec(
         _roles("Q", "K", "V"), layouts, _sized_cases(attend, H, equal), wrong, (attend,)
     )

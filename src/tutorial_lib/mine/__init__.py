@@ -64,10 +64,6 @@ MENDS = {known.says: known.mend for several in kinds.MISTAKES.values() for known
 BOOLEAN = re.compile(r"True|\bbool|\b1(\.0)?( ?[=:]| means| for| where| if)")
 SHOWS = re.compile(rf"(False\W+|(?<!\.)\b0(\.0)?( ?[=:] ?| ))(\w+ ){{0,4}}{MASKED}")
 FAR = "large|thousand|far above"  # cases whose scores are large
-RARE = [  # axes, the usual ones, and what in the source says the rare ones
-    (r"X \(T, B", "X (B, T", "[\"'][tslnqi]b"),
-    (r"W \((H, d_model|d_model, H), d\)", "W (d_model, H·d)", "^(?!.*(head|, h, |, n)).*$"),
-]
 PROMISE = re.compile(  # that no row is empty
     r"at least one|au moins|al menos|mindestens|(every|each) (query|row|token)\w* (may )?"
     r"(sees?|keeps?|has|have) (at least|some|one|a|itself)\b",
@@ -143,9 +139,7 @@ def _role_from_name(name, roles, taken):
     if "positions" in roles and (table := kinds.table_from_name(name)):
         return table
     for role in ("W_QKV", *roles) if "W_Q" in roles else roles:
-        again = role == "x" and re.search(
-            "^k|k$", name.lower()
-        )  # queries and keys are rotated alike
+        again = role == "x" and re.search("^k|k$", name.lower())  # rotated like the queries
         if (role not in taken or again) and re.search(NAMES[role], name, re.IGNORECASE):
             return role
     if "W_O" in roles and PARAMS.search(name):
@@ -333,13 +327,12 @@ def _call(function, way, case):
 def _with_wider_masks(way, case):
     """Yield a case, and again with its mask in the shape of the scores."""
     yield case
-    if "mask" in case.given and "mask" in _roles_of(way):
-        shape = case.given["mask"].shape[-2:]
-        for axes in ("BHTS", "BTS", "HTS"):
-            if all(axis in way.axes for axis in axes[:-2]) and case.label != kinds.PADDED:
-                wide = [B if "B" in axes else 1, H if "H" in axes else 1, *shape]
-                mask = np.broadcast_to(case.given["mask"], wide)
-                yield case._replace(given=case.given | {"mask": mask})
+    mask = case.given.get("mask")
+    if mask is not None and mask.ndim == 2 and "mask" in _roles_of(way):
+        for heads in ((B, H), (B, 1), (1, H)):
+            if (heads[0] == 1 or "B" in way.axes) and (heads[1] == 1 or "H" in way.axes):
+                wide = np.broadcast_to(mask, (*heads, *mask.shape))
+                yield case._replace(given=case.given | {"mask": wide})
 
 
 def _call_once(function, way, case):
@@ -366,13 +359,10 @@ def _call_once(function, way, case):
 
 def _may_change(function, way, name):
     """Whether an argument is a buffer, a list or a record, or may change on purpose."""
-    role, buffer = str(way.arguments[name]), "length of a buffer" in way.arguments.values()
-    purpose = r"(?<!not )(?<!never )\b(in.?place|on purpose|overwrit(es|ten))\b"
-    return bool(
-        re.match("cache|past.*list", role)
-        or (buffer and role[:4] == "past")
-        or re.search(purpose, function.__doc__ or "", re.IGNORECASE)
-    )
+    buffer = "|past" * ("length of a buffer" in way.arguments.values())
+    purpose = r"(?i)(?<!not )(?<!never )\b(in.?place|on purpose|overwrit(es|ten))\b"
+    kept = re.match(f"cache|past.*list{buffer}", str(way.arguments[name]))
+    return bool(kept or re.search(purpose, function.__doc__ or ""))
 
 
 def _arrays_equal(one, other):
@@ -489,10 +479,9 @@ def _specs(function, kind):
     padded, stated = kinds.PADDED_SPECS.get(kind, ()), _axes_in_words(function)
     masks = [n for n in inspect.signature(function).parameters if kinds.MASK.search(n)]
     first = {(axes[0][0], len(axes[0]) > 2) for n, axes in stated.items() if n not in masks}
-    by_words = any(
+    in_front = any(re.search("pad|len(s|gths?)?$", name) for name in masks) or any(
         len(axes) <= 2 and (axes[0], True) in first for n in masks for axes in stated.get(n, ())
     )
-    in_front = any(re.search("pad|len(s|gths?)?$", name) for name in masks) or by_words
     specs = (*padded, *SPECS[kind]) if in_front else (*SPECS[kind], *padded)
     return (make() for make in specs)
 
@@ -512,18 +501,17 @@ def _is_sure(way):
 def _right_calls(best, asked, function):
     """Return the right ones; none if all are of rare axes, or if axes that are stated fail."""
     right = [way for (words, _), way in best if words == "right"]
-    for rare, usual, named in RARE:
-        only = right and all(re.search(rare, way.axes) for way in right)
-        only = only and any(usual in way.axes for _, way in best)
-        if only and not re.search(named, _source(function)):
-            return []
-    role, arrays = next(iter(asked.roles)), asked.cases[0].given
-    if re.search(r"[\])] or [\[(]", _comments(function)):  # of each shape that they give
-        for axes in itertools.chain(*_axes_in_words(function).values()):
-            fits = [way for _, way in best if way.lay(role, arrays[role]).ndim == len(axes)]
-            if fits and not any(way in right for way in fits):
-                return []
-    return [found for found in best if found[0][0] == "right"]
+    axes = " ".join(way.axes for _, way in best)
+    rare = all("X (T, B" in way.axes for way in right) and "X (B, T" in axes
+    rare &= not re.search("[\"'][tslnqi]b", _source(function))
+    cut = "W (d_model, H·d)" in axes and all(H in way.arguments.values() for way in right)
+    cut &= all(re.match(r"W \((H, d_model|d_model, H), d\)", way.axes) for way in right)
+    role, given = next(iter(asked.roles)), asked.cases[0].given
+    stated = _axes_in_words(function) if re.search(r"[\])] or [\[(]", _comments(function)) else {}
+    for axes in itertools.chain(*stated.values()):  # each of these has to be right
+        fits = [way for _, way in best if way.lay(role, given[role]).ndim == len(axes)]
+        rare |= bool(fits) and not any(way in right for way in fits)
+    return [] if rare or cut else [found for found in best if found[1] in right]
 
 
 def _is_certain_mistake(found, asked, function):
@@ -691,7 +679,7 @@ def _try_calls(function, asked, errors):
             is_step = asked.cases[0].label[0] == "1"
             if heard and all(answers[i][0] is not None for i in (heard[:1] if is_step else heard)):
                 judge = _verdict_of_step if is_step else _verdict
-                found, shown = judge(_comments(function), asked, way, answers, heard)
+                found, shown = judge(function, asked, way, answers, heard)
                 yield (found, shown), way
         if found and axes.startswith("(T, d)"):  # one row alone would hide a wrong axis
             return
@@ -703,11 +691,7 @@ def _ways(function, asked):
     orders = list(_argument_assignments(function, asked))
     fits = [_agreeing_layouts(stated, asked, arguments) for arguments in orders]
     by_name = _roles_from_names(inspect.signature(function).parameters, asked.roles)
-    guessed = {
-        role
-        for name, role in itertools.chain(*map(dict.items, orders[:1]))
-        if by_name[name] != role
-    }
+    guessed = {r for order in orders[:1] for n, r in order.items() if by_name[n] != r}
     sure = len(orders) == 1 and not guessed & {"mask", "positions"}
     for axes, lay in asked.layouts.items():
         forms = [
@@ -727,30 +711,27 @@ def _is_odd(way, given):
     roles, axes = _roles_of(way), way.axes
     is_flat = "H·d)" in axes[:12] and H not in way.arguments.values()
     is_flat |= "T·d" in axes and T not in way.arguments.values()
-    if "cache" in axes and "W_O" in given:  # no way to know how many heads there are
-        is_flat |= (
-            not re.search(r"\bH[,)]", axes)
-            and len(given["W_Q"]) > 1
-            and H not in way.arguments.values()
-        )
+    heads = len(given["W_Q"]) > 1 if "cache" in axes and "W_O" in given else False
+    is_flat |= heads and not re.search(r"\bH[,)]", axes) and H not in way.arguments.values()
     other = "params" not in roles and ("W_QKV" in axes) != ("W_QKV" in roles)
     return is_flat or other or bool(way.own and roles & {"mask", "True"})
 
 
-def _verdict_of_step(text, asked, way, answers, heard):
+def _verdict_of_step(function, asked, way, answers, heard):
     """Judge a step by several new tokens only if it takes them, and hides later ones from each."""
     words, shown = "wrong", ""
     if all(answers[i][0] is not None for i in heard):
-        words, shown = _verdict(text, asked, way, answers, heard)
-    one_token = words == kinds.SEVERAL and not re.search("chunk|several|prefill|new tokens", text)
+        words, shown = _verdict(function, asked, way, answers, heard)
+    several = re.search("chunk|several|prefill|new tokens", _comments(function))
+    one_token = words == kinds.SEVERAL and not several
     if one_token or words not in {"right", *asked.wrong}:
         one = [i for i in heard if asked.cases[i].label[:2] == "1 "]
-        words, shown = _verdict(text, asked, way, answers, one)
+        words, shown = _verdict(function, asked, way, answers, one)
         shown += ", and not several" * (words == "right" and heard != one)
     return words, shown
 
 
-def _verdict(text, asked, way, answers, heard):
+def _verdict(function, asked, way, answers, heard):
     """Return the words, and what is seen."""
     rights = [[c.right for c in asked.cases]]
     rights += [[f(**c.given) for c in asked.cases] for f in asked.rights[1:]]
@@ -764,7 +745,7 @@ def _verdict(text, asked, way, answers, heard):
     names, shown = _names_of(asked, way, answers, heard, fits[0])
     if names == [kinds.NO_OUTPUT] and not _roles_of(way) & {"W_O", "params"}:
         return "right", f"{shown}, without an output projection"
-    if names == [kinds.TILED] and re.search(r"\w % \w|modulo|tile|interleav", text):
+    if names == [kinds.TILED] and re.search(r"\w % \w|modulo", function.__doc__ or ""):
         return "right", f"{', '.join(labels)}, with KV heads tiled, as its comments say"
     if len(names) == 1 and not (fault and names[0] in kinds.IN_EMPTY_ROWS):
         return names[0], shown
@@ -791,7 +772,7 @@ def _is_lost(named, answers, index):
     words, asked, way = named
     with np.errstate(all="ignore"):
         value = way.lay("right", asked.wrong[words](**asked.cases[index].given))
-    both = np.isfinite(answers[index][0]).all() and np.isfinite(value).all()
+    both = np.isfinite([answers[index][0], value]).all()
     return not both or _is_close(answers[index][0], value)
 
 

@@ -214,12 +214,9 @@ def _lay_heads(way, role, x):
     return _rearranged(x, "BHTd", way) if x.ndim == 4 else x
 
 
-def _lay_merged(way, out, role, x):
-    return _lay_heads(out if role == "right" else way, role, x)
-
-
-def _lay_one_query(role, x):
-    return x[0, 0, 0] if role in ("Q", "right") else x[0, 0]
+def _lay_merged(way, role, x):
+    way = "BT(Hd)"["B" not in way :] if role == "right" else way
+    return _lay_heads(way, role, x)
 
 
 def _lay_in_groups(way, role, x):
@@ -230,18 +227,16 @@ def _lay_in_groups(way, role, x):
 
 HEADS = _head_layouts("BHTd", "BTHd", "TBHd", "BHdT", "BTdH", "HTd", "THd", "HdT", "TdH")
 FLAT = _head_layouts("BT(Hd)", "T(Hd)")
-MERGED = {  # what people return side by side, heads of a token
-    f"{_axes_text(way)}, output {_axes_text(out)}": partial(_lay_merged, way, out)
-    for way, out in (
-        *itertools.product(("BHTd", "BTHd", "TBHd"), ("BT(Hd)",)),
-        *itertools.product(("HTd", "THd"), ("T(Hd)",)),
-    )
+MERGED = {  # what people return side by side: the heads of a token
+    f"{_axes_text(way)}, output side by side": partial(_lay_merged, way)
+    for way in ("BHTd", "BTHd", "TBHd", "HTd", "THd")
 }
 IN_GROUPS = {
     f"queries {_axes_text(way)}": partial(_lay_in_groups, way)
     for way in ("BGNTd", "GNTd", "BTGNd", "TGNd")
 }
 BUFFER = _head_layouts("(Td)")
+ONE_QUERY = {"one query (d)": lambda role, x: x[0, 0, 0] if role in ("Q", "right") else x[0, 0]}
 ROWS = HEADS | _head_layouts("dT", "Td", "BTd") | BUFFER
 KEYS_FIRST = {
     f"{axes}, keys first": lay for axes, lay in _head_layouts("BHdT", "HdT", "dT").items()
@@ -325,7 +320,7 @@ def _roles(*names):
 
 def _attention_spec(equal=False):
     wrong = _wrong(attend, "attend", "weigh", without=(*LARGE[2:], *EMPTY))
-    layouts = ROWS | MERGED | {"one query (d)": _lay_one_query} | (FLAT if equal else {})
+    layouts = ROWS | MERGED | ONE_QUERY | (FLAT if equal else {})
     return FunctionSpec(
         _roles("Q", "K", "V"), layouts, _sized_cases(attend, H, equal), wrong, (attend,)
     )
@@ -458,9 +453,8 @@ def _padded_spec(make):
     """Return a spec whose mask hides the last keys of each sequence of a batch."""
     asked = make()
     given = asked.cases[0].given
-    n_keys = next(given[x].shape[at] for x, at in KEY_AXIS.items() if x in given)
-    visible = np.arange(n_keys) < np.array([[n_keys - 2], [n_keys - 1]])
-    given = given | {"mask": visible[:, None, None]}
+    n = next(given[x].shape[at] for x, at in KEY_AXIS.items() if x in given)
+    given = given | {"mask": (np.arange(n) < np.array([[n - 2], [n - 1]]))[:, None, None]}
     return asked._replace(cases=(Case(PADDED, given, asked.rights[0](**given)),))
 
 

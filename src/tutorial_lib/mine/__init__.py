@@ -50,9 +50,9 @@ BIAS = re.compile(r"^b_?(q|k|v|o|in|qkv|out|proj)+$|bias|_b$", re.IGNORECASE)
 PARAMS = re.compile(r"^(param\w*|p|w|weights|sd|state_dict|matrices|model|layer)$", re.IGNORECASE)
 INPUTS = re.compile("^(x_?)?(q|k|v|kv|quer(y|ies)|keys?|val(ue)?s?)(_?(in|x|inputs?))?$", re.I)
 STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV), "params": {*QKV, "W_O"}}
-STANDS_FOR["inputs"] = {*"QKV"}
+STANDS_FOR |= {"inputs": {*"QKV"}, "kv": {*"KV"}}
 NO_ARRAYS = {"mask", "positions", "axis"}
-ARRAY_OF = {"cache": "past_K", "params": "W_Q", "inputs": "Q"}
+ARRAY_OF = {"cache": "past_K", "params": "W_Q", "inputs": "Q", "kv": "K"}
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
 LENGTH = re.compile(r"pos|idx|index|offset|len|fill|past|^(t|i|n|start|cur|step|ptr|used)$")
 ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
@@ -64,6 +64,7 @@ MENDS = {known.says: known.mend for several in kinds.MISTAKES.values() for known
 BOOLEAN = re.compile(r"True|\bbool|\b1(\.0)?( ?[=:]| means| for| where| if)")
 SHOWS = re.compile(rf"(False\W+|(?<!\.)\b0(\.0)?( ?[=:] ?| ))(\w+ ){{0,4}}{MASKED}")
 FAR = "large|thousand|far above"  # cases whose scores are large
+LENGTHS = re.compile(r"len(s|gths?)?$|^l(ongueurs|(ä|ae)ngen|ongitudes|unghezze)$")
 PROMISE = re.compile(  # that no row is empty
     r"at least one|au moins|al menos|mindestens|(every|each) (query|row|token)\w* (may )?"
     r"(sees?|keeps?|has|have) (at least|some|one|a|itself)\b",
@@ -119,7 +120,7 @@ def _roles_from_names(takes, roles):
         role = _role_from_name(re.sub("(?<=[a-z])(?=[A-Z])", "_", name), roles, named.values())
         own = isinstance(role, float) and takes[name].default is not takes[name].empty
         own |= role == "axis" and takes[name].default not in (takes[name].empty, None, -1)
-        alone = len(takes) == 1 and not isinstance(role, str)
+        alone = len(takes) == 1 and role not in (*roles, "inputs", "cache")
         named[name] = None if own or alone else role
     return {name: named[name] for name in takes}
 
@@ -146,8 +147,8 @@ def _role_from_name(name, roles, taken):
         return "params"
     if {"W_O", "past_K"} & {*roles} == {"W_O"} and INPUTS.search(name):
         return "X"
-    if "Q" in roles and re.search("^(qkv|inputs?)$", name.lower()):
-        return "inputs"
+    if "Q" in roles and re.search("^(qkv|inputs?|kv)$", name.lower()):
+        return "kv" if name.lower() == "kv" else "inputs"
     if "past_K" not in roles and kinds.MASK.search(name):
         return "mask"
     if "scores" in roles and name in ("axis", "dim"):
@@ -167,7 +168,7 @@ def _forms(arguments, text, source):
     forms |= kinds.table_forms(arguments.values())
     choices = []
     for name, role in arguments.items():
-        if role == "mask" and re.search(r"len(s|gths?)?$", name):
+        if role == "mask" and LENGTHS.search(name):
             choices.append(["mask lengths"])
         elif role == "mask" and HIDES.search(f"{name} {text}") and not SHOWS.search(text):
             choices.append(["mask turned"])
@@ -235,7 +236,7 @@ def _arguments(way, case):
     given, array = {}, partial(_array_of_role, way, case)
     for name, role in way.arguments.items():
         role, _, form = role.partition(" ") if isinstance(role, str) else (role, "", "")
-        if role in ("cache", "inputs", "params"):
+        if role in ("cache", "inputs", "kv", "params"):
             given[name] = _record(role, way, lambda one, form=form: _formed(array(one), form, way))
         elif role == "bias":
             packed = re.search("qkv|in_?p|in_|attn", name.lower())
@@ -257,7 +258,7 @@ def _record(role, way, array):
     """Return the arrays of a cache, of the inputs or of the matrices, under their letters."""
     matrices = ["W_QKV", "W_O"] if "W_QKV" in way.axes else [*QKV, "W_O"]
     inputs = "QVK" if "inputs QVK" in way.arguments.values() else "QKV"
-    roles = {"cache": ["past_K", "past_V"], "inputs": inputs}.get(role, matrices)
+    roles = {"cache": ["past_K", "past_V"], "inputs": inputs, "kv": "KV"}.get(role, matrices)
     return _Named({re.sub("^(W|past)_", "", one)[0].lower(): array(one) for one in roles})
 
 
@@ -479,7 +480,7 @@ def _specs(function, kind):
     padded, stated = kinds.PADDED_SPECS.get(kind, ()), _axes_in_words(function)
     masks = [n for n in inspect.signature(function).parameters if kinds.MASK.search(n)]
     first = {(axes[0][0], len(axes[0]) > 2) for n, axes in stated.items() if n not in masks}
-    in_front = any(re.search("pad|len(s|gths?)?$", name) for name in masks) or any(
+    in_front = any("pad" in name.lower() or LENGTHS.search(name) for name in masks) or any(
         len(axes) <= 2 and (axes[0], True) in first for n in masks for axes in stated.get(n, ())
     )
     specs = (*padded, *SPECS[kind]) if in_front else (*SPECS[kind], *padded)
@@ -534,7 +535,7 @@ def _is_certain_mistake(found, asked, function):
 
 def _is_narrow(way, found):
     """Whether a way has one row of scores, and a fuller one that fits as well is not right."""
-    if way.axes.startswith("one query"):
+    if way.axes.startswith("one "):
         return any(other.axes != way.axes for _, other in found)
     if way.axes == "(d)":
         return not re.search("row|vec", " ".join(way.arguments))
@@ -625,7 +626,7 @@ def _agrees(several, asked, way, strict):
     first, case = several.get(next(iter(asked.roles))), asked.cases[0]
     if "T·d" in way or (re.search("keys first|queries", way) and not first):
         return False
-    if "keys first" in way and not re.search("key|^[sjmk]$", first[0][-2].lower()):
+    if "keys first" in way and not re.search("key|^[sjk]$", first[0][-2].lower()):
         return False
     given = case.given | {"right": case.right}
     if "W_QKV" in several or "W_QKV" in way:
@@ -714,6 +715,7 @@ def _is_odd(way, given):
     heads = len(given["W_Q"]) > 1 if "cache" in axes and "W_O" in given else False
     is_flat |= heads and not re.search(r"\bH[,)]", axes) and H not in way.arguments.values()
     other = "params" not in roles and ("W_QKV" in axes) != ("W_QKV" in roles)
+    other |= "one token" in axes and "positions" not in roles
     return is_flat or other or bool(way.own and roles & {"mask", "True"})
 
 

@@ -21,7 +21,8 @@ B, H, G, T, S, D_K, D_V, D_MODEL = 2, 6, 3, 5, 7, 16, 11, 96  # d_model is H·d_
 QKV = ("W_Q", "W_K", "W_V")
 FREQUENCIES = 10_000.0 ** (-np.arange(0, D_K, 2) / D_K)
 MASK = re.compile(
-    "mask|allow|visib|keep|bias|valid|pad|see|lengths|lens$|^hid(e|den)?$|^m$", re.IGNORECASE
+    "mask|allow|visib|keep|bias|valid|pad|see|len(gth)?s$|^l(ongueurs|(ä|ae)ngen)$|^hid(e|den)?$|^m$",
+    re.IGNORECASE,
 )
 
 
@@ -237,6 +238,7 @@ IN_GROUPS = {
 }
 BUFFER = _head_layouts("(Td)")
 ONE_QUERY = {"one query (d)": lambda role, x: x[0, 0, 0] if role in ("Q", "right") else x[0, 0]}
+ONE_TOKEN = {"one token (d)": lambda role, x: x[-1] if x.ndim == 1 else x[0, 0, -1]}
 ROWS = HEADS | _head_layouts("dT", "Td", "BTd") | BUFFER
 KEYS_FIRST = {
     f"{axes}, keys first": lay for axes, lay in _head_layouts("BHdT", "HdT", "dT").items()
@@ -399,7 +401,7 @@ def _rotary_spec():
         for words, function in _wrong(rope, "rope", half=half).items()
     }
     rights = (rope, partial(rope, half=True))
-    return FunctionSpec(_roles("x", "positions"), ROWS, cases, wrong, rights)
+    return FunctionSpec(_roles("x", "positions"), ROWS | ONE_TOKEN, cases, wrong, rights)
 
 
 def _step_cases(right, given, new):

@@ -259,9 +259,97 @@ def softmax_in_single(rows):
     return softmax_of_columns(rows.astype(np.float32))
 
 
+def of_padded_keys(scores, key_valid):
+    """scores (N, H, L, S); key_valid (N, S), True for real tokens"""
+    return softmax_of_columns(np.where(key_valid[:, None, None, :], scores, -np.inf))
+
+
+def of_lengths(q, k, v, lengths):
+    """q (B, T, d), k, v (B, S, d)"""
+    hidden = np.arange(k.shape[1]) >= lengths[:, None, None]
+    return softmax_of_columns(np.where(hidden, -np.inf, q @ k.swapaxes(1, 2) / 4)) @ v
+
+
+def with_a_full_mask(queries, keys, values, mask):
+    """queries (b, t, d), keys, values (b, s, d); mask[b, i, j]: True if i may see j"""
+    scores = queries @ keys.swapaxes(1, 2) / 4
+    each = [softmax_of_columns(np.where(m, s, -np.inf)) for s, m in zip(scores, mask, strict=True)]
+    return np.stack(each) @ values
+
+
+def side_by_side(kHeads, vHeads, qHeads):
+    """kHeads, vHeads: (nKv, T, d); qHeads: (nQ, T, d). Returns (T, nQ*d)"""
+    k, v = (np.repeat(x, len(qHeads) // len(kHeads), axis=0) for x in (kHeads, vHeads))
+    return np.concatenate(softmax_of_columns(qHeads @ k.swapaxes(1, 2) / 4) @ v, axis=1)
+
+
+def in_groups(q, k, v):
+    """q: [G, M, T, D], k, v: [G, T, D]"""
+    return softmax_of_columns(q @ k[:, None].swapaxes(2, 3) / 4) @ v[:, None]
+
+
+def of_one_query(query, keys, values):
+    """query (d,), keys (n, d), values (n, e)"""
+    return softmax_of_columns(keys @ query / 4) @ values
+
+
+def as_in_keras(inputs):
+    """inputs: [query, value, key]"""
+    return three_in_one((inputs[0], inputs[2], inputs[1]))
+
+
+def on_purpose(buf):
+    """Overwrites buf."""
+    buf[:] = softmax_of_columns(buf)
+    return buf
+
+
+def tiled(q, k, v):
+    """q (H, T, d), k/v (G, T, d): head h uses KV head h % G"""
+    k, v = (np.concatenate([x] * (len(q) // len(k))) for x in (k, v))
+    return softmax_of_columns(q @ k.swapaxes(1, 2) / 4) @ v
+
+
+def of_lists_of_rows(ks, vs, q, k, v):
+    """ks, vs: (n, d); q, k, v: (d,)"""
+    K, V = np.vstack([ks, k]), np.vstack([vs, v])
+    return softmax_of_columns(K @ q / 4) @ V, K, V
+
+
+def in_letters(X, A, B, C, D, n):
+    """X: n_tok x m"""
+    return packed(X[None], A, B, C, D, n)[0]
+
+
+def of_a_record(eingabe, gewichte, koepfe):
+    return packed(eingabe, *(gewichte["w" + name] for name in "qkvo"), koepfe)
+
+
+def of_one_head(x, Wq, Wk, Wv, Wo, kbuf, vbuf, n_filled):
+    """x: (D,); kbuf, vbuf: (max_tokens, d)"""
+    kbuf[n_filled], vbuf[n_filled] = x @ Wk, x @ Wv
+    rows = slice(n_filled + 1)
+    return softmax_of_columns(kbuf[rows] @ (x @ Wq) / 4) @ vbuf[rows] @ Wo
+
+
 @pytest.mark.parametrize(
     ("function", "kind", "taken"),
     [
+        (of_padded_keys, "weights", "asked: padded keys"),
+        (of_lengths, "attention", "lengths = mask lengths"),
+        (with_a_full_mask, "attention", "asked: a causal mask, a scattered mask"),
+        (side_by_side, "grouped", "axes (H, T, d), output side by side"),
+        (in_groups, "grouped", "axes queries (G, N, T, d)"),
+        (of_one_query, "attention", "axes one query (d)"),
+        (lambda q, kv: of_groups(q, *kv, 2, 0.25), "grouped", "kv = kv"),
+        (as_in_keras, "attention", "inputs = inputs QVK"),
+        (on_purpose, "softmax", "buf = scores"),
+        (tiled, "grouped", "with KV heads tiled"),
+        (of_lists_of_rows, "cache", "ks = past_K, vs = past_V"),
+        (in_letters, "layer", "C = W_V, D = W_O, n = 6"),
+        (of_a_record, "layer", "eingabe = X, gewichte = params"),
+        (of_one_head, "cache", "n_filled = length of a buffer"),
+        (lambda x, m: rotated(x[None], m)[0], "rotary", "axes one token (d)"),
         (causal, "layer", "asked: a causal mask of its own"),
         (without_projection, "layer", "without an output projection"),
         (weights_with_bias, "weights", "bias = mask"),
@@ -291,7 +379,11 @@ def softmax_in_single(rows):
         (packed_by_head, "layer", "b = W_QKV, c = W_O, n_heads = 6; axes W_QKV (d_model, H·3·d)"),
         (packed_by_head, "layer", "It was not right with a batch axis"),
         (step_of_x, "cache", "cache (B, H, S, d). It holds for these axes too: W_QKV"),
-        (step_of_one_token, "cache", "asked: 1 new on 7 cached. Taken as x = X"),
+        (
+            step_of_one_token,
+            "cache",
+            "asked: 1 new on 7 cached, 1 new, large scores. Taken as x = X",
+        ),
         (by_pair, "cache", "kv_cache = cache"),
         (halves, "rotary", "vec = x"),
     ],
@@ -357,9 +449,55 @@ def exchanges_the_cache(q, k, v, kv_cache):
     return heads, (V, K)
 
 
+def not_moved_back(u, axis=-1):
+    return softmax_of_columns(np.moveaxis(u, axis, -1))
+
+
+def all_axes_turned(Q, K, V):
+    """Q, K, V: (B, T, d)"""
+    return softmax_of_columns(Q @ K.T / 4) @ V
+
+
+def cut_unswapped(X, W_q, W_k, W_v, W_o, n_heads):
+    q, k, v = ((X @ W).reshape(n_heads, len(X), -1) for W in (W_q, W_k, W_v))
+    heads = softmax_of_columns(q @ k.swapaxes(1, 2) / q.shape[-1] ** 0.5) @ v
+    return np.concatenate(heads, axis=1) @ W_o
+
+
+def right_without_a_batch(x, wq, wk, wv, wo, n_heads):
+    """x is (T, D) or (N, T, D)"""
+    if x.ndim == 3:
+        return packed(x, wq, wk, wv, np.eye(len(wo)), n_heads)
+    return packed(x[None], wq, wk, wv, wo, n_heads)[0]
+
+
+def damages_the_cache(q, k, v, K, V):
+    heads = by_pair(q, k, v, (K, V))
+    K *= 2
+    return heads
+
+
+def a_hundred_lower(e, may_see):
+    """may_see[i, j] is a bool"""
+    return softmax_of_columns(np.where(may_see, e, -100.0))
+
+
+def overflows(q, k, v, ks, vs):
+    """q, k, v: (d,); ks, vs: (n, d)"""
+    e = np.exp(np.vstack([ks, k]) @ q / 4)
+    return e @ np.vstack([vs, v]) / e.sum()
+
+
 @pytest.mark.parametrize(
     ("function", "kind", "words"),
     [
+        (not_moved_back, "softmax", "it returned [(2, 6, 7, 5)], expected (2, 6, 5, 7) on axis"),
+        (all_axes_turned, "attention", "it raised ValueError: matmul"),
+        (cut_unswapped, "layer", "queries, keys and values are cut into heads"),
+        (right_without_a_batch, "layer", "the output projection W_O is missing"),
+        (damages_the_cache, "cache", "it changes its argument K"),
+        (a_hundred_lower, "weights", "wrong"),
+        (overflows, "cache", "large scores overflow"),
         (in_place, "softmax", "it changes its argument scores"),
         (softmax_without_keepdims, "softmax", "the maximum and the sum of each row need keepdims"),
         (softmax_of_the_largest, "softmax", "the maximum is that of the whole array"),

@@ -30,9 +30,9 @@ SIZES = {  # name of an argument that wants a number -> the number
     r"num_keys|src_len|kv_len|^cols$|(?-i:^[SM]$)": S,
     r"temperature|^tau$": 1.0,
     r"^scal(e|ing)(_factor)?$": D_K**-0.5,
-    r"(n|num)_?(kv|g|key)|^g$|group|kv_?h": G,
+    r"(^|_)(n|num)_?(kv|g|key)|^g$|group|kv_?h": G,
     r"(head|key|value|v|qk)_?dim|head_?size|^(hd|dh|hs)$|d_?k$|d_?head|^d$|dk$": D_K,
-    r"head|^n?h?$": H,
+    r"head|cabez|k(ö|oe)pf|t[eê]te|^n?h?$": H,
     r"d_?model|embed|dim": D_MODEL,
     r"base|theta": 10_000.0,
 }
@@ -43,11 +43,16 @@ AXIS_SIZES = {  # name of an axis in a comment -> its sizes
     r"^([sjmk]|.*key.*)$": {S},
     r"^1$": {1},
 }
+AXES = r"[\[(]((?:\.\.\.|\w)[^(),\[\]=:]{0,12}(?:,[^(),\[\]=:]{0,13})+)[\])]"
+LISTED = re.compile(r"\b(lists?|tuples?|dict\w*|each|per)\b", re.IGNORECASE)
+GIVES = re.compile("return|->|→|result|output|gives?\\b", re.IGNORECASE)
 BIAS = re.compile(r"^b_?(q|k|v|o|in|qkv|out|proj)+$|bias|_b$", re.IGNORECASE)
-PARAMS = re.compile(r"^(params?|p|w|weights|sd|state_dict|matrices|model|layer)$", re.IGNORECASE)
+PARAMS = re.compile(r"^(param\w*|p|w|weights|sd|state_dict|matrices|model|layer)$", re.IGNORECASE)
 INPUTS = re.compile("^(x_?)?(q|k|v|kv|quer(y|ies)|keys?|val(ue)?s?)(_?(in|x|inputs?))?$", re.I)
 STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV), "params": {*QKV, "W_O"}}
-STANDS_FOR["inputs"] = {*"QKV"}
+STANDS_FOR |= {"inputs": {*"QKV"}, "kv": {*"KV"}}
+NO_ARRAYS = {"mask", "positions", "axis"}
+ARRAY_OF = {"cache": "past_K", "params": "W_Q", "inputs": "Q", "kv": "K"}
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
 LENGTH = re.compile(r"pos|idx|index|offset|len|fill|past|^(t|i|n|start|cur|step|ptr|used)$")
 ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
@@ -56,8 +61,15 @@ HIDES = re.compile(
     rf"^hid|ignore|blocked|forbid|(True\W+|\b1(\.0)?( ?[=:] ?| ))((?!not |0 )\w+ ){{0,4}}{MASKED}"
 )
 MENDS = {known.says: known.mend for several in kinds.MISTAKES.values() for known in several}
+BOOLEAN = re.compile(r"True|\bbool|\b1(\.0)?( ?[=:]| means| for| where| if)")
 SHOWS = re.compile(rf"(False\W+|(?<!\.)\b0(\.0)?( ?[=:] ?| ))(\w+ ){{0,4}}{MASKED}")
 FAR = "large|thousand|far above"  # cases whose scores are large
+LENGTHS = re.compile(r"len(s|gths?)?$|^l(ongueurs|(ä|ae)ngen|ongitudes|unghezze)$")
+PROMISE = re.compile(  # that no row is empty
+    r"at least one|au moins|al menos|mindestens|(every|each) (query|row|token)\w* (may )?"
+    r"(sees?|keeps?|has|have) (at least|some|one|a|itself)\b",
+    re.IGNORECASE,
+)
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
 
@@ -73,6 +85,7 @@ class CallConvention(NamedTuple):
     arguments: dict
     own: bool = False  # it has a causal mask of its own
     sure: bool = True  # its arguments can be no others
+    exact: bool = False  # the words name its axes
 
     def __str__(self):
         given = ", ".join(f"{name} = {role}" for name, role in self.arguments.items())
@@ -81,38 +94,41 @@ class CallConvention(NamedTuple):
 
 def _argument_assignments(function, spec):
     """Yield what the arguments may be, {name: role or number}; their names decide if they can."""
-    takes, roles = inspect.signature(function).parameters, spec.roles
-    named = _roles_from_names(takes, roles)
+    takes, optional = inspect.signature(function).parameters, {"mask", "positions", "W_O"}
+    named = _roles_from_names(takes, spec.roles)
     asked = [n for n in takes if named[n] is None and takes[n].default is takes[n].empty]
     known = {name: role for name, role in named.items() if role is not None}
-    roles_given = {*known.values()}.union(*map(STANDS_FOR.get, STANDS_FOR.keys() & known.values()))
-    optional = set() if spec.by_name else {"mask", "positions", "W_O"}
-    if set(roles) - optional <= roles_given and not asked:
-        yield known
-        return
-    if spec.by_name:
-        return
-    if set(QKV) < set(roles) and len({*asked, *(n for n in known if known[n] in kinds.AXES)}) == 3:
-        roles = ["X", "W_QKV", "W_O"]
-    names = [name for name in takes if name in asked or known.get(name) in roles]
-    if len(names) < len(roles):
-        roles = [role for role in roles if role not in optional]
-    if len(names) < len(roles):
-        return
-    numbers = {name: value for name, value in known.items() if value not in roles}
-    for order in itertools.islice(itertools.permutations(roles), MOST_ORDERS):
-        yield dict(zip(names, order, strict=False)) | numbers
+    given = {*known.values()}.union(*map(STANDS_FOR.get, STANDS_FOR.keys() & known.values()))
+    missing = [role for role in spec.roles if role not in given]
+    needed = [role for role in missing if spec.by_name or role not in optional]
+    others = [("X", "W_QKV", "W_O"), ("X", "params")] if {*QKV} < {*missing} else []
+    lists = [missing, needed, *([r for r in other if r not in given] for other in others)]
+    letters = [n for n in known if len(n) == 1 and not isinstance(known[n], str)]
+    several = (asked + [n for n in letters if n.isupper()], asked, asked + letters)
+    for names, roles in itertools.product(several, lists):
+        if len(names) == len(roles) and not (spec.by_name and names):
+            for order in itertools.islice(itertools.permutations(roles), MOST_ORDERS):
+                roles_of = known | dict(zip(names, order, strict=True))
+                yield {name: roles_of[name] for name in takes if name in roles_of}
+            return
 
 
 def _roles_from_names(takes, roles):
     """Return what each argument is by its name; a scale or a base with a default stays as it is."""
     named = {}
-    for name, argument in takes.items():
-        role = _role_from_name(name, roles, named.values())
-        own = isinstance(role, float) and argument.default is not argument.empty
-        alone = len(takes) == 1 and not isinstance(role, str)
+    for name in sorted(takes, key=partial(_is_of_many, takes)):
+        role = _role_from_name(re.sub("(?<=[a-z])(?=[A-Z])", "_", name), roles, named.values())
+        own = isinstance(role, float) and takes[name].default is not takes[name].empty
+        own |= role == "axis" and takes[name].default not in (takes[name].empty, None, -1)
+        alone = len(takes) == 1 and role not in (*roles, "inputs", "cache")
         named[name] = None if own or alone else role
-    return named
+    return {name: named[name] for name in takes}
+
+
+def _is_of_many(takes, name):
+    """Whether a name is the plural or the capital of another's: keys beside k, K beside k."""
+    several = name[0].lower() in takes and name in ("keys", "values", "vals")
+    return several or (name[-1] == "s" and name[:-1] in takes) or name.lower() in {*takes} - {name}
 
 
 def _role_from_name(name, roles, taken):
@@ -124,16 +140,16 @@ def _role_from_name(name, roles, taken):
     if "positions" in roles and (table := kinds.table_from_name(name)):
         return table
     for role in ("W_QKV", *roles) if "W_Q" in roles else roles:
-        again = role == "x" and name[-1:].lower() == "k"  # queries and keys are rotated alike
+        again = role == "x" and re.search("^k|k$", name.lower())  # rotated like the queries
         if (role not in taken or again) and re.search(NAMES[role], name, re.IGNORECASE):
             return role
     if "W_O" in roles and PARAMS.search(name):
         return "params"
     if {"W_O", "past_K"} & {*roles} == {"W_O"} and INPUTS.search(name):
         return "X"
-    if "Q" in roles and re.search("^(qkv|inputs?)$", name.lower()):
-        return "inputs"
-    if kinds.MASK.search(name):
+    if "Q" in roles and re.search("^(qkv|inputs?|kv)$", name.lower()):
+        return "kv" if name.lower() == "kv" else "inputs"
+    if "past_K" not in roles and kinds.MASK.search(name):
         return "mask"
     if "scores" in roles and name in ("axis", "dim"):
         return "axis"
@@ -147,15 +163,19 @@ def _forms(arguments, text, source):
     """Yield the arguments with each form of a mask, of matrices in dicts, and of a length."""
     forms = {"length": ["length", "length of a buffer"]}
     forms |= {role: [role, f"{role} by name"] for role in ("W_QKV", *QKV, "W_O")}
+    if re.search(r"\[\W*v(alues?)?\W+k|q\w*\W+v(alues?)?\W+k(eys?)?\b", text):
+        forms["inputs"] = ["inputs QVK"]
     forms |= kinds.table_forms(arguments.values())
     choices = []
     for name, role in arguments.items():
-        if role == "mask" and HIDES.search(f"{name} {text}") and not SHOWS.search(text):
+        if role == "mask" and LENGTHS.search(name):
+            choices.append(["mask lengths"])
+        elif role == "mask" and HIDES.search(f"{name} {text}") and not SHOWS.search(text):
             choices.append(["mask turned"])
         elif role == "mask" and (ADDED.search(name) or "additive" in text):
             choices.append(["mask added"])
         elif role == "mask":
-            choices.append(["mask", "mask added"][: 1 + ("True" not in text)])
+            choices.append(["mask", "mask added"][: 2 - bool(BOOLEAN.search(text))])
         elif re.search(rf"\b{name}(\[\W?\w+\W?\])?\.append\(", source):
             choices.append([f"{role} in a list"])
         else:
@@ -200,7 +220,8 @@ def _lacks_needed_argument(way, case):
     """Whether no argument takes what is special in a case."""
     if "mask" in case.given:
         taken = "mask" in _roles_of(way) or _has_flag(way, case)
-        return not taken and not (way.own and case.causal)
+        lengths = "mask lengths" in way.arguments.values() and case.label != kinds.PADDED
+        return lengths or (not taken and not (way.own and case.causal))
     if way.own:
         return True
     if "axis" in case.given:
@@ -215,7 +236,7 @@ def _arguments(way, case):
     given, array = {}, partial(_array_of_role, way, case)
     for name, role in way.arguments.items():
         role, _, form = role.partition(" ") if isinstance(role, str) else (role, "", "")
-        if role in ("cache", "inputs", "params"):
+        if role in ("cache", "inputs", "kv", "params"):
             given[name] = _record(role, way, lambda one, form=form: _formed(array(one), form, way))
         elif role == "bias":
             packed = re.search("qkv|in_?p|in_|attn", name.lower())
@@ -225,7 +246,7 @@ def _arguments(way, case):
         elif role in ("length", "axis"):
             given[name] = S if role == "length" else case.given.get(role, -1)
         elif role is True:
-            given[name] = case.causal or case.label.endswith("cached")
+            given[name] = case.causal or " new" in case.label
         elif not isinstance(role, str):
             given[name] = role
         elif role in {"W_QKV", *case.given} and not (role == "mask" and _has_flag(way, case)):
@@ -236,7 +257,8 @@ def _arguments(way, case):
 def _record(role, way, array):
     """Return the arrays of a cache, of the inputs or of the matrices, under their letters."""
     matrices = ["W_QKV", "W_O"] if "W_QKV" in way.axes else [*QKV, "W_O"]
-    roles = {"cache": ["past_K", "past_V"], "inputs": "QKV"}.get(role, matrices)
+    inputs = "QVK" if "inputs QVK" in way.arguments.values() else "QKV"
+    roles = {"cache": ["past_K", "past_V"], "inputs": inputs, "kv": "KV"}.get(role, matrices)
     return _Named({re.sub("^(W|past)_", "", one)[0].lower(): array(one) for one in roles})
 
 
@@ -244,9 +266,20 @@ def _array_of_role(way, case, role):
     if role == "W_QKV":
         return way.lay(role, np.stack([case.given[one] for one in QKV]))
     x = case.given[role]
+    if role == "mask":
+        return _mask_of(way, case, x)
     if role[:4] == "past" and "length of a buffer" in way.arguments.values():
         x = _in_buffer(x)
     return way.lay(role, x)
+
+
+def _mask_of(way, case, x):
+    """Return a mask (T, S), one of the keys of each sequence, or one of the shape of the scores."""
+    if x.ndim == 2:
+        return x.T if "keys first" in way.axes else x[0] if "one query" in way.axes else x
+    if case.label == kinds.PADDED:
+        return x[:, 0, 0] if "B" in way.axes else x[0, 0, 0]
+    return x.reshape([n for n in x.shape[:2] if n > 1] + [*x.shape[2:]])
 
 
 def _in_buffer(x):
@@ -259,6 +292,8 @@ def _formed(x, form, way):
         return list(x) if "cache (S" in way.axes else [x]
     if form == "by name":
         return _Named(w=x)
+    if form == "lengths":
+        return x.sum(axis=-1)
     return np.where(x, 0.0, -np.inf) if form == "added" else ~x if form == "turned" else x
 
 
@@ -268,6 +303,8 @@ def _has_flag(way, case):
 
 def _lacks_mask_only(function, way, case):
     """Whether a function has to be given a mask, and a case has none."""
+    if "empty" in case.label and PROMISE.search(_comments(function)):
+        return True
     takes = inspect.signature(function).parameters
     masks = {name for name, role in way.arguments.items() if str(role).startswith("mask")}
     return "mask" not in case.given and any(takes[n].default is takes[n].empty for n in masks)
@@ -277,13 +314,34 @@ def _call(function, way, case):
     """Return the array of the right shape that a function gives on a case, or None, and a fault."""
     if _lacks_needed_argument(way, case) or _lacks_mask_only(function, way, case):
         return None, "skip"
+    faults = []
+    for same in _with_wider_masks(way, case):
+        value, fault = _call_once(function, way, same)
+        if value is not None:
+            return value, fault
+        faults.append(fault)
+    if re.search(FAR, case.label) or "axis" in case.given:
+        return way.lay("right", case.right * np.nan), f"{faults[0]} on {case.label}"
+    return None, faults[0]
+
+
+def _with_wider_masks(way, case):
+    """Yield a case, and again with its mask in the shape of the scores."""
+    yield case
+    mask = case.given.get("mask")
+    if mask is not None and mask.ndim == 2 and "mask" in _roles_of(way):
+        for heads in ((B, H), (B, 1), (1, H)):
+            if (heads[0] == 1 or "B" in way.axes) and (heads[1] == 1 or "H" in way.axes):
+                wide = np.broadcast_to(mask, (*heads, *mask.shape))
+                yield case._replace(given=case.given | {"mask": wide})
+
+
+def _call_once(function, way, case):
     try:
         given, before = _arguments(way, case), _arguments(way, case)
         with np.errstate(all="ignore"):
             values, again = (_arrays_in(function(**x)) for x in (given, _arguments(way, case)))
     except Exception as error:  # of a reader's function
-        if re.search(FAR, case.label):
-            return way.lay("right", case.right * np.nan), f"{case.label} raise {error}"
         return None, f"it raised {type(error).__name__}: {error}"
     wanted = way.lay("right", case.right).shape
     fits = [array for array in values if array.shape == wanted]
@@ -294,10 +352,18 @@ def _call(function, way, case):
     if not _arrays_equal(values, again):
         return fits[0], "it gives other values when it is called again: is a dropout left on?"
     changed = [name for name in given if not _arrays_equal(given[name], before[name])]
-    if changed and not re.match("cache|past", str(way.arguments[changed[0]])):
-        return fits[0], f"it changes its argument {changed[0]}"
+    if forbidden := [name for name in changed if not _may_change(function, way, name)]:
+        return fits[0], f"it changes its argument {forbidden[0]}"
     values += [array for name in changed for array in _arrays_in(given[name])]
     return fits[0], _fault_of_cache(values, way, case)
+
+
+def _may_change(function, way, name):
+    """Whether an argument is a buffer, a list or a record, or may change on purpose."""
+    buffer = "|past" * ("length of a buffer" in way.arguments.values())
+    purpose = r"(?i)(?<!not )(?<!never )\b(in.?place|on purpose|overwrit(es|ten))\b"
+    kept = re.match(f"cache|past.*list{buffer}", str(way.arguments[name]))
+    return bool(kept or re.search(purpose, function.__doc__ or ""))
 
 
 def _arrays_equal(one, other):
@@ -372,14 +438,17 @@ def check(function, kind):
     if kind not in SPECS:
         raise MineError(f"kind is {kind!r}; give one of {', '.join(SPECS)}.")
     errors, one_row, wrong = [], None, None
-    for asked in (make() for make in SPECS[kind]):
+    for asked in _specs(function, kind):
+        if wrong and asked.cases[0].label == kinds.PADDED != wrong[2].cases[0].label:
+            break
         best = list(_try_calls(function, asked, errors))
-        right = _right_calls(best, _source(function))
+        right = _right_calls(best, asked, function)
         named = [found for found in best if _is_certain_mistake(found, asked, function)]
         named.sort(key=partial(_rank, asked))
         best.sort(key=lambda found: found[0][0] != "wrong")  # a fault may be that of wrong axes
         if right and all(_is_narrow(way, best) for _, way in right):
-            one_row, right = one_row or right[0][1], []
+            fails = any(shown == asked.cases[0].label for (_, shown), _ in best)
+            one_row, right = one_row or (fails and right[0][1]), []
         if right or named:
             more = f", with as many keys as queries: {wrong[0][0]} otherwise" if wrong else ""
             (words, shown), way = (right or named)[0]
@@ -389,8 +458,33 @@ def check(function, kind):
         return _print_verdict(kind, ("it is right for one row, and fails for several", ""), one_row)
     if wrong:
         return _print_verdict(kind, *wrong[:2], _differences(function, *wrong[1:]))
-    tried = "; ".join(dict.fromkeys(errors[:3])) or "no argument has a role"
+    return _print_error(function, kind, errors)
+
+
+def _print_error(function, kind, errors):
+    """Print the error of a function that raises it on just the axes that its words name."""
+    if LISTED.search(_comments(function)):
+        errors = [(error, way._replace(exact=False)) for error, way in errors]
+    code = re.sub(r'("""|\'\'\')(.|\n)*?\1|#.*', "", _source(function))
+    arrays = {*"QKVXx", *QKV, "W_O", "scores", "past_K", "past_V"}
+    for error, way in reversed(errors):
+        known = way.sure and way.exact and {*map(str, way.arguments.values())} <= arrays
+        if known and not re.search(r"\b([5-9]|[1-9]\d+)\b|Assertion|^it ret", code + error[:30]):
+            return _print_verdict(kind, (error, "the axes that its comments name"), way)
+    tried = "; ".join(dict.fromkeys(error for error, _ in errors[:3])) or "no argument has a role"
     raise MineError(f"No order of axes and arguments fits: {tried}.")
+
+
+def _specs(function, kind):
+    """Return what a kind is asked; first the masks of a batch's lengths if the words name them."""
+    padded, stated = kinds.PADDED_SPECS.get(kind, ()), _axes_in_words(function)
+    masks = [n for n in inspect.signature(function).parameters if kinds.MASK.search(n)]
+    first = {(axes[0][0], len(axes[0]) > 2) for n, axes in stated.items() if n not in masks}
+    in_front = any("pad" in name.lower() or LENGTHS.search(name) for name in masks) or any(
+        len(axes) <= 2 and (axes[0], True) in first for n in masks for axes in stated.get(n, ())
+    )
+    specs = (*padded, *SPECS[kind]) if in_front else (*SPECS[kind], *padded)
+    return (make() for make in specs)
 
 
 def _rank(asked, found):
@@ -401,15 +495,24 @@ def _rank(asked, found):
 
 def _is_sure(way):
     """Whether the arguments are known by their names, or no order of three arrays is right."""
-    return way.sure or {*way.arguments.values()} == {*"QKV"}
+    given = {*way.arguments.values()}
+    return way.sure or given == {*"QKV"} or {"X", *QKV} <= given <= {"X", *QKV, "W_O", H}
 
 
-def _right_calls(best, source):
-    """Return the right ones; none if only tokens first are right, and usual axes fit as well."""
-    right = [found for found in best if found[0][0] == "right"]
-    rare = all("X (T, B" in way.axes for _, way in right)
-    usual = any("X (B, T" in way.axes for _, way in best)
-    return [] if rare and usual and not re.search("[\"'][tslnqi]b", source) else right
+def _right_calls(best, asked, function):
+    """Return the right ones; none if all are of rare axes, or if axes that are stated fail."""
+    right = [way for (words, _), way in best if words == "right"]
+    axes = " ".join(way.axes for _, way in best)
+    rare = all("X (T, B" in way.axes for way in right) and "X (B, T" in axes
+    rare &= not re.search("[\"'][tslnqi]b", _source(function))
+    cut = "W (d_model, H·d)" in axes and all(H in way.arguments.values() for way in right)
+    cut &= all(re.match(r"W \((H, d_model|d_model, H), d\)", way.axes) for way in right)
+    role, given = next(iter(asked.roles)), asked.cases[0].given
+    stated = _axes_in_words(function) if re.search(r"[\])] or [\[(]", _comments(function)) else {}
+    for axes in itertools.chain(*stated.values()):  # each of these has to be right
+        fits = [way for _, way in best if way.lay(role, given[role]).ndim == len(axes)]
+        rare |= bool(fits) and not any(way in right for way in fits)
+    return [] if rare or cut else [found for found in best if found[1] in right]
 
 
 def _is_certain_mistake(found, asked, function):
@@ -432,6 +535,8 @@ def _is_certain_mistake(found, asked, function):
 
 def _is_narrow(way, found):
     """Whether a way has one row of scores, and a fuller one that fits as well is not right."""
+    if way.axes.startswith("one "):
+        return any(other.axes != way.axes for _, other in found)
     if way.axes == "(d)":
         return not re.search("row|vec", " ".join(way.arguments))
     failed = any("H" in other.axes and verdict[0] != "right" for verdict, other in found)
@@ -457,77 +562,178 @@ def _unpacked_shapes(function):
     return "\n".join(f"{name} ({axes})" for axes, name in unpacked)
 
 
-def _layouts_in_comments(function, asked):
-    """Return the layouts that a function's comments name for its first array; or all."""
-    role, takes = next(iter(asked.roles)), list(inspect.signature(function).parameters)
-    name = next((n for n in takes if re.search(NAMES[role], n, re.IGNORECASE)), takes[0])
-    axes = r"[\[(](\w[^(),\]]{0,11}(?:,[^(),\]]{0,12})+|\.\.\.,[^()]*)[\])]"
-    text = f"{_comments(function)}\n{_unpacked_shapes(function)}"
-    found = re.search(rf"\b{name}\b[\w ,:]*{axes}", text) or re.search(axes, text)
-    words = [word.strip() for word in found[1].split(",") if word.strip()] if found else []
-    first, layouts = asked.cases[0].given[role], asked.layouts.items()
-    for strict in (True, False):
-        if fits := {
-            way: lay
-            for way, lay in layouts
-            if words and "T·d" not in way and _axes_agree(words, lay(role, first).shape, strict)
-            if "keys first" not in way or re.search("key|^[sjmk]$", words[-2].lower())
-        }:
-            return fits
-    return {way: lay for way, lay in layouts if "keys first" not in way}
+def _axes_in_words(function):
+    """Return {name of an argument: axes that the docstring gives it, else those of comments}.
+
+    Axes of the result are under "return"; those that follow no name, under "", are of one array.
+    """
+    takes = inspect.signature(function).parameters
+    comments = "\n".join([*re.findall("#.*", _source(function)), _unpacked_shapes(function)])
+    return _axes_in(comments, takes) | _axes_in(function.__doc__ or "", takes)
 
 
-def _axes_agree(words, shape, strict):
+def _axes_in(text, takes):
+    known, stated, at, names = "|".join(map(re.escape, takes)), {}, 0, [""]
+    text = _bracketed(text, takes)
+    for found in re.finditer(AXES, text):
+        between, at = text[at : found.start()], found.end()
+        runs = list(re.finditer(rf"\b(?:{known})\b(?:(?:[ ,/&]|and)+(?:{known})\b)*", between))
+        if GIVES.search(between[runs[-1].end() if runs else 0 :]):
+            names = ["return"]
+        elif runs:
+            names = re.findall(rf"\b(?:{known})\b", runs[-1][0])
+        elif not re.fullmatch(r"\W*(\w{1,5}\W*)?", between):
+            names = [""]
+        axes = [axis.strip("' ") for axis in found[1].split(",") if axis.strip()]
+        if LISTED.search(between):
+            axes = ["...", *axes]
+        for name in names if {"k", "v"} - {*map(str.lower, axes)} else ():  # a pair of arrays
+            stated.setdefault(name, []).append(axes)
+    return stated
+
+
+def _bracketed(text, takes):
+    """Return a text whose axes without brackets have some: "q: H,T,d", "x[t][d]", "q: n x d"."""
+
+    def named(start):
+        return ", ".join(name for name in takes if name.startswith(start[1])) or start[0]
+
+    text = re.sub(r"\b(\w+)\*(?=\W)", named, text.replace("][", ", "))
+    bare = r"(?<=: )(\w+(?:(?:,| [x×] )\w+)+|\w(?: \w){1,3})(?=$|[;.,]|  )"
+    split = partial(re.sub, " [x×] |,| ", ", ")
+    return re.sub(bare, lambda found: f"({split(found[1])})", text, flags=re.MULTILINE)
+
+
+def _agreeing_layouts(stated, asked, arguments):
+    """Return the layouts that agree best with the axes that the words state, and how well."""
+    roles = {name: str(role).partition(" ")[0] for name, role in arguments.items()}
+    roles = {name: ARRAY_OF.get(role, role) for name, role in roles.items()} | {"return": "right"}
+    first, arrays = next(iter(asked.roles)), {"right", "W_QKV", *asked.cases[0].given} - NO_ARRAYS
+    if not any(roles.get(name) == first for name in stated):
+        roles[""] = first
+    alike = {n: axes for n, axes in stated.items() if len({*map(len, axes)}) == 1}
+    known = {roles[n]: axes for n, axes in alike.items() if roles.get(n) in arrays}
+    for some, strict in itertools.product((known, {first: known.get(first)}), (True, False)):
+        several = {role: axes for role, axes in some.items() if axes}
+        fits = [way for way in asked.layouts if _agrees(several, asked, way, strict)]
+        if several and fits:
+            return fits, strict and some is known
+    return [way for way in asked.layouts if not re.search("keys first|queries", way)], False
+
+
+def _agrees(several, asked, way, strict):
+    """Whether one of the shapes that the words state for each array is that of a layout."""
+    first, case = several.get(next(iter(asked.roles))), asked.cases[0]
+    if "T·d" in way or (re.search("keys first|queries", way) and not first):
+        return False
+    if "keys first" in way and not re.search("key|^[sjk]$", first[0][-2].lower()):
+        return False
+    given = case.given | {"right": case.right}
+    if "W_QKV" in several or "W_QKV" in way:
+        given |= dict.fromkeys(("W_QKV", *QKV), np.stack([given[one] for one in QKV]))
+    packed = {*QKV} if "W_QKV" in way else ()
+    layouts = {r: asked.layouts[way]("W_QKV" if r in packed else r, given[r]) for r in several}
+    if "queries" in way:
+        return _names_groups(first[0], layouts["Q"].shape)
+    return all(
+        any(_axes_agree(axes, layouts[role].shape, strict, role) for axes in stated)
+        for role, stated in several.items()
+    )
+
+
+def _names_groups(words, shape):
+    """Whether words name the axes of KV heads and of tokens where a shape has them."""
+    places = {G: "^g$|gr|kv|^k$", T: "^[tnlsiq]$|time|tok|seq|len|pos|quer"}
+    return len(words) == len(shape) and all(
+        re.search(pattern, words[shape.index(size)].lower()) for size, pattern in places.items()
+    )
+
+
+def _axes_agree(words, shape, strict, role):
     """Whether the names of axes are as many as those of a shape, and mean its sizes."""
     if words[0] == "...":
         words, shape = words[1:], shape[1 - len(words) :]
     if not strict or len(words) != len(shape):
         return len(words) == len(shape)
+    words = ["" if word == "N" and {*words} & {*"TLS"} else word for word in words]  # a batch
     found = ([n for p, n in AXIS_SIZES.items() if re.search(p, word.lower())] for word in words)
-    return all(size in known[0] for known, size in zip(found, shape, strict=True) if known)
+    tokens = {1, T, S, S + 4} if role != "scores" else set()  # keys may be named like queries
+    return all(
+        size in known[0] or (known[0] <= tokens and size in tokens)
+        for known, size in zip(found, shape, strict=True)
+        if known
+    )
 
 
 def _try_calls(function, asked, errors):
     """Yield (verdict, way) of each way of calling that fits; the fullest axes decide."""
-    text, source = _comments(function), _source(function)
-    for axes, lay in _layouts_in_comments(function, asked).items():
+    ways = _ways(function, asked)
+    for axes, group in itertools.groupby(ways, key=lambda way: way.axes):
         found = ""
-        orders = list(_argument_assignments(function, asked))
-        forms = _forms(orders[0], text, source) if len(orders) == 1 else orders
-        for arguments, own in itertools.product(forms, (False, True)):
-            way = CallConvention(axes, lay, arguments, own, len(orders) == 1)
-            roles = _roles_of(way)
-            is_flat = "H·d)" in axes[:12] and H not in arguments.values()
-            is_flat |= "T·d" in axes and T not in arguments.values()
-            other = "params" not in roles and ("W_QKV" in axes) != ("W_QKV" in roles)
-            added = "mask added" in arguments.values() and found not in ("", "wrong", kinds.ADDED)
-            if is_flat or other or added or (own and roles & {"mask", "True"}):
+        for way in group:
+            added = "mask added" in way.arguments.values()
+            if added and found not in ("", "wrong", kinds.ADDED):
                 continue
             answers = [_call(function, way, case) for case in asked.cases]
             heard = [i for i, (_, fault) in enumerate(answers) if fault != "skip"]
-            errors += [answers[i][1] for i in heard if answers[i][0] is None]
+            errors += [(answers[i][1], way) for i in heard if answers[i][0] is None]
             is_step = asked.cases[0].label[0] == "1"
             if heard and all(answers[i][0] is not None for i in (heard[:1] if is_step else heard)):
-                judge = partial(_verdict_of_step, text) if is_step else _verdict
-                found, shown = judge(asked, way, answers, heard)
+                judge = _verdict_of_step if is_step else _verdict
+                found, shown = judge(function, asked, way, answers, heard)
                 yield (found, shown), way
         if found and axes.startswith("(T, d)"):  # one row alone would hide a wrong axis
             return
 
 
-def _verdict_of_step(text, asked, way, answers, heard):
+def _ways(function, asked):
+    """Yield the ways in which a function may be called, layout by layout."""
+    text, source, stated = _comments(function), _source(function), _axes_in_words(function)
+    orders = list(_argument_assignments(function, asked))
+    fits = [_agreeing_layouts(stated, asked, arguments) for arguments in orders]
+    by_name = _roles_from_names(inspect.signature(function).parameters, asked.roles)
+    guessed = {r for order in orders[:1] for n, r in order.items() if by_name[n] != r}
+    sure = len(orders) == 1 and not guessed & {"mask", "positions"}
+    for axes, lay in asked.layouts.items():
+        forms = [
+            (form, exact)
+            for arguments, (layouts, exact) in zip(orders, fits, strict=True)
+            if axes in layouts
+            for form in _forms(arguments, text, source)
+        ]
+        for (form, exact), own in itertools.product(forms, (False, True)):
+            way = CallConvention(axes, lay, form, own, sure, exact)
+            if not _is_odd(way, asked.cases[0].given):
+                yield way
+
+
+def _is_odd(way, given):
+    """Whether a way gives no number that its axes need, matrices in another form, or two masks."""
+    roles, axes = _roles_of(way), way.axes
+    is_flat = "H·d)" in axes[:12] and H not in way.arguments.values()
+    is_flat |= "T·d" in axes and T not in way.arguments.values()
+    heads = len(given["W_Q"]) > 1 if "cache" in axes and "W_O" in given else False
+    is_flat |= heads and not re.search(r"\bH[,)]", axes) and H not in way.arguments.values()
+    other = "params" not in roles and ("W_QKV" in axes) != ("W_QKV" in roles)
+    other |= "one token" in axes and "positions" not in roles
+    return is_flat or other or bool(way.own and roles & {"mask", "True"})
+
+
+def _verdict_of_step(function, asked, way, answers, heard):
     """Judge a step by several new tokens only if it takes them, and hides later ones from each."""
     words, shown = "wrong", ""
     if all(answers[i][0] is not None for i in heard):
-        words, shown = _verdict(asked, way, answers, heard)
-    one_token = words == kinds.SEVERAL and not re.search("chunk|several|prefill|new tokens", text)
+        words, shown = _verdict(function, asked, way, answers, heard)
+    several = re.search("chunk|several|prefill|new tokens", _comments(function))
+    one_token = words == kinds.SEVERAL and not several
     if one_token or words not in {"right", *asked.wrong}:
-        words, shown = _verdict(asked, way, answers, heard[:1])
-        shown += ", and not several" * (words == "right" and len(heard) > 1)
+        one = [i for i in heard if asked.cases[i].label[:2] == "1 "]
+        words, shown = _verdict(function, asked, way, answers, one)
+        shown += ", and not several" * (words == "right" and heard != one)
     return words, shown
 
 
-def _verdict(asked, way, answers, heard):
+def _verdict(function, asked, way, answers, heard):
     """Return the words, and what is seen."""
     rights = [[c.right for c in asked.cases]]
     rights += [[f(**c.given) for c in asked.cases] for f in asked.rights[1:]]
@@ -538,17 +744,38 @@ def _verdict(asked, way, answers, heard):
     labels = ["a causal mask of its own"] if way.own else [asked.cases[i].label for i in heard]
     if any(map(all, fits)):
         return fault or "right", ", ".join(labels)
-    shown = asked.cases[heard[fits[0].index(False)]].label
-    names = _mistakes_that_give(answers, asked, way, heard)
-    if not names and re.search(FAR, shown) and fits[0][0]:
-        names = [kinds.OVERFLOW] * (not np.isfinite(answers[heard[-1]][0]).all())
-    elif not names:  # a missing shift shows on large scores, beside the mistake
-        near = [i for i in heard if not re.search(FAR, asked.cases[i].label)]
-        names = _mistakes_that_give(answers, asked, way, near)
-        shown += ", and more on large scores" * (len(names) == 1)
+    names, shown = _names_of(asked, way, answers, heard, fits[0])
     if names == [kinds.NO_OUTPUT] and not _roles_of(way) & {"W_O", "params"}:
         return "right", f"{shown}, without an output projection"
-    return (names[0], shown) if len(names) == 1 else (fault or "wrong", "" if fault else shown)
+    if names == [kinds.TILED] and re.search(r"\w % \w|modulo", function.__doc__ or ""):
+        return "right", f"{', '.join(labels)}, with KV heads tiled, as its comments say"
+    if len(names) == 1 and not (fault and names[0] in kinds.IN_EMPTY_ROWS):
+        return names[0], shown
+    return fault or "wrong", "" if fault else shown
+
+
+def _names_of(asked, way, answers, heard, fits):
+    """Return the words of the mistakes that give the answers, and the first case that differs."""
+    shown = asked.cases[heard[fits.index(False)]].label
+    names = _mistakes_that_give(answers, asked, way, heard)
+    far = [i for i in heard if re.search(FAR, asked.cases[i].label)]
+    near = [i for i in heard if i not in far]
+    if not names and re.search(FAR, shown) and fits[0]:
+        return [kinds.OVERFLOW] * any(not np.isfinite(answers[i][0]).all() for i in far), shown
+    if not names:  # a missing shift shows on large scores, beside the mistake
+        names = _mistakes_that_give(answers, asked, way, near)
+        names = [n for n in names if all(_is_lost((n, asked, way), answers, i) for i in far)]
+        shown += ", and more on large scores" * (len(names) == 1)
+    return names, shown
+
+
+def _is_lost(named, answers, index):
+    """Whether large scores leave no number of a function's or a mistake's, or give the same."""
+    words, asked, way = named
+    with np.errstate(all="ignore"):
+        value = way.lay("right", asked.wrong[words](**asked.cases[index].given))
+    both = np.isfinite([answers[index][0], value]).all()
+    return not both or _is_close(answers[index][0], value)
 
 
 def _mistakes_that_give(answers, asked, way, heard):
@@ -570,7 +797,7 @@ def _mistake_gives_answers(mistake, asked, way, answers, heard):
         try:
             with np.errstate(all="ignore"):
                 value = wrong(**case.given)
-        except (ValueError, IndexError):  # these arrays do not fit the mistake
+        except (ValueError, IndexError, TypeError):  # these arrays do not fit the mistake
             return False
         if np.shape(value) != case.right.shape:
             return False
@@ -585,7 +812,7 @@ def _mistake_gives_answers(mistake, asked, way, answers, heard):
 def _rows_that_count(words, case, value):
     """Return which rows see and hide something; all where the mistake is one of any row."""
     mask = case.given.get("mask")
-    if mask is None or words in kinds.IN_ANY_ROW:
+    if mask is None or case.label == kinds.PADDED or words in kinds.IN_ANY_ROW:
         return True
     return (mask.any(axis=-1) & ~mask.all(axis=-1))[:, None] & value.any(axis=-1, keepdims=True)
 

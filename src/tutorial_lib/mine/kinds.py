@@ -20,7 +20,10 @@ from tutorial_lib.practice.mistake import apply_edits, read_mistakes
 B, H, G, T, S, D_K, D_V, D_MODEL = 2, 6, 3, 5, 7, 16, 11, 96  # d_model is H·d_k
 QKV = ("W_Q", "W_K", "W_V")
 FREQUENCIES = 10_000.0 ** (-np.arange(0, D_K, 2) / D_K)
-MASK = re.compile("mask|allow|visib|keep|bias|^hid(e|den)?$|^m$", re.IGNORECASE)
+MASK = re.compile(
+    "mask|allow|visib|keep|bias|valid|pad|see|len(gth)?s$|^l(ongueurs|(ä|ae)ngen)$|^hid(e|den)?$|^m$",
+    re.IGNORECASE,
+)
 
 
 class Case(NamedTuple):
@@ -148,6 +151,7 @@ def places(d, half):
 
 MISTAKES = read_mistakes(Path(__file__).with_name("mistakes.txt"))
 LARGE = ("overflow", "whole_maximum", "mean", "from_0", "hidden_maximum")  # what large scores show
+PADDED, KEY_AXIS = "padded keys", {"scores": -1, "K": -2, "X": -2}
 EMPTY = ("empty_uniform", "empty_unmasked", "empty_nan")
 SQUARE = tuple(m.name for m in MISTAKES["weigh"] if "keepdims" in m.name)
 OF_MASKS = tuple(m.name for m in MISTAKES["weigh"] if re.search("mask|hidden|token", m.says))
@@ -160,9 +164,10 @@ def _says(name, section="weigh"):
 NOT_USED, OVERFLOW, EXCHANGED, ADDED = map(_says, ("unused", "overflow", "exchanged", "added"))
 FIRST_CORNER = _says("first_corner")
 DIAGONAL = {_says(name) for name in ("sees_next", "not_itself", "wrong_way")}
+IN_EMPTY_ROWS = {_says(name) for name in EMPTY}
 IN_ANY_ROW = {_says(name) for name in (*LARGE, *EMPTY)}
 SEVERAL, NO_OUTPUT = _says("both_directions", "step"), _says("no_output", "layer")
-ONE_HEAD = _says("one_head", "layer")
+ONE_HEAD, TILED = _says("one_head", "layer"), _says("tiled", "grouped")
 
 
 def _wrong(right, *sections, without=(), **options):
@@ -210,9 +215,30 @@ def _lay_heads(way, role, x):
     return _rearranged(x, "BHTd", way) if x.ndim == 4 else x
 
 
+def _lay_merged(way, role, x):
+    way = "BT(Hd)"["B" not in way :] if role == "right" else way
+    return _lay_heads(way, role, x)
+
+
+def _lay_in_groups(way, role, x):
+    if role not in ("Q", "right"):
+        return _lay_heads(way.replace("N", "").replace("G", "H"), role, x)
+    return _rearranged(x.reshape(B, G, -1, *x.shape[2:]), "BGNTd", way)
+
+
 HEADS = _head_layouts("BHTd", "BTHd", "TBHd", "BHdT", "BTdH", "HTd", "THd", "HdT", "TdH")
 FLAT = _head_layouts("BT(Hd)", "T(Hd)")
+MERGED = {  # what people return side by side: the heads of a token
+    f"{_axes_text(way)}, output side by side": partial(_lay_merged, way)
+    for way in ("BHTd", "BTHd", "TBHd", "HTd", "THd")
+}
+IN_GROUPS = {
+    f"queries {_axes_text(way)}": partial(_lay_in_groups, way)
+    for way in ("BGNTd", "GNTd", "BTGNd", "TGNd")
+}
 BUFFER = _head_layouts("(Td)")
+ONE_QUERY = {"one query (d)": lambda role, x: x[0, 0, 0] if role in ("Q", "right") else x[0, 0]}
+ONE_TOKEN = {"one token (d)": lambda role, x: x[-1] if x.ndim == 1 else x[0, 0, -1]}
 ROWS = HEADS | _head_layouts("dT", "Td", "BTd") | BUFFER
 KEYS_FIRST = {
     f"{axes}, keys first": lay for axes, lay in _head_layouts("BHdT", "HdT", "dT").items()
@@ -234,7 +260,7 @@ def _lay_layer(weights, text, cache, role, x):
         return _rearranged(x, "BHSd", cache)
     if role == "right" and x.ndim == 4:
         return _rearranged(x, "BHTd", text.replace("D", "(Hd)" if "H" in cache else "d"))
-    x = x.reshape(H, D_K, D_MODEL) if role == "W_O" else x
+    x = x.reshape(-1, D_K, D_MODEL) if role == "W_O" else x
     way = weights[role == "W_O"] if role[0] == "W" else text
     return _rearranged(x, AXES[role], way) if role in AXES else x
 
@@ -268,10 +294,11 @@ TABLES = {  # role -> pattern of its names, and function of its form and the pos
     "angles": ("angle|^thetas$", partial(_table, np.asarray)),
     "freqs": ("freq|^omegas?$|^inv", lambda form, positions: FREQUENCIES),
 }
+NEW = "new|t|step|heads?|states?|layer|in|inputs?|h"  # behind q, k or v
 NAMES = {
-    "Q": r"^((x_?)?q|quer(y|ies)|qs?|q_new|new_q.*|q_t|q_.*)$",
-    "K": r"^((x_?)?k|keys?|ks?|k_new|new_k.*|k_t|k_step)$",
-    "V": r"^((x_?)?v|val(ue)?s?|vs?|v_new|new_v.*|v_t|v_step)$",
+    "Q": r"^((x_?)?q|quer(y|ies)(_\w+)?|qs|new_q.*|q_.*)$",
+    "K": rf"^((x_?)?k|keys?|ks|new_k.*|k(ey)?s?_({NEW}))$",
+    "V": rf"^((x_?)?v|val(ue)?s?|vs|new_v.*|v(al(ue)?)?s?_({NEW}))$",
     "past_K": r"(past|cach|prev|old|mem|buf).*k|k.*(cach|past|prev|old|mem|buf)"
     r"|^([cp]k|k[cp]?|keys|ks|k_?(list|hist|store))$",
     "past_V": r"(past|cach|prev|old|mem|buf).*v|v.*(cach|past|prev|old|mem|buf)"
@@ -284,7 +311,7 @@ NAMES = {
     "W_O": r"^w_?o|^o_?(w|proj|mat|kernel)|^out|^dense|^proj$|c_proj|proj_?w",
     "scores": r"score|logit|^(s|x|z|a|e|sim.*|att.*)$",
     "mask": MASK.pattern,
-    "x": r"^(x|q|k|vec.*|t|tensor|h|u|a|states?)$",
+    "x": r"^(x|q|k|quer(y|ies)|keys?|[qk]_(heads?|states?)|vec.*|t|tensor|h|u|a|states?)$",
     "positions": r"pos|^(m|p|t|idx|ids|indices|steps|where)$",
 }
 
@@ -295,7 +322,7 @@ def _roles(*names):
 
 def _attention_spec(equal=False):
     wrong = _wrong(attend, "attend", "weigh", without=(*LARGE[2:], *EMPTY))
-    layouts = ROWS | FLAT if equal else ROWS
+    layouts = ROWS | MERGED | ONE_QUERY | (FLAT if equal else {})
     return FunctionSpec(
         _roles("Q", "K", "V"), layouts, _sized_cases(attend, H, equal), wrong, (attend,)
     )
@@ -316,7 +343,7 @@ def _sized_cases(right, n_kv_heads, equal):
 
 def _grouped_spec(equal=False):
     wrong = _wrong(grouped, "grouped", "attend", "weigh", without=(*LARGE[2:], *EMPTY))
-    layouts = HEADS | FLAT if equal else HEADS
+    layouts = HEADS | IN_GROUPS | MERGED | (FLAT if equal else {})
     return FunctionSpec(
         _roles("Q", "K", "V"), layouts, _sized_cases(grouped, G, equal), wrong, (grouped,)
     )
@@ -345,7 +372,7 @@ def _weights_spec(equal=False):
     masks = {"causal": causal, "partly empty": causal & (np.arange(T) != 2)[:, None]}
     scores = np.round(3072 * normal(6, B, H, *causal.shape)) / 1024  # exact in float32, far too
     scores += np.array([0, -8, 8, -8, 8])[:, None]
-    far = scores + 1e4 * ~causal[0] * causal[-1] - 1e4 * (np.arange(T) == 3)[:, None]
+    far = scores + 1e4 * ~causal[0] * causal[-1] - 2e4 * (np.arange(T) == 3)[:, None]
     cases = _cases(weigh, {"scores": scores}, **masks)[1:]
     more = {"scores": far, "mask": causal}
     cases += (Case("large scores", more, weigh(far, causal), causal=True),)
@@ -374,16 +401,17 @@ def _rotary_spec():
         for words, function in _wrong(rope, "rope", half=half).items()
     }
     rights = (rope, partial(rope, half=True))
-    return FunctionSpec(_roles("x", "positions"), ROWS, cases, wrong, rights)
+    return FunctionSpec(_roles("x", "positions"), ROWS | ONE_TOKEN, cases, wrong, rights)
 
 
 def _step_cases(right, given, new):
-    """Return a case of one new token and one of three, the first of those that are new."""
+    """Return a case of one new token, one of three, and one of large scores."""
     cases = []
     for n in (1, 3):
         more = given | {name: x[..., :n, :] for name, x in new.items()}
         cases.append(Case(f"{n} new on {S} cached", more, right(**more)))
-    return tuple(cases)
+    far = cases[0].given | {x: 100 * cases[0].given[x] for x in (*{*new} - {"V"}, "past_K")}
+    return (*cases, Case("1 new, large scores", far, right(**far)))
 
 
 def _cache_spec(d_v=D_V):
@@ -408,19 +436,28 @@ def _projected_step(function, **given):
     """A step that takes X and its matrices: those of the layer, or of the heads without W_O."""
     X, W_O = given.pop("X"), given.pop("W_O", None)
     heads = function(**{name[2]: X[:, None] @ given.pop(name) for name in QKV}, **given)
-    return heads if W_O is None else np.swapaxes(heads, 1, 2).reshape(X.shape) @ W_O
+    return heads if W_O is None else np.swapaxes(heads, 1, 2).reshape(*X.shape[:2], -1) @ W_O
 
 
-def _cache_layer_spec(outputs=("W_O",)):
-    given = {n: normal(30 + i, H, D_MODEL, D_K) / 7 for i, n in enumerate(QKV)}
-    given |= {name: normal(33, H * D_K, D_MODEL) / 7 for name in outputs}
-    given |= {"past_K": normal(34, B, H, S, D_K), "past_V": normal(35, B, H, S, D_K)}
+def _cache_layer_spec(outputs=("W_O",), heads=H):
+    given = {n: normal(30 + i, heads, D_MODEL, D_K) / 7 for i, n in enumerate(QKV)}
+    given |= {name: normal(33, heads * D_K, D_MODEL) / 7 for name in outputs}
+    given |= {f"past_{n}": normal(34 + i, B, heads, S, D_K) for i, n in enumerate("KV")}
     cases = _step_cases(partial(_projected_step, step), given, {"X": normal(36, B, 3, D_MODEL)})
-    heads = _cache_spec(d_v=D_K)
-    wrong = {words: partial(_projected_step, wrong) for words, wrong in heads.wrong.items()}
-    rights = tuple(partial(_projected_step, right) for right in heads.rights)
+    alone = _cache_spec(d_v=D_K)
+    wrong = {words: partial(_projected_step, wrong) for words, wrong in alone.wrong.items()}
+    rights = tuple(partial(_projected_step, right) for right in alone.rights)
     roles = _roles("X", *QKV, *outputs, "past_K", "past_V")
     return FunctionSpec(roles, STEPS, cases, wrong, rights, by_name=True)
+
+
+def _padded_spec(make):
+    """Return a spec whose mask hides the last keys of each sequence of a batch."""
+    asked = make()
+    given = asked.cases[0].given
+    n = next(given[x].shape[at] for x, at in KEY_AXIS.items() if x in given)
+    given = given | {"mask": (np.arange(n) < np.array([[n - 2], [n - 1]]))[:, None, None]}
+    return asked._replace(cases=(Case(PADDED, given, asked.rights[0](**given)),))
 
 
 FORMS = {  # of a kind, tried in this order
@@ -431,6 +468,7 @@ FORMS = {  # of a kind, tried in this order
     "rotary": (_rotary_spec,),
     "cache": (
         _cache_layer_spec,
+        partial(_cache_layer_spec, heads=1),
         partial(_cache_layer_spec, outputs=()),
         partial(_cache_spec, d_v=D_K),
         _cache_spec,
@@ -438,3 +476,7 @@ FORMS = {  # of a kind, tried in this order
     "grouped": (_grouped_spec, partial(_grouped_spec, equal=True)),
 }
 SPECS = {kind: tuple(map(lru_cache, forms)) for kind, forms in FORMS.items()}
+PADDED_SPECS = {  # of what takes a mask
+    kind: tuple(lru_cache(partial(_padded_spec, make)) for make in SPECS[kind])
+    for kind in ("weights", "attention", "layer", "grouped")
+}

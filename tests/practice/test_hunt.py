@@ -81,7 +81,7 @@ def test_lines_that_a_mistake_needs_together_are_named_and_no_blank_one_is(capsy
     [
         ("top_k_mask", "mask_after", {2}),  # the last line, changed too, does no harm
         ("sinusoidal_positions", "frequency_of_each_column", {2, 5, 6}),  # in line 3 a comment
-        ("attention_backward", "values_through_softmax", {4}),  # a line moved down and changed
+        ("attention_backward", "values_through_softmax", {7}),  # a line moved down and changed
         ("delta_step", "error_before_decay", {2, 3}),  # two lines exchanged
         ("softmax", "overflow", {2}),  # a line left out in front of it
     ],

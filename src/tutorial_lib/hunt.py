@@ -1,6 +1,6 @@
 """The bug hunt: functions that look right and have one known mistake, and tests that are scored.
 
-    suspect = hunt.suspects(level=2, last_chapter=8)[4]
+    suspect = hunt.suspects(level=2, last_chapter=8)[2]
     suspect.show()
     suspect.try_input(scores=np.array([[0.0, 800.0]]))  # or suspect.try_property("finite")
     suspect.name_line(3)
@@ -24,18 +24,19 @@ import numpy as np
 
 from tutorial_lib import checks
 from tutorial_lib.practice.account import difference_text, lay_out, print_text, remedy
-from tutorial_lib.practice.calls import Answers, Case, call, fault, same, variables_of
+from tutorial_lib.practice.calls import Answers, Case, call, fault, same, type_text, variables_of
 from tutorial_lib.practice.mistake import Edit, apply_edits, functions_called, pieces_of, replaced
 from tutorial_lib.records import SITE
 
 LEVELS = {
-    1: "every ordinary input shows it",
+    1: "random numbers in these sizes show it",
     2: "some inputs show it, and others do not",
-    3: "only an input with a mask, padding, a batch axis, a cache or chunks shows it",
+    3: "only an input with a mask, padding or a batch axis shows it",
     4: "only training shows it: outputs are right, and a gradient is wrong",
 }
-NARROW = ("mask", "padding", "batch", "cache", "chunk", "piece")  # words of a case of level 3
+NARROW = ("mask", "padding", "batch")  # words of a case of level 3
 ASIDE = re.compile(r"(Built|Introduced) in chapter \d+\.|\n\n(\w+\n--|Source:|>>>).*", re.DOTALL)
+SMALL = 12  # entries of an array that a hint prints
 ROOMS = tuple(f"ch{n:02}" for n in (*range(1, 9), *range(14, 23)))  # they need NumPy alone
 KEYS = {"ids": -1, "scores": -1, "K_T": -1, "K": -2, "V": -2, "X": -2}  # input: axis of its keys
 SHARED = ("E", "P", "W", "W_O", "b", "frequencies", "mask", "positions", "sink", "wavelengths")
@@ -66,8 +67,7 @@ class Suspect:
         if chapter_of(self.task.name) == "08_gradients":
             pairs = ((call(wrong, case), call(right, case).value) for case in self.task.cases)
             return 1 if all(o.error or fault(o.value, expected) for o, expected in pairs) else 4
-        cases = _ordinary_cases(self.task)
-        if len(Answers(wrong, right, cases).wrong) == len(cases):
+        if Answers(wrong, right, _ordinary_cases(self.task)).wrong:
             return 1
         return 3 if all(map(_is_narrow, _failing_cases(wrong, self.task))) else 2
 
@@ -133,8 +133,8 @@ class Suspect:
         if name not in (names := properties_of(self.task)):
             known = " or ".join([*map(repr, names), "an input"])
             raise HuntError(f"{name!r} is no property of a right {self.task.name}; try {known}.")
-        wrong = self.mistake.of(self.task.right)
-        seen = {case.label: _breach(name, wrong, case) for case in self.task.cases}
+        right, wrong = self.task.right, self.mistake.of(self.task.right)
+        seen = {case.label: _breach(name, wrong, case, right) for case in self.task.cases}
         if label := next(filter(seen.get, seen), ""):
             self.shown = True
             print_text(lay_out(f"✓ It fails “{name}” in the case “{label}”: {seen[label]}"))
@@ -150,20 +150,27 @@ class Suspect:
             self.name_line(line)
 
     def _print_miss(self, said):
-        """Print what did not show the mistake, with one more hint after each miss."""
-        self.misses += 1
+        """Print what did not show the mistake, with another hint after each of the first misses."""
+        self.misses += not self.shown
         shown = _failing_cases(self.mistake.of(self.task.right), self.task)
         least = min(shown, key=lambda case: sum(map(np.size, case.inputs.values())))
-        kind = f"of the inputs of the chapter's check, it shows on “{least.label}”"
-        usual = "take several rows, heads and tokens, with no two lengths equal"
+        sizes, entries = _inputs_text(least), _inputs_text(least, _entries_text)
+        usual = "take random numbers in several rows, heads and tokens, with no two lengths equal"
+        hints = [usual if self.level == 1 else f"it shows with {sizes}: {least.label}"]
+        hints += [f"it shows with {entries}"] * (self.level == 1 or entries != sizes)
+        hints += [f"the repair begins in {self._place_text()}"]
+        hint = [] if self.shown else hints[self.misses - 1 : self.misses]
+        print_text(lay_out(f"○ {said}", *(f"A hint: {text}" for text in hint)))
+
+    def _place_text(self):
+        """Say where in the body of the function the repair begins."""
         text, wrong = self.numbered_lines()
-        half = "first" if 2 * min(wrong) <= len(text.splitlines()) else "second"
-        hints = (
-            f"A hint: {usual if self.level == 1 else kind}",
-            f"A second hint: the check's smallest input that shows it is {_inputs_text(least)}",
-            f"A third hint: the repair begins in the {half} half of the lines",
-        )
-        print_text(lay_out(f"○ {said}", *hints[: self.misses]))
+        lines = [line[4:] for line in text.splitlines()]
+        body = [n for n, line in enumerate(lines, 1) if line and (n in wrong or line[:4] != "def ")]
+        if len(body) < 4:
+            return f"one of the {len(body)} lines of the body" if len(body) > 1 else "the only line"
+        before = sum(number < min(wrong) for number in body)
+        return f"the {'first' if 2 * before < len(body) else 'second'} half of the body"
 
     def _case(self, given):
         takes = inspect.signature(self.task.right).parameters
@@ -192,8 +199,10 @@ class Suspect:
         elif number in wrong:
             name, end = self.task.name, remedy(self.mistake)
             chapter = f"It is explained in {SITE}notebooks/{chapter_of(name)}.html"
-            together = f"Lines {', '.join(map(str, sorted(wrong)))} belong to it together"
-            several = [together] * (len(wrong) > 1)
+            *most, last = map(str, sorted(wrong))
+            several = [f"In our repair lines {', '.join(most)} and {last} change together"] * bool(
+                most
+            )
             print_text(lay_out(f"✓ {name}: {self.mistake.says}", *several, *end, chapter))
         else:
             print_text(f"○ Line {number} is as it should be.")
@@ -233,10 +242,11 @@ def properties_of(task):
     """Return the properties that a right function has in all its cases, and a wrong one lacks."""
     wrong = [mistake.of(task.right) for mistake in task.mistakes]
 
-    def lacks(name, function):
-        return any(_breach(name, function, case) for case in task.cases)
+    def breaches(name, function):
+        return (_breach(name, function, case, task.right) for case in task.cases)
 
-    return [n for n in PROPERTIES if not lacks(n, task.right) and any(lacks(n, f) for f in wrong)]
+    held = [n for n in PROPERTIES if all(seen == "" for seen in breaches(n, task.right))]
+    return [n for n in held if any(any(breaches(n, function)) for function in wrong)]
 
 
 def chapter_of(name):
@@ -258,7 +268,7 @@ def score_test(test, name):
 
     Raises
     ------
-    HuntError : an unknown name
+    HuntError : an unknown name, or a test that returns anything else
     """
     if name not in tasks():
         raise HuntError(f"{name!r} is none of the functions: {', '.join(tasks())}.")
@@ -266,16 +276,19 @@ def score_test(test, name):
     wrong = [mistake.of(task.right) for mistake in task.mistakes]
     for style, right in _right_styles(task).items():
         if why := _rejection(test, right):
-            tell = "Compare values with np.allclose and not with ==: their last digits may differ"
-            tells = [tell] * ("digits" in style)
+            tell = "Allow for rounding, as np.allclose does and ==, <= and >= do not"
+            is_compared = why.startswith(("it returns", "AssertionError"))
+            tells = [tell] * ("digits" in style and is_compared)
             print_text(lay_out(f"✗ It rejects a right function, {style}: {why}", *tells))
             return 0, len(wrong)
     missed = [function for function in wrong if not _rejection(test, function)]
     caught = len(wrong) - len(missed)
     print_text(f"{'✓' if not missed else '○'} It catches {caught} of {len(wrong)} known mistakes.")
-    shown = Counter("; ".join(c.label for c in _failing_cases(f, task)) for f in missed)
+    shown = Counter(tuple(c.label for c in _failing_cases(f, task)) for f in missed)
     for labels, count in shown.items():
-        print_text(lay_out(f"○ It lets {count} through that would show on: {labels}"))
+        more = [f"… and {len(labels) - 3} more"] * (len(labels) > 3)
+        listed = "; ".join([*labels[:3], *more])
+        print_text(lay_out(f"○ It lets {count} through that would show on: {listed}"))
     return caught, len(wrong)
 
 
@@ -331,7 +344,10 @@ def _rejection(test, function):
             said = test(function)
     except Exception as error:  # of a reader's test: each error is a rejection
         return f"{type(error).__name__} {' '.join(str(error).split())[:200]}".strip()
-    return "" if bool(said) or not isinstance(said, bool | np.bool_) else "it returns False"
+    if said is not None and not isinstance(said, bool | np.bool_):
+        end = "; np.all(…) turns an array into one" if isinstance(said, np.ndarray) else ""
+        raise HuntError(f"Your test returns {type_text(said)}; expected True, False or None{end}.")
+    return "" if said is None or said else "it returns False"
 
 
 def _right_styles(task):
@@ -362,26 +378,28 @@ def _failing_cases(function, task):
 
 
 def _is_narrow(case):
-    """Whether a case has a mask, padding, a batch axis, a cache or chunks."""
+    """Whether a case has a mask, padding or a batch axis."""
     is_masked = any(case.options.get(name, False) is not False for name in ("mask", "causal"))
     return is_masked or any(word in case.label for word in NARROW)
 
 
 def _ordinary_cases(task):
-    """Return cases of the task's sizes with random entries, without options where that is enough.
+    """Return the first case with random entries, unpadded and without what may be left out.
 
-    A case whose entries cannot be just any numbers stays as it is.
+    Entries that cannot be just any numbers stay as they are. No case: the options are needed.
     """
-    rng, found = np.random.default_rng(17), []
-    for case in [case for case in task.cases if not case.options] or task.cases:
-        entries = {
-            name: rng.normal(size=array.shape).astype(array.dtype)
-            for name, array in _arrays(case, case.arguments).items()
-            if array.dtype.kind == "f"
-        }
-        ordinary = replace(case, arguments=case.arguments | entries)
-        found.append(case if call(task.right, ordinary).error else ordinary)
-    return tuple(found)
+    first, rng, takes = task.cases[0], np.random.default_rng(17), inspect.signature(task.right)
+    needed = {n: v for n, v in first.options.items() if takes.parameters[n].default is takes.empty}
+    plain, entries = dict(first.arguments), {}
+    for name, array in _arrays(first, first.arguments).items():
+        if name == "is_token":
+            plain[name] = np.ones_like(array)
+        elif name in ("ids", "target"):
+            plain[name] = np.maximum(array, first.inputs.get("pad_id", -1) + 1)
+        elif array.dtype.kind == "f":
+            entries[name] = rng.normal(size=array.shape).astype(array.dtype)
+    cases = [replace(first, arguments=plain | new, options=needed) for new in (entries, {})]
+    return tuple(case for case in cases if not call(task.right, case).error)[:1]
 
 
 def _result(function, case, changed=()):
@@ -390,7 +408,7 @@ def _result(function, case, changed=()):
     arguments = {name: options.pop(name, value) for name, value in case.arguments.items()}
     outcome = call(function, replace(case, arguments=arguments, options=case.options | options))
     if outcome.error:
-        raise ValueError(outcome.error)
+        raise HuntError(outcome.error)
     return outcome.value
 
 
@@ -449,17 +467,27 @@ PROPERTIES = {  # each returns (what the function gives, what it should give); N
     "any chunk size": _any_chunk_size,
     "batch = one by one": _one_by_one,
 }
+TWO_WAYS = ("cached = uncached", "any chunk size", "batch = one by one")  # neither is the right one
 
 
-def _breach(name, function, case):
-    """Say how a function lacks a property in a case; "" where it has it, or is not asked."""
+def _breach(name, function, case, right):
+    """Say how a function lacks a property in a case: "" it does not, None that cannot be asked."""
     try:
         pair = PROPERTIES[name](function, case)
-    except Exception as error:  # of a wrong function, whose result may have any shape
-        return str(error) or type(error).__name__
+    except HuntError as error:  # the function fails where the right one does not
+        return str(error)
+    except Exception:  # of the property, which takes results of the right shape
+        return _shape_evidence(function, case, right) or None
     if pair is None or same(*pair):
         return ""
-    return (fault(*pair) or difference_text(*pair)).replace("and should be", "and, the other way,")
+    said = fault(*pair) or difference_text(*pair)
+    said = said.replace("and should be", "and, the other way,") if name in TWO_WAYS else said
+    return _shape_evidence(function, case, right) or said
+
+
+def _shape_evidence(function, case, right):
+    other = fault(call(function, case).value, call(right, case).value)
+    return f"{other}; that alone shows the bug" if other else ""
 
 
 def _shape_text(value):
@@ -471,8 +499,18 @@ def _shape_text(value):
     return f"= {value}"
 
 
-def _inputs_text(case):
-    return ", ".join(f"{name} {_shape_text(value)}" for name, value in case.inputs.items())
+def _entries_text(value):
+    """Return the entries of a small array, or the shape of a larger one and its range."""
+    if not isinstance(value, np.ndarray):
+        return _shape_text(value)
+    is_float = value.dtype.kind == "f"
+    if value.size <= SMALL:
+        return f"= {(np.round(value, 3) if is_float else value).tolist()}"
+    return _shape_text(value) + f" from {value.min():.1f} to {value.max():.1f}" * is_float
+
+
+def _inputs_text(case, text_of=_shape_text):
+    return ", ".join(f"{name} {text_of(value)}" for name, value in case.inputs.items())
 
 
 def _source_lines(function, edits, changed=None):

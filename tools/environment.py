@@ -152,7 +152,10 @@ def install(folder, step, calls):
     ----------
     calls : of pip, each its words and the lines that it reads
     """
-    marker, key = folder / f".{step}", installation_key(calls)
+    told = [word for words, _ in calls for word in words]
+    read = [text_of(ROOT / name) for name in FILES]
+    key = hashlib.sha256("\0".join([*told, *read]).encode("utf-8")).hexdigest()
+    marker = folder / f".{step}"
     if text_of(marker) == key:
         return
     what = WHAT.get(step, step)
@@ -167,13 +170,6 @@ def install(folder, step, calls):
     if step in ("test", "colab"):  # the first use of fonts prints a line, into a cell's output
         run([str(python_of(folder)), "-c", "import matplotlib.font_manager"], trouble)
     marker.write_text(key, encoding="utf-8")
-
-
-def installation_key(calls):
-    """Return what names an installation: what pip was told, and the files that it read."""
-    words = [word for told, _ in calls for word in told]
-    parts = [*words, *(text_of(ROOT / name) for name in FILES)]
-    return hashlib.sha256("\0".join(parts).encode("utf-8")).hexdigest()
 
 
 def pip_calls(step):

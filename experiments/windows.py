@@ -67,11 +67,8 @@ def pair_fractions(T, windows):
     pairs = {"all": T * T, "causal": T * (T + 1) // 2}
     pairs |= {f"window {w}": int(window_mask(T, T, w).sum()) for w in windows}
     share = {
-        name: {
-            "of_causal": measuring.short(n / pairs["causal"]),
-            "of_all": measuring.short(n / pairs["all"]),
-        }
-        for name, n in pairs.items()
+        name: {f"of_{of}": measuring.short(pairs[name] / pairs[of]) for of in ("causal", "all")}
+        for name in pairs
         if name.startswith("window")
     }
     return {"pairs": pairs, "fraction": share}

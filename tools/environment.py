@@ -203,18 +203,6 @@ def pinned(names):
     return [line for line in lines if line.partition("==")[0] in names]
 
 
-def oldest_versions(project):
-    """Return the oldest version of all that pyproject.toml gives one, as name==version.
-
-    Parameters
-    ----------
-    project : the table [project]
-    """
-    groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    ranges = [re.fullmatch(r"([\w.-]+)>=([\d.]+)", line) for group in groups for line in group]
-    return [f"{found[1]}=={found[2]}" for found in ranges if found]
-
-
 def oldest():
     """Make `_build/oldest`: the oldest versions of what is promised, the tests' tools as pinned."""
     named, folder = os.environ.get("PYTHON"), ROOT / "_build" / "oldest"
@@ -223,8 +211,10 @@ def oldest():
     import tomllib  # which an older Python has not
 
     project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
-    tools = pinned(project["optional-dependencies"]["test"])
-    wanted = [*oldest_versions(project), *OF_THEIR_TIME, *tools]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    ranges = [re.fullmatch(r"([\w.-]+)>=([\d.]+)", line) for group in groups for line in group]
+    least = [f"{found[1]}=={found[2]}" for found in ranges if found]
+    wanted = [*least, *OF_THEIR_TIME, *pinned(project["optional-dependencies"]["test"])]
     install(folder, "build", pip_calls("build"))
     itself = ["--no-build-isolation", "--editable", ".[plot,test,torch]"]
     install(folder, "oldest", [([*wanted, *itself], "")])

@@ -233,22 +233,18 @@ def patch_paths(model, ids):
     everywhere else (path patching): so what reaches the matcher through other layers is as it was.
     """
     means, found = mean_outputs(model, WRITERS), {}
+    paths = [(r, w) for r, w in product(MATCHERS, WRITERS) if w[0] < r[0]]
+    scores = {path: {"keys": [], "queries": []} for path in paths}
     for part in batches(ids):
         trace = run_real(model, part)
-        for reader, writer in product(MATCHERS, WRITERS):
-            if writer[0] >= reader[0]:
-                continue
+        for reader, writer in paths:
             changed = scores_without_path(model, trace, reader, writer, means[writer])
             for side, score in changed.items():
-                place = found.setdefault(head_name(reader), {}).setdefault(head_name(writer), {})
-                place.setdefault(side, []).append(score)
-    return {
-        reader: {
-            writer: {side: summary(np.concatenate(parts)) for side, parts in sides.items()}
-            for writer, sides in writers.items()
-        }
-        for reader, writers in found.items()
-    }
+                scores[reader, writer][side].append(score)
+    for (reader, writer), sides in scores.items():
+        own = {side: summary(np.concatenate(parts)) for side, parts in sides.items()}
+        found.setdefault(head_name(reader), {})[head_name(writer)] = own
+    return found
 
 
 def scores_without_path(model, trace, reader, writer, mean):

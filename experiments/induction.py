@@ -38,6 +38,7 @@ from tutorial_lib.models.training import adam_step
 REPEATED, TURNED = 5000, 6000  # seeds
 SEED = [*SEEDS, TEST, MEANS, REPEATED, TURNED]
 RATE, TURNS, TEXTS = RATES[1], 200, 256
+RANK = 16  # of a head of these models
 PERIOD, PERIODS, PERIOD_STEPS, PERIOD_RATE = 6, (4, 5, 6, 7, 8, 12), 80, 5e-3
 BLOCK, NAMED = 8, 3  # random words, or given names with surnames, in a block that stands twice
 PATHS = ("keys", "queries", "values")
@@ -102,12 +103,12 @@ def rotate_directions(rng, matrix, rank):
     return left * values, right
 
 
-def largest_rotated(rng, firsts, lasts, rank=16):
+def largest_rotated(rng, firsts, lasts):
     """Return how large the largest composition is when directions are drawn anew."""
     found = []
     for _ in range(TURNS):
-        first = [rotate_directions(rng, W, rank) for W in firsts]
-        last = [rotate_directions(rng, W, rank) for W in lasts]
+        first = [rotate_directions(rng, W, RANK) for W in firsts]
+        last = [rotate_directions(rng, W, RANK) for W in lasts]
         found.append(max(_factor_composition(A, B) for A in first for B in last))
     return dict(zip(("median", "95 %", "max"), np.quantile(found, [0.5, 0.95, 1]), strict=True))
 
@@ -133,22 +134,16 @@ def run_cut(model, ids, pair, mean, paths):
     own, rows = traces[0].heads[:, head], first.W_O[head * d_v : (head + 1) * d_v]
     X = traces[1].X
     without = X + (mean - own) @ rows
-    Q, K, V = (
-        project_heads(without if path in paths else X, W)
-        for path, W in zip(
-            ("queries", "keys", "values"), (last.W_Q, last.W_K, last.W_V), strict=True
-        )
-    )
+    matrices = {"queries": last.W_Q, "keys": last.W_K, "values": last.W_V}
+    Q, K, V = (project_heads(without if path in paths else X, W) for path, W in matrices.items())
     weights = attention_weights(attention_scores(Q, K), mask=causal_mask(ids.shape[-1]))
     return (X + concat_heads(weights @ V) @ last.W_O) @ model.U, weights
 
 
 def evaluate_cuts(model, pair):
     """Return the weights on the surname and how often it is right, with paths of a pair cut."""
-    documents, usual = (
-        held_out_documents(TEST),
-        forward(model, held_out_documents(MEANS).ids[:, :-1])[1],
-    )
+    documents = held_out_documents(TEST)
+    usual = forward(model, held_out_documents(MEANS).ids[:, :-1])[1]
     mean = usual[0].heads[:, pair[0]].mean(axis=(0, 1))
     target, found = documents.target_of("surname"), {}
     for paths in ((), *((path,) for path in PATHS), PATHS):
@@ -255,16 +250,17 @@ def evaluate_fixed_period(layers, seed):
 
 def settings():
     """Return what is drawn and how much of it."""
-    found = {
+    return {
         "turns": TURNS,
         "texts": TEXTS,
         "block": BLOCK,
         "names": NAMED,
         "length": LENGTH,
+        "period": PERIOD,
+        "periods": list(PERIODS),
+        "period_steps": PERIOD_STEPS,
+        "given": CLASSES["given:f"].split() + CLASSES["given:m"].split(),
     }
-    found |= {"period": PERIOD, "periods": list(PERIODS), "period_steps": PERIOD_STEPS}
-    words = {"given": CLASSES["given:f"].split() + CLASSES["given:m"].split()}
-    return found | words
 
 
 def main(record):

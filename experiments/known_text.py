@@ -18,7 +18,6 @@ _build/known_text, so a run that was stopped goes on where it was; empty that fo
 rates, the text or the training itself have changed.
 """
 
-import json
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +27,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from experiments.measuring import progress, write, write_checkpoint
+from experiments.measuring import cached, progress, write, write_checkpoint
 from tutorial_lib import (
     Params,
     attention_scores,
@@ -344,14 +343,15 @@ def cached_run(arm, seed, rate, steps, tested):
     """Return what a run found, of _build if it is done; its weights lie beside it."""
     words = [*arm[2:], seed, rate, steps]
     file = DONE / ("-".join(map(str, words)) + ".json")
-    if not file.exists():
+
+    def train_and_keep():
         found, average = run(arm, seed, rate, steps, held_out_documents(tested))
-        arrays = [array.numpy() for array in average]
-        found["bands"] = loss_by_band(average, arm)
-        np.savez(file.with_suffix(".npz"), *arrays)
-        file.write_text(json.dumps(found), encoding="utf-8")
+        np.savez(file.with_suffix(".npz"), *(array.numpy() for array in average))
+        return found | {"bands": loss_by_band(average, arm)}
+
+    found = cached(file, train_and_keep)
     with np.load(file.with_suffix(".npz")) as arrays:
-        return json.loads(file.read_text(encoding="utf-8")), list(arrays.values())
+        return found, list(arrays.values())
 
 
 def spread(values):

@@ -160,14 +160,14 @@ def round_robin(calls, *given):
     return lambda: next(turn)(*given)
 
 
-def gemm(dtype=np.float32):
+def gemm():
     """Return a call that multiplies two square matrices: GEMM_FLOP at the best rate there is.
 
     In one `time_in_rounds` with other calls its times tell, round by round, how long work of a
     known number of flop must take: `limit_ms`.
     """
     rng = np.random.default_rng(0)
-    A, B = rng.standard_normal((2, GEMM_SIDE, GEMM_SIDE)).astype(dtype)
+    A, B = rng.standard_normal((2, GEMM_SIDE, GEMM_SIDE)).astype(np.float32)
     product = np.empty_like(A)
     return lambda: np.matmul(A, B, out=product)
 

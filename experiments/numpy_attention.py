@@ -13,8 +13,8 @@ from unittest import mock
 import numpy as np
 import torch
 
-from experiments import measuring
-from experiments.measuring import SIZES, Size, inputs
+from experiments import measuring, torch_attention
+from experiments.measuring import Size, inputs
 from experiments.torch_attention import MinimalSelfAttention, bare
 from tutorial_lib import (
     attend_in_blocks,
@@ -28,8 +28,7 @@ from tutorial_lib import (
 )
 
 SEED = measuring.SEED
-ROUNDS = {"book": 31, "gpt2": 9, "long": 5}
-FULL = {name: (size, ROUNDS[name]) for name, size in SIZES.items()}
+FULL = torch_attention.FULL
 QUICK = {"tiny": (Size(2, 24, 12, 3), 2)}
 SMALL = ("tiled", "torch SDPA")  # beginnings of forms without a table of scores
 FUSED = "torch SDPA, fused QKV"
@@ -104,10 +103,7 @@ class StepByStep(MinimalSelfAttention):
         return weights @ V
 
 
-TORCH = {
-    FUSED: bare,
-    "torch, step by step": partial(bare, kind=StepByStep),
-}
+TORCH = {FUSED: bare, "torch, step by step": partial(bare, kind=StepByStep)}
 
 
 def forms_timed_at_size(name):

@@ -35,6 +35,8 @@ from tutorial_lib.variants.cache import KVCache
 from tutorial_lib.variants.positions import rope_frequencies, rotate
 
 SEED, N, COPY, BATCH = 0, 48, 48, 8
+SECOND = np.arange(COPY + 1, 2 * COPY - 1)  # places of the second copy
+NEXT = SECOND - COPY + 1  # where the first copy has the token that comes next
 COMMON = 200, 40_000  # random tokens are between these ids
 PREVIOUS = (16, 0), (11, 1), (19, 3), (22, 1), (2, 1)  # the five highest such scores
 MATCHERS = (18, 6), (17, 3), (17, 4), (17, 5)  # the four highest induction scores
@@ -52,11 +54,13 @@ GROUPS = {
 }
 SENTENCE = "When Mary and John went to the store, John gave a drink to"
 
-NOUNS, OTHER_NOUNS = (
+NOUNS, OTHER_NOUNS, NAMES, OTHER_NAMES = (
     words.split()
     for words in (
         "key dog car book boy friend teacher picture doctor tree",
         "cat girl house letter nurse horse student table bird flower",
+        "Mary John Sarah David Jessica Michael Emily Robert James Anna",
+        "Peter Laura Mark Alice Paul Emma Kevin Helen Steven Julia",
     )
 )
 FRAMES = "The {} near the {}", "We know that the {} behind the {}"
@@ -66,15 +70,9 @@ OTHER_FRAMES = (
     "The {} that the {} liked",
 )
 VERBS = (" was", " were"), (" is", " are"), (" has", " have")
-NAMES, OTHER_NAMES = (
-    words.split()
-    for words in (
-        "Mary John Sarah David Jessica Michael Emily Robert James Anna",
-        "Peter Laura Mark Alice Paul Emma Kevin Helen Steven Julia",
-    )
-)
 PLACES = ("store", "drink"), ("garden", "book"), ("office", "letter"), ("school", "ball")
 OTHER_PLACES = ("park", "ring"), ("station", "map"), ("hotel", "key"), ("kitchen", "cup")
+STEP = 0.02  # of the way, from which a slope is taken
 GIVING = "When {} and {} went to the {}, {} gave a {} to"
 THREE = "When {}, {} and {} went to the {}, {} gave a {} to"
 
@@ -85,9 +83,7 @@ class Pairs:
     def __init__(self, model, rows):
         encode = model.tokenizer.encode
         texts, others, right, wrong = zip(*rows, strict=True)
-        self.ids, self.others = (
-            np.stack([encode(t) for t in column]) for column in (texts, others)
-        )
+        self.ids, self.others = (np.stack([*map(encode, column)]) for column in (texts, others))
         assert self.ids.shape == self.others.shape, "a pair of two lengths"
         words = [[encode(word) for word in column] for column in (right, wrong)]
         assert {len(word) for column in words for word in column} == {1}, "a word of two tokens"
@@ -111,7 +107,7 @@ def agreement_pairs(nouns, frame, verbs, n=N, *, attractor=True):
     return rows[:n]
 
 
-def giving_pairs(names, frame, places, n=N):
+def giving_pairs(names, frame, places):
     """Return pairs that differ in the giver; the right name is that of the one who receives."""
     rows = []
     for step, i, (place, thing), turned in product((1, 5), range(len(names)), places, (0, 1)):
@@ -119,7 +115,7 @@ def giving_pairs(names, frame, places, n=N):
         order = (second, first) if turned else (first, second)
         texts = [frame.format(*order, place, giver, thing) for giver in (second, first)]
         rows.append((*texts, f" {first}", f" {second}"))
-    return rows[:: max(1, len(rows) // n)][:n]
+    return rows[:: max(1, len(rows) // N)][:N]
 
 
 def random_tokens(seed, n=N):
@@ -141,11 +137,10 @@ def mean_outputs(model, heads):
 
 def head_scores(trace):
     """Return the scores of the heads in each text, (n, L, H): previous and induction."""
-    at = np.arange(COPY + 1, 2 * COPY - 1)  # the next token is that of the first copy
     weights = np.moveaxis(trace.weights, 1, 0)  # (n, L, H, T, T)
     return {
-        "previous": weights[..., at, at - 1].mean(axis=-1),
-        "induction": weights[..., at, at - COPY + 1].mean(axis=-1),
+        "previous": weights[..., SECOND, SECOND - 1].mean(axis=-1),
+        "induction": weights[..., SECOND, NEXT].mean(axis=-1),
     }
 
 
@@ -174,10 +169,9 @@ def measure_induction(model):
     """Return the scores of all heads, and what the loss of the second copy is without some."""
     chosen = score_copies(model, random_tokens(SEED, BATCH))
     scores = {name: chosen[name].mean(axis=0) for name in ("previous", "induction")}
-    assert set(top_heads(scores["previous"], 5)) == set(PREVIOUS), top_heads(scores["previous"], 7)
-    assert set(top_heads(scores["induction"], 4)) == set(MATCHERS), top_heads(
-        scores["induction"], 6
-    )
+    for name, heads in {"previous": PREVIOUS, "induction": MATCHERS}.items():
+        found = top_heads(scores[name], len(heads) + 2)
+        assert set(found[: len(heads)]) == set(heads), found
     ids = random_tokens(SEED + 1)
     whole = score_copies(model, ids)
     return {
@@ -218,9 +212,8 @@ def attended_ranks(model, trace, ids, head):
     """Return how many tokens a head prefers to the one it attends to, (n, queries)."""
     layer, head = head
     W_O = model.blocks[layer].params.W_O.reshape(9, 64, -1)[head]
-    at = np.arange(COPY + 1, 2 * COPY - 1)
-    keys = trace.weights[layer][:, head][:, at, 1:].argmax(axis=-1) + 1  # but for the sink
-    logits = trace.heads[layer][:, head][:, at] @ W_O * model.gain @ model.E.T
+    keys = trace.weights[layer][:, head][:, SECOND, 1:].argmax(axis=-1) + 1  # but for the sink
+    logits = trace.heads[layer][:, head][:, SECOND] @ W_O * model.gain @ model.E.T
     attended = np.take_along_axis(ids, keys, axis=-1)
     own = np.take_along_axis(logits, attended[..., None], axis=-1)
     return (logits > own).sum(axis=-1)
@@ -240,22 +233,18 @@ def patch_paths(model, ids):
     everywhere else (path patching): so what reaches the matcher through other layers is as it was.
     """
     means, found = mean_outputs(model, WRITERS), {}
+    paths = [(r, w) for r, w in product(MATCHERS, WRITERS) if w[0] < r[0]]
+    scores = {path: {"keys": [], "queries": []} for path in paths}
     for part in batches(ids):
         trace = run_real(model, part)
-        for reader, writer in product(MATCHERS, WRITERS):
-            if writer[0] >= reader[0]:
-                continue
+        for reader, writer in paths:
             changed = scores_without_path(model, trace, reader, writer, means[writer])
             for side, score in changed.items():
-                place = found.setdefault(head_name(reader), {}).setdefault(head_name(writer), {})
-                place.setdefault(side, []).append(score)
-    return {
-        reader: {
-            writer: {side: summary(np.concatenate(parts)) for side, parts in sides.items()}
-            for writer, sides in writers.items()
-        }
-        for reader, writers in found.items()
-    }
+                scores[reader, writer][side].append(score)
+    for (reader, writer), sides in scores.items():
+        own = {side: summary(np.concatenate(parts)) for side, parts in sides.items()}
+        found.setdefault(head_name(reader), {})[head_name(writer)] = own
+    return found
 
 
 def scores_without_path(model, trace, reader, writer, mean):
@@ -264,11 +253,10 @@ def scores_without_path(model, trace, reader, writer, mean):
     W_O = model.blocks[n].params.W_O.reshape(9, 64, -1)[h]
     whole = trace.X[layer]
     less = whole - (trace.heads[n][:, h] - mean) @ W_O
-    at, found = np.arange(COPY + 1, 2 * COPY - 1), {}
-    for side, streams in {"keys": (whole, less), "queries": (less, whole)}.items():
-        weights = weights_of(model, layer, head, *streams)
-        found[side] = weights[:, at, at - COPY + 1].mean(axis=-1)
-    return found
+    return {
+        side: weights_of(model, layer, head, *streams)[:, SECOND, NEXT].mean(axis=-1)
+        for side, streams in {"keys": (whole, less), "queries": (less, whole)}.items()
+    }
 
 
 def weights_of(model, layer, head, queries_X, keys_X):
@@ -399,13 +387,12 @@ def measure_name(model):
     chosen = Pairs(model, giving_pairs(NAMES, GIVING, PLACES))
     found = {"scan": patch_all_heads(model, [chosen])}
     effects = np.array(found["scan"]["effect"])
+    heads = [*top_heads(effects, 10), *top_heads(-effects, 4)]
     pairs = Pairs(model, giving_pairs(OTHER_NAMES, GIVING, OTHER_PLACES))
     return found | {
         "roles": measure_roles(model, pairs),
         "chain": measure_chain(model, pairs),
-        "slopes": compare_attribution(
-            model, chosen, [*top_heads(effects, 10), *top_heads(-effects, 4)]
-        ),
+        "slopes": compare_attribution(model, chosen, heads),
         "three names": three_names(model),
     }
 
@@ -454,7 +441,7 @@ def measure_chain(model, pairs):
     return found
 
 
-def compare_attribution(model, pairs, heads, step=0.02):
+def compare_attribution(model, pairs, heads):
     """Return for each head its patching effect, and attribution patching's estimate of it.
 
     The estimate is the slope at the beginning of the way, times the whole way.
@@ -464,9 +451,9 @@ def compare_attribution(model, pairs, heads, step=0.02):
     whole, found = (differences - turned).mean(), {}
     for head in heads:
         progress(f"slope {head_name(head)}")
-        exact, small = (patched_differences(model, pairs, [head], part) for part in (1.0, step))
+        exact, small = (patched_differences(model, pairs, [head], part) for part in (1.0, STEP))
         lost = [(differences - changed) / whole for changed in (exact, small)]
-        found[head_name(head)] = {"exact": summary(lost[0]), "estimate": summary(lost[1] / step)}
+        found[head_name(head)] = {"exact": summary(lost[0]), "estimate": summary(lost[1] / STEP)}
     return found
 
 

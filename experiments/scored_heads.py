@@ -354,12 +354,6 @@ def score_heads(model):
     return rounded(found, 3)
 
 
-def score_model(name, seed, rate):
-    """Return the scores of all heads of a model, in half precision."""
-    progress(f"{name}, seed {seed}: heads")
-    return {"seed": seed} | score_heads(known_text.half_precision_model(MODELS[name], seed, rate))
-
-
 def surnames_seen_before(documents, places):
     """Return for places, (n, T), which surnames were said before, (places, 12)."""
     n, t = np.nonzero(places)
@@ -463,10 +457,14 @@ def settings():
 
 
 def score_seeds(name, rate):
-    """Return the part of the record about the heads of a model, of every seed."""
-    arm = MODELS[name]
+    """Return the part of the record about the heads of a model, in half precision, by seed."""
+    arm, seeds = MODELS[name], []
+    for seed in SEEDS:
+        progress(f"{name}, seed {seed}: heads")
+        model = known_text.half_precision_model(arm, seed, rate)
+        seeds.append({"seed": seed} | score_heads(model))
     names = [head_name((i, h)) for i in range(arm.layers) for h in range(arm.heads)]
-    return {"names": names, "seeds": [score_model(name, seed, rate) for seed in SEEDS]}
+    return {"names": names, "seeds": seeds}
 
 
 def main(record):

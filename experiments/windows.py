@@ -67,11 +67,8 @@ def pair_fractions(T, windows):
     pairs = {"all": T * T, "causal": T * (T + 1) // 2}
     pairs |= {f"window {w}": int(window_mask(T, T, w).sum()) for w in windows}
     share = {
-        name: {
-            "of_causal": measuring.short(n / pairs["causal"]),
-            "of_all": measuring.short(n / pairs["all"]),
-        }
-        for name, n in pairs.items()
+        name: {f"of_{of}": measuring.short(pairs[name] / pairs[of]) for of in ("causal", "all")}
+        for name in pairs
         if name.startswith("window")
     }
     return {"pairs": pairs, "fraction": share}
@@ -99,10 +96,8 @@ def exact(Q, K, V, window):
     """Return what attention gives in float64; a window of T is the full one."""
     mask = window_mask(Q.shape[-2], Q.shape[-2], window)
     Q, K, V = (A.astype(float) for A in (Q, K, V))
-    heads = [
-        scaled_dot_product_attention(q, k, v, mask=mask) for q, k, v in zip(Q, K, V, strict=True)
-    ]
-    return np.stack(heads)
+    attend = partial(scaled_dot_product_attention, mask=mask)
+    return np.stack([*map(attend, Q, K, V)])  # head by head: the scores of all are large
 
 
 def window_of(form):

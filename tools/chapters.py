@@ -129,9 +129,7 @@ def section_of(heading):
 
 def documents(root=ROOT):
     """Return every document of the contents, such as "book/intro", in order."""
-    contents = _read_toc(root)
-    listed = [entry["file"] for part in contents["parts"] for entry in part["chapters"]]
-    return [contents["root"], *listed]
+    return list(caption_by_document(root))
 
 
 def caption_by_document(root=ROOT):

@@ -152,7 +152,10 @@ def install(folder, step, calls):
     ----------
     calls : of pip, each its words and the lines that it reads
     """
-    marker, key = folder / f".{step}", installation_key(calls)
+    told = [word for words, _ in calls for word in words]
+    read = [text_of(ROOT / name) for name in FILES]
+    key = hashlib.sha256("\0".join([*told, *read]).encode("utf-8")).hexdigest()
+    marker = folder / f".{step}"
     if text_of(marker) == key:
         return
     what = WHAT.get(step, step)
@@ -167,13 +170,6 @@ def install(folder, step, calls):
     if step in ("test", "colab"):  # the first use of fonts prints a line, into a cell's output
         run([str(python_of(folder)), "-c", "import matplotlib.font_manager"], trouble)
     marker.write_text(key, encoding="utf-8")
-
-
-def installation_key(calls):
-    """Return what names an installation: what pip was told, and the files that it read."""
-    words = [word for told, _ in calls for word in told]
-    parts = [*words, *(text_of(ROOT / name) for name in FILES)]
-    return hashlib.sha256("\0".join(parts).encode("utf-8")).hexdigest()
 
 
 def pip_calls(step):
@@ -207,18 +203,6 @@ def pinned(names):
     return [line for line in lines if line.partition("==")[0] in names]
 
 
-def oldest_versions(project):
-    """Return the oldest version of all that pyproject.toml gives one, as name==version.
-
-    Parameters
-    ----------
-    project : the table [project]
-    """
-    groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    ranges = [re.fullmatch(r"([\w.-]+)>=([\d.]+)", line) for group in groups for line in group]
-    return [f"{found[1]}=={found[2]}" for found in ranges if found]
-
-
 def oldest():
     """Make `_build/oldest`: the oldest versions of what is promised, the tests' tools as pinned."""
     named, folder = os.environ.get("PYTHON"), ROOT / "_build" / "oldest"
@@ -227,8 +211,10 @@ def oldest():
     import tomllib  # which an older Python has not
 
     project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
-    tools = pinned(project["optional-dependencies"]["test"])
-    wanted = [*oldest_versions(project), *OF_THEIR_TIME, *tools]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    ranges = [re.fullmatch(r"([\w.-]+)>=([\d.]+)", line) for group in groups for line in group]
+    least = [f"{found[1]}=={found[2]}" for found in ranges if found]
+    wanted = [*least, *OF_THEIR_TIME, *pinned(project["optional-dependencies"]["test"])]
     install(folder, "build", pip_calls("build"))
     itself = ["--no-build-isolation", "--editable", ".[plot,test,torch]"]
     install(folder, "oldest", [([*wanted, *itself], "")])

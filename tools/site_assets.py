@@ -21,15 +21,10 @@ SITE = ROOT / "_build" / "html" / "_static"
 TIMEOUT = 60  # seconds without an answer
 
 
-def sha256(path: Path) -> str:
-    """Return the sha256 of a file, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def fetch_file(name: str, expected_sha256: str, url: str) -> str | None:
     """Bring one file into the cache unless it is there; return what went wrong, if anything."""
     kept = CACHE / name
-    if kept.is_file() and sha256(kept) == expected_sha256:
+    if kept.is_file() and hashlib.sha256(kept.read_bytes()).hexdigest() == expected_sha256:
         return None
     try:
         with urlopen(url.rstrip("/") + "/" + name, timeout=TIMEOUT) as response:

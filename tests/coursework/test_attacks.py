@@ -1,15 +1,13 @@
 """Hostile and broken hand-ins, in batches with honest ones: each gets what it earns.
 
-An attack is a file of `attacks/`. In `cells/` its text is the graded cell of a hand-in, which may
-call the `right` function; in `files/` its `hand_in(folder, content)` puts a file into the class's
-folder, given the bytes of a right notebook. The docstring says what it tries, what it earns, and
-what the report then says.
+The text of a file of `attacks/` is the graded cell of a hand-in, which may call the `right`
+function; its docstring says what it tries, what it earns, and what the report then says.
+`hostile_files` has what is wrong with a whole file.
 
 Those that never come back are a batch of their own, with a short limit; the others have one that
 only a hanging grader exceeds, so that a slow machine changes no result.
 """
 
-import importlib.util
 import os
 import re
 import socket
@@ -22,10 +20,8 @@ from coursework.grader.assignment import read_notebook, without_solutions
 from coursework.grader.batch import as_bytes
 from coursework.grader.records import BATCH, read_result
 from tests.coursework.classes import NAME, ROOT, command, processes, table, text_of
+from tests.coursework.hostile_files import FILES, Attack
 
-ATTACKS = Path(__file__).with_name("attacks")
-CELLS = sorted((ATTACKS / "cells").glob("*.*py"))
-FILES = sorted((ATTACKS / "files").glob("*.py"))
 HONEST = 2  # in each batch
 PORT, FILE, NAP = "48765", "/tmp/attention-", "98.765"  # in attacks; each run has its own instead
 SECONDS = {"endless": 3, "other": 60}  # of one test
@@ -33,11 +29,14 @@ SECONDS = {"endless": 3, "other": 60}  # of one test
 pytestmark = pytest.mark.usefixtures("bubblewrap")
 
 
-def promised(path):
-    """Return (points, words) that an attack's docstring promises."""
-    doc = path.read_text(encoding="utf-8").split('"""')[1]
-    lines = dict(line.split(": ", 1) for line in doc.splitlines() if ": " in line)
-    return int(lines["Earns"]), lines["Says"].replace("`", "")
+def hostile_cell(path):
+    """Return the attack of a file, as its docstring promises."""
+    text = path.read_text(encoding="utf-8")
+    lines = dict(line.split(": ", 1) for line in text.split('"""')[1].splitlines() if ": " in line)
+    return Attack(path.stem, int(lines["Earns"]), lines["Says"].replace("`", ""), text)
+
+
+CELLS = [hostile_cell(path) for path in sorted(Path(__file__).with_name("attacks").glob("*.*py"))]
 
 
 def right_cell():
@@ -47,31 +46,29 @@ def right_cell():
     return cell
 
 
-def put(path, folder, content):
-    """Put a file attack's hand-in into a folder of its own in the class's; return its student."""
+def put(attack, folder, content):
+    """Put a file attack's hand-in into the class's folder; return its student."""
     before = set(os.listdir(folder))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.hand_in(folder, content)
+    attack.act(folder, content)
     return sorted(set(os.listdir(folder)) - before)
 
 
-def sampled(paths):
+def sampled(attacks):
     """The attacks as parameters; of those whose reports begin alike, all but the first are long."""
     seen, params = set(), []
-    for path in paths:
-        family = tuple(promised(path)[1].split()[:2])
-        params.append(pytest.param(path, id=path.stem, marks=[pytest.mark.long] * (family in seen)))
+    for attack in sorted(attacks):
+        family = tuple(attack.words.split()[:2])
+        is_long = [pytest.mark.long] * (family in seen)
+        params.append(pytest.param(attack, id=attack.name, marks=is_long))
         seen.add(family)
     return params
 
 
 @pytest.fixture(scope="module")
 def chosen(request):
-    """The attacks that this run asks for, by their paths."""
+    """The attacks that this run asks for."""
     here = [item for item in request.session.items if item.path == request.path]
-    return {item.callspec.params["path"] for item in here if hasattr(item, "callspec")}
+    return {item.callspec.params["attack"] for item in here if hasattr(item, "callspec")}
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +77,9 @@ def place(tmp_path_factory):
     return tmp_path_factory.mktemp("place")
 
 
-def of_batch(path):
+def of_batch(attack):
     """Return the name of the batch that an attack belongs to."""
-    return "endless" if "did not come back" in promised(path)[1] else "other"
+    return "endless" if "did not come back" in attack.words else "other"
 
 
 class Target:
@@ -120,15 +117,15 @@ def classes(tmp_path_factory, chosen, target):
             honest = read_notebook(NAME)
             honest.cells[0].source += f"\n\nStudent {i}"
             (folder / f"honest {i}.ipynb").write_bytes(as_bytes(honest))
-    for path in sorted(chosen.intersection(CELLS)):
+    for attack in chosen.intersection(CELLS):
         notebook = without_solutions(read_notebook(NAME))
         [stub] = [c for c in notebook.cells if c.source.startswith("def attend_at_scales")]
-        stub.source = target.aimed(path.read_text(encoding="utf-8"))
+        stub.source = target.aimed(attack.act)
         notebook.cells.insert(0, right_cell())
-        (folders[of_batch(path)] / f"{path.stem}.ipynb").write_bytes(as_bytes(notebook))
+        (folders[of_batch(attack)] / f"{attack.name}.ipynb").write_bytes(as_bytes(notebook))
     right = as_bytes(read_notebook(NAME))
     files = sorted(chosen.intersection(FILES))
-    return folders, {path.stem: put(path, folders["other"], right) for path in files}
+    return folders, {attack.name: put(attack, folders["other"], right) for attack in files}
 
 
 @pytest.fixture(scope="module")
@@ -164,11 +161,10 @@ def row_of(graded, start, name="other"):
     return rows[0], text_of(out, entry["id"])
 
 
-@pytest.mark.parametrize("path", sampled(CELLS))
-def test_hostile_cell_gets_what_it_earns(graded, path):
-    points, words = promised(path)
-    row, report = row_of(graded, f"{path.stem}.ipynb", of_batch(path))
-    assert (int(row["points"]), words in report) == (points, True), report
+@pytest.mark.parametrize("attack", sampled(CELLS))
+def test_hostile_cell_gets_what_it_earns(graded, attack):
+    row, report = row_of(graded, f"{attack.name}.ipynb", of_batch(attack))
+    assert (int(row["points"]), attack.words in report) == (attack.points, True), report
 
 
 FIRST = {
@@ -179,12 +175,10 @@ FIRST = {
 }
 
 
-@pytest.mark.parametrize("path", sampled(FILES))
-def test_hostile_file_gets_what_it_earns(graded, path):
-    points, words = promised(path)
-    first = FIRST.get(path.stem) or graded[1][path.stem][0]
-    row, report = row_of(graded, first)
-    assert (int(row["points"]), words in report) == (points, True), report
+@pytest.mark.parametrize("attack", sampled(FILES))
+def test_hostile_file_gets_what_it_earns(graded, attack):
+    row, report = row_of(graded, FIRST.get(attack.name) or graded[1][attack.name][0])
+    assert (int(row["points"]), attack.words in report) == (attack.points, True), report
 
 
 def test_honest_students_in_the_same_batch_have_all_their_points(graded):
@@ -208,7 +202,7 @@ def test_what_the_command_prints_is_ours_and_printable(said):
 
 
 def test_every_attack_aims_at_what_is_there(target):
-    texts = [path.read_text(encoding="utf-8") for path in CELLS]
+    texts = [attack.act for attack in CELLS]
     for aim in (PORT, FILE, NAP):
         assert any(aim in text for text in texts)
         assert not any(aim in target.aimed(text) for text in texts)

@@ -8,7 +8,7 @@ from experiments.induction import PATHS
 from experiments.scored_heads import MODELS
 from tests import oracle
 from tests.rounding import unlike
-from tutorial_lib import records
+from tutorial_lib import causal_mask, records
 from tutorial_lib.models import copying
 from tutorial_lib.models.copying import init_model
 from tutorial_lib.models.grammar import SURNAME
@@ -41,7 +41,7 @@ def test_a_block_stands_twice_and_its_second_copy_looks_after_the_first():
 def test_a_path_is_cut_as_by_loops(paths, tiny):
     first, last = tiny.layers
     mean, pair = np.arange(5.0), [1, 2]
-    heads = oracle.trace(oracle.embed(IDS, tiny.E, tiny.P), first, mask=causal(9))["heads"]
+    heads = oracle.trace(oracle.embed(IDS, tiny.E, tiny.P), first, mask=causal_mask(9))["heads"]
     X = oracle.embed(IDS, tiny.E, tiny.P)
     rows = [first.W_O[h * 5 : h * 5 + 5] for h in range(3)]
     X = X + sum(heads[:, h] @ rows[h] for h in range(3))
@@ -55,16 +55,11 @@ def test_a_path_is_cut_as_by_loops(paths, tiny):
             into["keys"] @ last.W_K[h],
             into["values"] @ last.W_V[h],
         )
-        scores = np.where(causal(9), Q @ K.swapaxes(-1, -2) / 2.0, -np.inf)
+        scores = np.where(causal_mask(9), Q @ K.swapaxes(-1, -2) / 2.0, -np.inf)
         shares = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
         np.testing.assert_allclose(weights[:, h], shares, rtol=1e-9, atol=1e-12)
         Y = Y + shares @ V @ last.W_O[h * 5 : h * 5 + 5]
     np.testing.assert_allclose(found, (X + Y) @ tiny.U, rtol=1e-9, atol=1e-9)
-
-
-def causal(T):
-    """Which key a query may look at."""
-    return np.tri(T, dtype=bool)
 
 
 def test_a_turned_matrix_keeps_its_singular_values():

@@ -1,7 +1,6 @@
 """The record of the real model's circuits is what its script measures, and its pairs are pairs."""
 
 import base64
-import json
 
 import numpy as np
 import pytest
@@ -26,20 +25,10 @@ from experiments.real_circuits import (
     random_tokens,
     weights_of,
 )
-from tests.conftest import found_weights
-from tools.chapters import ROOT
-from tutorial_lib.models.real.model import MISSING, SHA256, real_model, run_real
+from tutorial_lib.models.real.model import SHA256, run_real
+from tutorial_lib.records import record
 
-PATH = ROOT / "src/tutorial_lib/data/results/real_circuits.json"
-RECORD = json.loads(PATH.read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def model():
-    """The real model, where its weights are here."""
-    if not found_weights():
-        pytest.skip(MISSING)
-    return real_model()
+RECORD = record("real_circuits")
 
 
 @pytest.mark.long

@@ -1,24 +1,18 @@
 """The sink's record is what its script measures, and each change changes what its name says."""
 
-import json
-
 import numpy as np
 import pytest
 
 from experiments import real_sinks
 from experiments.real_sinks import CHANGES, CONTROL, ENTRY, FEED, LATER, LENGTH, MAKER, TO
-from tests.conftest import found_weights
-from tools.chapters import ROOT
-from tutorial_lib.models.real.model import MISSING, SHA256, real_model, run_real
+from tutorial_lib.models.real.model import SHA256, run_real
+from tutorial_lib.records import record
 
-PATH = ROOT / "src/tutorial_lib/data/results/real_sinks.json"
-RECORD = json.loads(PATH.read_text(encoding="utf-8"))
+RECORD = record("real_sinks")
 
 
-def test_the_first_text_is_measured_again():
-    if not found_weights():
-        pytest.skip(MISSING)
-    model, measured = real_model(), RECORD["doubt"][0]
+def test_the_first_text_is_measured_again(model):
+    measured = RECORD["doubt"][0]
     ids = model.tokenizer.encode(RECORD["text"])[:LENGTH]
     trace = run_real(model, ids)
     assert RECORD["model"]["sha256"] == SHA256

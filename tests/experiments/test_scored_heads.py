@@ -19,7 +19,6 @@ from tutorial_lib.models.head_scores import patch, run_with
 from tutorial_lib.models.language import BlockModel, run_blocks
 
 RECORD = records.record("scored_heads")
-CACHED = (scored_heads.text_pairs, scored_heads.new_name_rates)
 SHOWN = {"two layers": (TinyModel, "known_text"), "norm and MLP": (BlockModel, "known_block")}
 SMALL = [
     known_text.Arm("", "one layer", 3, 3, 4, layers=1),
@@ -30,15 +29,10 @@ SMALL = [
 
 
 @pytest.fixture
-def few(monkeypatch):
+def few(monkeypatch, drawn_anew):
     """Few pairs and documents, and no memory of other numbers of them."""
     monkeypatch.setattr(scored_heads, "PAIRS", 3)
     monkeypatch.setattr(known_text, "TESTED", 40)
-    for function in CACHED:
-        function.cache_clear()
-    yield
-    for function in CACHED:
-        function.cache_clear()
 
 
 def shown(name):

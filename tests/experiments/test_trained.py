@@ -13,7 +13,6 @@ import pytest
 from experiments import capstone, how_many_heads, known_text, look_less, scored_heads
 from experiments.known_text import ARMS, RATES, SEEDS, STEPS, TRIED_FOR
 from tests.experiments.test_records import PARTS, parts
-from tests.experiments.test_scored_heads import CACHED
 from tests.sampling import long
 from tutorial_lib import records
 from tutorial_lib.models.grammar import TASKS
@@ -139,7 +138,7 @@ CHOSEN = {  # what of a script is trained in miniature
 
 
 @pytest.fixture
-def miniature(request, tmp_path, monkeypatch):
+def miniature(request, tmp_path, monkeypatch, drawn_anew):
     """A script with little to train, in a folder of its own, which writes nothing."""
     script = importlib.import_module(f"experiments.{request.param}")
     own = {name: few(script, name, value) for name, value in CHOSEN[request.param].items()}
@@ -148,11 +147,7 @@ def miniature(request, tmp_path, monkeypatch):
     for module in (known_text, script):
         for name in small.keys() & vars(module).keys():
             monkeypatch.setattr(module, name, small[name])
-    for function in CACHED:
-        function.cache_clear()
-    yield script
-    for function in CACHED:
-        function.cache_clear()
+    return script
 
 
 def few(script, name, value):

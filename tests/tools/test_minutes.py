@@ -1,7 +1,8 @@
 """The minutes of a page: what counts, what does not, and whose minutes the rates are fitted to."""
 
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbformat.v4 import new_code_cell
+from nbformat.v4 import new_markdown_cell as text
 
 from tests.chapters.noted_minutes import fit
 from tests.chapters.pages import NAMES, written
@@ -20,11 +21,6 @@ Two words. A formula $a < b$ is one, [a link](https://example.org/of/many) its t
 """
 HINT = "<details><summary>Hint 1</summary>\n\nOnly who needs it opens it.\n\n</details>"
 DEEPER = "#### Deeper: more\n\nFour words are here."
-
-
-def text(source):
-    """Return a Markdown cell."""
-    return new_markdown_cell(source)
 
 
 def code(source, *tags):

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,10 +15,9 @@ from book._ext.theme import site_shell
 from tests.chapters.pages import RELEASE, REPOSITORY
 from tests.chapters.rules import SETUP
 from tools import release
-from tools.release import git, is_development, version_of
+from tools.release import ROOT, git, is_development, version_of
 from tutorial_lib import records
 
-ROOT = Path(__file__).resolve().parents[2]
 VERSION = version_of(ROOT)
 PLACES = [
     *("pyproject.toml", "CITATION.cff", "CHANGELOG.md", "src/tutorial_lib/records.py"),

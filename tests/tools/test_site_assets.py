@@ -11,17 +11,12 @@ from tools import site_assets
 LOCK = json.loads(site_assets.LOCK.read_text(encoding="utf-8"))
 
 
-def digest(content):
-    """The sha256 of bytes."""
-    return hashlib.sha256(content).hexdigest()
-
-
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
     """A built site and a host, both folders, with a lock of two files."""
     files = {"a.mjs": b"code", "b.whl": b"wheel"}
     lock = {"version": "1", "base": "https://host.example/", "packages": ["numpy"]}
-    lock["files"] = {name: digest(content) for name, content in files.items()}
+    lock["files"] = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     for name in ("SITE", "CACHE"):
         monkeypatch.setattr(site_assets, name, tmp_path / name)
     monkeypatch.setattr(site_assets, "LOCK", tmp_path / "pyodide.json")

@@ -7,13 +7,11 @@ without the modules that Windows has not, and with texts in Windows' old code pa
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tools.release import git
+from tools.release import ROOT, git
 
-ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 SETTINGS |= {"PYTHONIOENCODING": "cp1252", "PATH": "", "PYTHONPATH": "src"}
 HEAD = """\

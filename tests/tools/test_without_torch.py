@@ -3,9 +3,9 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.chapters import ROOT
+
 CASES = """
 def test_that_imports_it():
     import torch.nn.functional

@@ -29,12 +29,8 @@ def cases(rng):
         factor = rng.uniform(0.3, 0.9, H) * (rng.choice([-1, 1], H) if second else 1)
         others = second * rng.standard_normal(difference.shape)
         heads = np.stack([difference + factor[:, None, None] * others, others], axis=-3)
-        return (
-            heads.reshape(*batch, 2 * H, T, d_v),
-            factor,
-            np.ones(H) if gain is None else gain,
-            eps,
-        )
+        gain = np.ones(H) if gain is None else gain
+        return heads.reshape(*batch, 2 * H, T, d_v), factor, gain, eps
 
     silent = plain(1, 6, 1) * (rng.permutation(6) > 1)[:, None]
     loud = plain(3, 4, 7, 5) * 10.0 ** rng.permutation(4)[:, None, None]

@@ -33,10 +33,7 @@ def cases(rng):
         Case("factors of each head", arrays(H=3)),
         Case("two batch axes", arrays(3, 2, H=4, R=2, P=2)),
         Case("keys of all heads do not fit into memory", new, 2),
-        Case(
-            "all together",
-            arrays(2, H=5, T=7, S=11, R=3, P=4, d_k=9, d_v=13, large=1e3),
-        ),
+        Case("all together", arrays(2, H=5, T=7, S=11, R=3, P=4, d_k=9, d_v=13, large=1e3)),
     ]
 
 

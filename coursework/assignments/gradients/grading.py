@@ -48,10 +48,8 @@ def cases(rng):
         return Q, K, scale, weights, dscores / weights + shares
 
     lengths = np.array([1e-2, 30.0, 1e2])[:, None]  # (T, 1)
-    some, scale = (
-        np.array([0.1, 3.0, 20.0, 0.5, 7.0])[:, None],
-        rng.uniform(2, 5, 3),
-    )  # (S, 1), (H,)
+    some = np.array([0.1, 3.0, 20.0, 0.5, 7.0])[:, None]  # (S, 1)
+    scale = rng.uniform(2, 5, 3)  # (H,)
     hidden = causal_mask(4, 5) & (np.arange(4) != 2)[:, None]  # query 2 sees nothing
     words = np.arange(7) < np.array([4, 6])[:, None, None, None]  # (B, 1, 1, S)
     both = {"sizes": (rng.uniform(0.3, 3, (5, 1)), rng.uniform(0.3, 3, (7, 1))), "scale": scale}

@@ -332,9 +332,38 @@ def of_one_head(x, Wq, Wk, Wv, Wo, kbuf, vbuf, n_filled):
     return softmax_of_columns(kbuf[rows] @ (x @ Wq) / 4) @ vbuf[rows] @ Wo
 
 
+def flagged(q, k, v, mask=None, causal=False, *, ignored=False):
+    """Attention of as many queries as keys, if causal."""
+    seen = np.tri(len(q), len(k)) > 0 if causal else np.ones((len(q), len(k)), bool)
+    mask = seen if mask is None else mask if ignored else mask & seen
+    return softmax_of_columns(np.where(mask, q @ k.T / q.shape[1] ** 0.5, -1e30)) @ v
+
+
+def hidden_in_capitals(scores, mask):
+    """mask is True where the key must be HIDDEN."""
+    seen = np.where(mask, -1e30, scores)
+    weights = np.where(mask, 0, np.exp(seen - seen.max(-1, keepdims=True)))
+    total = weights.sum(-1, keepdims=True)
+    return weights / np.where(total > 0, total, 1)
+
+
+def with_position_ids(xq, xk, position_ids):
+    """xq, xk: (batch, heads, seq, dim), position_ids: (batch, seq)"""
+    angles = position_ids[:, None, :, None] * 10_000.0 ** (-np.arange(0, xq.shape[-1], 2) / 16)
+
+    def turn(x):
+        pairs = (x[..., ::2] + 1j * x[..., 1::2]) * np.exp(1j * angles)
+        return np.stack([pairs.real, pairs.imag], -1).reshape(x.shape)
+
+    return turn(xq), turn(xk)
+
+
 @pytest.mark.parametrize(
     ("function", "kind", "taken"),
     [
+        (flagged, "attention", "a mask beside the causal flag"),
+        (hidden_in_capitals, "weights", "mask = mask turned"),
+        (with_position_ids, "rotary", "position_ids = positions of a batch"),
         (of_padded_keys, "weights", "asked: padded keys"),
         (of_lengths, "attention", "lengths = mask lengths"),
         (with_a_full_mask, "attention", "asked: a causal mask, a scattered mask"),
@@ -488,9 +517,40 @@ def overflows(q, k, v, ks, vs):
     return e @ np.vstack([vs, v]) / e.sum()
 
 
+def flag_ignored(q, k, v, mask=None, causal=False):
+    return flagged(q, k, v, mask, causal, ignored=True)
+
+
+def moved_to_the_front(scores, mask):
+    """scores (T, S): the weights of the keys that are seen, True in the mask"""
+    weights = np.zeros_like(scores)
+    for row, each, seen in zip(weights, scores, mask, strict=True):
+        found = np.exp(each[seen] - each[seen].max(initial=-1e30))
+        row[: len(found)] = found / max(found.sum(), 1e-300)
+    return weights
+
+
+def prefill_chunk(Qn, Kn, Vn, Kc, Vc):
+    """Qn, Kn, Vn: (t, d) of a chunk, Kc, Vc: (n, d) of the cache"""
+    K, V = np.r_[Kc, Kn], np.r_[Vc, Vn]
+    scores = Qn @ K.T / Qn.shape[1] ** 0.5
+    scores[:, : len(Qn)][np.tri(len(Qn)) == 0] = -np.inf  # those of the cache
+    return softmax_of_columns(scores) @ V, K, V
+
+
+def appended_to_heads(q, k, v, cache_k, cache_v):
+    # all of it: (batch, heads, time, dim)
+    K, V = np.append(cache_k, k, axis=1), np.append(cache_v, v, axis=1)
+    return softmax_of_columns(q @ K.swapaxes(2, 3) / q.shape[-1] ** 0.5) @ V
+
+
 @pytest.mark.parametrize(
     ("function", "kind", "words"),
     [
+        (flag_ignored, "attention", "wrong"),
+        (moved_to_the_front, "weights", "wrong"),
+        (prefill_chunk, "cache", "wrong"),
+        (appended_to_heads, "cache", "it raised ValueError: all the input array dimensions"),
         (not_moved_back, "softmax", "it returned [(2, 6, 7, 5)], expected (2, 6, 5, 7) on axis"),
         (all_axes_turned, "attention", "it raised ValueError: matmul"),
         (cut_unswapped, "layer", "queries, keys and values are cut into heads"),

@@ -51,6 +51,7 @@ PARAMS = re.compile(r"^(param\w*|p|w|weights|sd|state_dict|matrices|model|layer)
 INPUTS = re.compile("^(x_?)?(q|k|v|kv|quer(y|ies)|keys?|val(ue)?s?)(_?(in|x|inputs?))?$", re.I)
 STANDS_FOR = {"cache": {"past_K", "past_V"}, "W_QKV": set(QKV), "params": {*QKV, "W_O"}}
 STANDS_FOR |= {"inputs": {*"QKV"}, "kv": {*"KV"}}
+OTHER_FORMS = {"length": "length of a buffer", "positions": "positions of a batch"}
 NO_ARRAYS = {"mask", "positions", "axis"}
 ARRAY_OF = {"cache": "past_K", "params": "W_Q", "inputs": "Q", "kv": "K"}
 CACHE = re.compile(r"^(layer_)?(past|kv|cache|state|mem(ory)?)(_?(kv|cache|key_values?|state))?$")
@@ -58,11 +59,12 @@ LENGTH = re.compile(r"pos|idx|index|offset|len|fill|past|^(t|i|n|start|cur|step|
 ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
 MASKED = "(hid|mask|pad|ignor|block|forbid|drop|exclud)"
 HIDES = re.compile(
-    rf"^hid|ignore|blocked|forbid|(True\W+|\b1(\.0)?( ?[=:] ?| ))((?!not |0 )\w+ ){{0,4}}{MASKED}"
+    rf"^hid|ignore|blocked|forbid|(True\W+|\b1(\.0)?( ?[=:] ?| ))((?!not |0 )\w+ ){{0,6}}{MASKED}",
+    re.IGNORECASE,
 )
 MENDS = {known.says: known.mend for several in kinds.MISTAKES.values() for known in several}
 BOOLEAN = re.compile(r"True|\bbool|\b1(\.0)?( ?[=:]| means| for| where| if)")
-SHOWS = re.compile(rf"(False\W+|(?<!\.)\b0(\.0)?( ?[=:] ?| ))(\w+ ){{0,4}}{MASKED}")
+SHOWS = re.compile(rf"(False\W+|(?<!\.)\b0(\.0)?( ?[=:] ?| ))(\w+ ){{0,4}}{MASKED}", re.IGNORECASE)
 FAR = "large|thousand|far above"  # cases whose scores are large
 LENGTHS = re.compile(r"len(s|gths?)?$|^l(ongueurs|(ä|ae)ngen|ongitudes|unghezze)$")
 PROMISE = re.compile(  # that no row is empty
@@ -161,7 +163,7 @@ def _role_from_name(name, roles, taken):
 
 def _forms(arguments, text, source):
     """Yield the arguments with each form of a mask, of matrices in dicts, and of a length."""
-    forms = {"length": ["length", "length of a buffer"]}
+    forms = {role: [role, other] for role, other in OTHER_FORMS.items()}
     forms |= {role: [role, f"{role} by name"] for role in ("W_QKV", *QKV, "W_O")}
     if re.search(r"\[\W*v(alues?)?\W+k|q\w*\W+v(alues?)?\W+k(eys?)?\b", text):
         forms["inputs"] = ["inputs QVK"]
@@ -218,6 +220,8 @@ def _roles_of(way):
 
 def _lacks_needed_argument(way, case):
     """Whether no argument takes what is special in a case."""
+    if case.beside is not None:
+        return not {"mask", "True"} <= _roles_of(way)
     if "mask" in case.given:
         taken = "mask" in _roles_of(way) or _has_flag(way, case)
         lengths = "mask lengths" in way.arguments.values() and case.label != kinds.PADDED
@@ -267,7 +271,7 @@ def _array_of_role(way, case, role):
         return way.lay(role, np.stack([case.given[one] for one in QKV]))
     x = case.given[role]
     if role == "mask":
-        return _mask_of(way, case, x)
+        return _mask_of(way, case, x if case.beside is None else case.beside)
     if role[:4] == "past" and "length of a buffer" in way.arguments.values():
         x = _in_buffer(x)
     return way.lay(role, x)
@@ -292,13 +296,16 @@ def _formed(x, form, way):
         return list(x) if "cache (S" in way.axes else [x]
     if form == "by name":
         return _Named(w=x)
+    if form == "of a batch":
+        return np.repeat(x[None], B, axis=0)
     if form == "lengths":
         return x.sum(axis=-1)
     return np.where(x, 0.0, -np.inf) if form == "added" else ~x if form == "turned" else x
 
 
 def _has_flag(way, case):
-    return case.causal and True in way.arguments.values()
+    """Whether a causal flag stands for the mask of a case."""
+    return case.causal and True in way.arguments.values() and case.beside is None
 
 
 def _lacks_mask_only(function, way, case):
@@ -341,8 +348,9 @@ def _call_once(function, way, case):
         given, before = _arguments(way, case), _arguments(way, case)
         with np.errstate(all="ignore"):
             values, again = (_arrays_in(function(**x)) for x in (given, _arguments(way, case)))
-    except Exception as error:  # of a reader's function
-        return None, f"it raised {type(error).__name__}: {error}"
+    except Exception as error:  # of a reader's function, which need not take a mask beside a flag
+        raised = f"it raised {type(error).__name__}: {error}"
+        return None, raised if case.beside is None else "skip"
     wanted = way.lay("right", case.right).shape
     fits = [array for array in values if array.shape == wanted]
     if not values:
@@ -443,8 +451,7 @@ def check(function, kind):
             break
         best = list(_try_calls(function, asked, errors))
         right = _right_calls(best, asked, function)
-        named = [found for found in best if _is_certain_mistake(found, asked, function)]
-        named.sort(key=partial(_rank, asked))
+        named = _named_calls(best, asked, function)
         best.sort(key=lambda found: found[0][0] != "wrong")  # a fault may be that of wrong axes
         if right and all(_is_narrow(way, best) for _, way in right):
             fails = any(shown == asked.cases[0].label for (_, shown), _ in best)
@@ -463,13 +470,15 @@ def check(function, kind):
 
 def _print_error(function, kind, errors):
     """Print the error of a function that raises it on just the axes that its words name."""
-    if LISTED.search(_comments(function)):
+    if re.search(r"\b(lists?|tuples?|dict\w*)\b", _comments(function)):
         errors = [(error, way._replace(exact=False)) for error, way in errors]
     code = re.sub(r'("""|\'\'\')(.|\n)*?\1|#.*', "", _source(function))
     arrays = {*"QKVXx", *QKV, "W_O", "scores", "past_K", "past_V"}
     for error, way in reversed(errors):
         known = way.sure and way.exact and {*map(str, way.arguments.values())} <= arrays
-        if known and not re.search(r"\b([5-9]|[1-9]\d+)\b|Assertion|^it ret", code + error[:30]):
+        if known and not re.search(
+            r"(?<![\w.])([5-9]|[1-9]\d+)\b|Assertion|^it ret", code + error[:30]
+        ):
             return _print_verdict(kind, (error, "the axes that its comments name"), way)
     tried = "; ".join(dict.fromkeys(error for error, _ in errors[:3])) or "no argument has a role"
     raise MineError(f"No order of axes and arguments fits: {tried}.")
@@ -505,14 +514,21 @@ def _right_calls(best, asked, function):
     axes = " ".join(way.axes for _, way in best)
     rare = all("X (T, B" in way.axes for way in right) and "X (B, T" in axes
     rare &= not re.search("[\"'][tslnqi]b", _source(function))
-    cut = "W (d_model, H·d)" in axes and all(H in way.arguments.values() for way in right)
-    cut &= all(re.match(r"W \((H, d_model|d_model, H), d\)", way.axes) for way in right)
+    cut = "W (d_model, H·d)" in axes and all(map(_cut_by_number, right))
     role, given = next(iter(asked.roles)), asked.cases[0].given
     stated = _axes_in_words(function) if re.search(r"[\])] or [\[(]", _comments(function)) else {}
     for axes in itertools.chain(*stated.values()):  # each of these has to be right
         fits = [way for _, way in best if way.lay(role, given[role]).ndim == len(axes)]
         rare |= bool(fits) and not any(way in right for way in fits)
     return [] if rare or cut else [found for found in best if found[1] in right]
+
+
+def _named_calls(best, asked, function):
+    """Return those whose mistake is certain, the most telling first."""
+    named = [found for found in best if _is_certain_mistake(found, asked, function)]
+    if any("W (d_model, H·d)" in way.axes for _, way in best):
+        named = [found for found in named if not _cut_by_number(found[1])]
+    return sorted(named, key=partial(_rank, asked))
 
 
 def _is_certain_mistake(found, asked, function):
@@ -524,13 +540,20 @@ def _is_certain_mistake(found, asked, function):
     if words not in {"right", "wrong", *asked.wrong}:
         return bool(shown)
     text = _comments(function)
-    square = way.own or len(set(re.findall(r"[\[(](\w+, ?\w+[\w, ]*)[\])]", text))) == 1
-    square &= words == kinds.FIRST_CORNER and not re.search("last|corner|align", text, re.I)
+    square = way.own or "True" in _roles_of(way)
+    square |= len(set(re.findall(r"[\[(](\w+, ?\w+[\w, ]*)[\])]", text))) == 1
+    square &= words == kinds.FIRST_CORNER and not re.search("last|corner|align|past", text, re.I)
     masks = [case.given["mask"] for case in asked.cases if "mask" in case.given]
     unequal = "mask" not in _roles_of(way) and any(mask.shape[1] != T for mask in masks)
     unequal &= words in kinds.DIAGONAL
     unsplit = words == kinds.ONE_HEAD and H not in way.arguments.values()
     return words in asked.wrong and not (square or unequal or unsplit)
+
+
+def _cut_by_number(way):
+    """Whether a layer is given matrices for each head, and the number of heads to cut others."""
+    per_head = re.match(r"W \((H, d_model|d_model, H), d\)", way.axes)
+    return bool(per_head) and H in way.arguments.values()
 
 
 def _is_narrow(way, found):
@@ -558,8 +581,12 @@ def _comments(function):
 def _unpacked_shapes(function):
     """Return the shapes that a function unpacks, as comments would name them."""
     line = r"^ *\(?([\w, ]+,[\w, ]+)\)? *= *(\w+)\.shape *(?:#|;|$)"
-    unpacked = re.findall(line, _source(function), re.MULTILINE)
-    return "\n".join(f"{name} ({axes})" for axes, name in unpacked)
+    source = _source(function)
+    unpacked = [(name, axes) for axes, name in re.findall(line, source, re.MULTILINE)]
+    for terms, *names in re.findall(r"einsum\(.(\w+,\w+)->\w+., (\w+), (\w+)\)", source):
+        unpacked += zip(names, map(", ".join, terms.split(",")), strict=True)
+    first = [pair for pair in unpacked if not re.search(rf"\b{pair[0]}\b[\w, ]*=[^=]", source)]
+    return "\n".join(f"{name} ({axes})" for name, axes in first)
 
 
 def _axes_in_words(function):
@@ -724,9 +751,9 @@ def _verdict_of_step(function, asked, way, answers, heard):
     words, shown = "wrong", ""
     if all(answers[i][0] is not None for i in heard):
         words, shown = _verdict(function, asked, way, answers, heard)
-    several = re.search("chunk|several|prefill|new tokens", _comments(function))
-    one_token = words == kinds.SEVERAL and not several
-    if one_token or words not in {"right", *asked.wrong}:
+    told = f"{function.__name__} {_comments(function)}"
+    several = re.search("chunk|several|prefill|new tokens", told, re.I)
+    if not several and words not in {"right", *asked.wrong} - {kinds.SEVERAL}:
         one = [i for i in heard if asked.cases[i].label[:2] == "1 "]
         words, shown = _verdict(function, asked, way, answers, one)
         shown += ", and not several" * (words == "right" and heard != one)
@@ -819,23 +846,27 @@ def _rows_that_count(words, case, value):
 
 def _differences(function, way, asked):
     """Return sentences: the first row that differs, and what kind of difference there is."""
-
-    def reference(**given):
-        return way.lay("right", asked.rights[0](**given))
-
     seen = []
     for case in asked.cases:
-
-        def own(case=case, **given):
-            return _call(function, way, case._replace(given=given))[0]
-
-        value, right = own(**case.given), way.lay("right", case.right)
-        if value is not None and not _is_close(value, right):
-            again = calls.Case(case.label, {}, case.given)
-            seen.append(WrongValue(again, value, right, "", own, reference))
+        own = partial(_value_with, case, lambda case: _call(function, way, case)[0])
+        right = partial(_value_with, case, lambda case: way.lay("right", _right_of(asked, case)))
+        value = own()
+        if value is not None and not _is_close(value, right()):
+            taken = _roles_of(way) & case.given.keys() if case.beside is None else ()
+            again = calls.Case(case.label, {}, {role: case.given[role] for role in taken})
+            seen.append(WrongValue(again, value, right(), "", own, right))
     rows = [f"There {difference_text(one.value, one.right)}" for one in seen[:1]]
     claim = explain_difference(seen)
     return rows if claim is None else [*rows, claim.told_of(len(seen))]
+
+
+def _value_with(case, value_of, **given):
+    """Return what a function of a case gives with some other inputs."""
+    return value_of(case._replace(given=case.given | given))
+
+
+def _right_of(asked, case):
+    return asked.rights[0](**case.given)
 
 
 def _print_verdict(kind, verdict, way, differences=(), fitting=()):

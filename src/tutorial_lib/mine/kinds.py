@@ -27,12 +27,16 @@ MASK = re.compile(
 
 
 class Case(NamedTuple):
-    """Arrays by role in the library's axes, options by role, and the right value."""
+    """Arrays by role in the library's axes, options by role, and the right value.
+
+    `beside` is the mask that is handed over beside a causal flag, where both count.
+    """
 
     label: str
     given: dict
     right: np.ndarray
     causal: bool = False
+    beside: np.ndarray | None = None
 
 
 class FunctionSpec(NamedTuple):
@@ -186,7 +190,16 @@ def _cases(right, given, **masks):
     for label, mask in masks.items():
         more = given | {"mask": mask}
         found.append(Case(f"a {label} mask", more, right(**more), label == "causal"))
+    if "scattered" in masks:
+        more = given | {"mask": masks["scattered"] & masks["causal"]}
+        label = "a mask beside the causal flag"
+        found.append(Case(label, more, right(**more), True, masks["scattered"]))
     return tuple(found)
+
+
+def _scattered(n_keys):
+    """Return a mask that hides keys in no order, and in no row all."""
+    return (np.random.default_rng(4).random((T, n_keys)) < 0.6) | (np.arange(n_keys) == 0)
 
 
 def _rearranged(x, axes, wanted):
@@ -296,9 +309,9 @@ TABLES = {  # role -> pattern of its names, and function of its form and the pos
 }
 NEW = "new|t|step|heads?|states?|layer|in|inputs?|h"  # behind q, k or v
 NAMES = {
-    "Q": r"^((x_?)?q|quer(y|ies)(_\w+)?|qs|new_q.*|q_.*)$",
-    "K": rf"^((x_?)?k|keys?|ks|new_k.*|k(ey)?s?_({NEW}))$",
-    "V": rf"^((x_?)?v|val(ue)?s?|vs|new_v.*|v(al(ue)?)?s?_({NEW}))$",
+    "Q": r"^((x_?)?qn?|quer(y|ies)(_\w+)?|qs|new_q.*|q_.*)$",
+    "K": rf"^((x_?)?kn?|keys?|ks|new_k.*|k(ey)?s?_({NEW}))$",
+    "V": rf"^((x_?)?vn?|val(ue)?s?|vs|new_v.*|v(al(ue)?)?s?_({NEW}))$",
     "past_K": r"(past|cach|prev|old|mem|buf).*k|k.*(cach|past|prev|old|mem|buf)"
     r"|^([cp]k|k[cp]?|keys|ks|k_?(list|hist|store))$",
     "past_V": r"(past|cach|prev|old|mem|buf).*v|v.*(cach|past|prev|old|mem|buf)"
@@ -311,7 +324,7 @@ NAMES = {
     "W_O": r"^w_?o|^o_?(w|proj|mat|kernel)|^out|^dense|^proj$|c_proj|proj_?w",
     "scores": r"score|logit|^(s|x|z|a|e|sim.*|att.*)$",
     "mask": MASK.pattern,
-    "x": r"^(x|q|k|quer(y|ies)|keys?|[qk]_(heads?|states?)|vec.*|t|tensor|h|u|a|states?)$",
+    "x": r"^(x|x?_?q|x?_?k|quer(y|ies)|keys?|[qk]_(heads?|states?)|vec.*|t|tensor|h|u|a|states?)$",
     "positions": r"pos|^(m|p|t|idx|ids|indices|steps|where)$",
 }
 
@@ -332,9 +345,8 @@ def _sized_cases(right, n_kv_heads, equal):
     n_keys, d_v = (T, D_K) if equal else (S, D_V)
     given = {"Q": 2 * normal(1, B, H, T, D_K), "K": normal(2, B, n_kv_heads, n_keys, D_K)}
     given["V"] = normal(3, B, n_kv_heads, n_keys, d_v)
-    scattered = np.random.default_rng(4).random((T, n_keys)) < 0.6
-    scattered |= np.arange(n_keys) == 1
-    cases = _cases(right, given, causal=causal_mask(T, n_keys), scattered=scattered)
+    masks = {"causal": causal_mask(T, n_keys), "scattered": _scattered(n_keys)}
+    cases = _cases(right, given, **masks)
     far = {n: np.round(8 * given[n]) / 8 for n in "QK"} | {"V": given["V"]}  # exact in float32
     far["K"] += 2000.0 * (np.arange(D_K) == 0)
     far["Q"][..., 0] = 8 * (-1.0) ** np.arange(T)  # so all scores of a row are large, or low
@@ -370,6 +382,7 @@ def softmax_along(scores, axis=-1):
 def _weights_spec(equal=False):
     causal = causal_mask(T, T if equal else S)
     masks = {"causal": causal, "partly empty": causal & (np.arange(T) != 2)[:, None]}
+    masks["scattered"] = _scattered(T if equal else S)
     scores = np.round(3072 * normal(6, B, H, *causal.shape)) / 1024  # exact in float32, far too
     scores += np.array([0, -8, 8, -8, 8])[:, None]
     far = scores + 1e4 * ~causal[0] * causal[-1] - 2e4 * (np.arange(T) == 3)[:, None]

@@ -40,14 +40,19 @@ def ask_cache(subject, table):
     sound = all(found.sign == RIGHT for found in findings)
     asked = {"second text": chunks.second_text} if findings[0].sign == RIGHT else {}
     if sound:
-        longer = Chunks(subject, table, least=LONGER)
-        findings += answered("cache, longer", partial(longer.ask, "a long chunk first"))
+        findings += answered("cache, longer", lambda: _ask_longer(subject, table))
     if subject.cache.rewind is not None:
         asked["cache, rewound"] = chunks.rewound
     if subject.cache.padded is not None:
         asked["cache, padded"] = chunks.padded
+    elif "keep" in subject.takes and subject.memory is None:
+        findings += described("cache, padded", "not asked: step takes no argument of that name")
     more = all_answered(asked, refused="cache_refused")
     return [*findings, *(more if sound else without_names(more))]
+
+
+def _ask_longer(subject, table):
+    return Chunks(subject, table, least=LONGER).ask("a long chunk first")
 
 
 class Chunks:
@@ -282,6 +287,9 @@ class Chunks:
         if not self.differ(found, subject.outputs(X, keep=keep)[keep]):
             return passed("cache, padded", "the outputs of the whole padded text")
         others = np.where(keep[..., None], X, tokens(1, X.shape, seed=16)[0])
+        whole, moved = (subject.outputs(x, keep=keep)[keep] for x in (X, others))
+        if not subject.same(whole, moved):
+            return described("cache, padded", "not asked: as a whole padding is seen, too")
         seen = largest(outputs(others), found) > max(subject.noise, subject.tolerance)
         name = "padding_seen_in_chunks" if seen else "padding_another_in_chunks"
         return broken("cache, padded", None, name)

@@ -70,7 +70,10 @@ def ask_positions(subject, table, claims, facts):
             return broken("positions", sentence, "positions_ignored")
         hints = ("positions_ignored",) if "handed over" in how else ()
         sign = WRONG if claimed == "none" and found and not hints else DESCRIBED
-        sentence += f"; so {claimed!r} is not confirmed" if claimed and not hints else ""
+        if claimed and not hints and (found or subject.memory is None):
+            sentence += (
+                ", and claimed is 'none'" if sign == WRONG else f"; so {claimed!r} is not confirmed"
+            )
         return [Finding(sign, "positions", sentence, None, hints)]
     sentence = f"{WORDS[found]} ({how})"
     if claimed in (None, found):

@@ -13,7 +13,7 @@ import numpy as np
 from tutorial_lib.probe import hidden
 from tutorial_lib.probe.alike import ask_calls
 from tutorial_lib.probe.dependence import dependence
-from tutorial_lib.probe.report import WRONG, answered, broken, described, one_name, passed
+from tutorial_lib.probe.report import WRONG, agreed, answered, broken, described, one_name, passed
 from tutorial_lib.probe.subject import Subject, singly, tokens
 
 QUERIES = 6
@@ -32,8 +32,11 @@ def ask_memory(subject, table, claims):
     M = tokens(1, (1, 9, memory.d_model), seed=34)[0]
     alike = memory.same(memory.outputs(M), memory.outputs(M[:, ::-1]))
     sentence = f"the order of its tokens {'does not matter' if alike else 'matters'}"
-    wrong = claims.get("position") == "none" and not alike
-    found += broken("order", None, "positions_used") if wrong else described("order", sentence)
+    claimed = claims.get("position") == "none" or None
+    wrong = claimed and not alike
+    found += (
+        broken("order", None, "positions_used") if wrong else agreed("order", sentence, claimed)
+    )
     lengths = partial(_ask_lengths, subject, memory, table, alike)
     found += answered("lengths", lengths, refused="memory_refused")
     if "keep" in memory.takes:

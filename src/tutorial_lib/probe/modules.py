@@ -235,6 +235,11 @@ def subjects(module, like, options):
     """
     import torch
 
+    if not isinstance(module, torch.nn.Module):
+        raise ProbeError(
+            f"probe.torch was given a {type(module).__name__} without heads=. Give a module, or "
+            "heads=(H, G), the numbers of query heads and of KV heads, of a function of Q, K and V."
+        )
     options["d_model"] = width_of(module, options.get("d_model"))
     modules = isinstance(like, torch.nn.Module)
     named, others = map(_trained, (module, like if modules else module))

@@ -7,6 +7,7 @@ import numpy as np
 
 from tutorial_lib.attention import causal_mask
 from tutorial_lib.embedding import embed
+from tutorial_lib.heads import split_heads
 from tutorial_lib.projection import Params
 from tutorial_lib.text import Vocabulary
 
@@ -55,8 +56,9 @@ def running_example():
     """
     E = np.array(_TOKEN_TABLE, dtype=float)
     P = np.array(_POSITION_TABLE, dtype=float)
-    W_Q = 2 * np.log(2) * np.array(_QUERY_WEIGHTS)
-    params = Params(W_Q, *(np.array(W, dtype=float) for W in (_KEY_WEIGHTS, _VALUE_WEIGHTS, _OUT)))
+    packed = np.array([_QUERY_WEIGHTS, _KEY_WEIGHTS, np.eye(8)])  # (3, d_model, H*d_k)
+    W_Q, W_K, W_V = split_heads(packed, 2).copy()  # each (H, d_model, d_k)
+    params = Params(2 * np.log(2) * W_Q, W_K, W_V, np.array(_OUT, dtype=float))
     vocabulary = Vocabulary(("<pad>", "dogs", "that", "bark", "cats", "sleep"))
     return Example(("dogs", "that", "bark"), vocabulary, E, P, params)
 
@@ -96,71 +98,26 @@ _POSITION_TABLE = [
     [0, 0, 0, 0, 0, 0, 1, 0],
     [0, 0, 0, 0, 0, 0, 0, 1],
 ]
+# Columns 0 to 3 are those of head 0, columns 4 to 7 those of head 1.
 _QUERY_WEIGHTS = [
-    [
-        [1, 1, 1, -1],
-        [0, 0, 0, 0],
-        [1, 0, 0, 0],
-        [-1, 0, 0, 0],
-        [0, 0, -1, -1],
-        [0, -1, 1, 1],
-        [0, -1, 0, 1],
-        [-1, 1, 1, -1],
-    ],
-    [
-        [-1, -1, 0, -1],
-        [1, 1, 1, 1],
-        [-1, -1, 0, 0],
-        [0, 0, 0, 0],
-        [0, 0, 0, 1],
-        [0, 0, 0, 1],
-        [0, 1, 1, -1],
-        [1, -1, 1, -1],
-    ],
+    [1, 1, 1, -1, -1, -1, 0, -1],
+    [0, 0, 0, 0, 1, 1, 1, 1],
+    [1, 0, 0, 0, -1, -1, 0, 0],
+    [-1, 0, 0, 0, 0, 0, 0, 0],
+    [0, 0, -1, -1, 0, 0, 0, 1],
+    [0, -1, 1, 1, 0, 0, 0, 1],
+    [0, -1, 0, 1, 0, 1, 1, -1],
+    [-1, 1, 1, -1, 1, -1, 1, -1],
 ]
 _KEY_WEIGHTS = [
-    [
-        [0, 0, 1, -1],
-        [1, 1, 0, 1],
-        [1, 1, -1, -1],
-        [-1, -1, -1, 1],
-        [-1, 1, 1, 1],
-        [1, -1, -1, 1],
-        [-1, 1, -1, 1],
-        [0, -1, 0, 0],
-    ],
-    [
-        [0, -1, 1, 1],
-        [0, 0, 1, -1],
-        [1, 0, 0, -1],
-        [1, -1, -1, -1],
-        [0, 1, -1, 1],
-        [1, 0, 0, 0],
-        [0, 1, -1, 0],
-        [-1, -1, -1, -1],
-    ],
-]
-_VALUE_WEIGHTS = [
-    [
-        [1, 0, 0, 0],
-        [0, 1, 0, 0],
-        [0, 0, 1, 0],
-        [0, 0, 0, 1],
-        [0, 0, 0, 0],
-        [0, 0, 0, 0],
-        [0, 0, 0, 0],
-        [0, 0, 0, 0],
-    ],
-    [
-        [0, 0, 0, 0],
-        [0, 0, 0, 0],
-        [0, 0, 0, 0],
-        [0, 0, 0, 0],
-        [1, 0, 0, 0],
-        [0, 1, 0, 0],
-        [0, 0, 1, 0],
-        [0, 0, 0, 1],
-    ],
+    [0, 0, 1, -1, 0, -1, 1, 1],
+    [1, 1, 0, 1, 0, 0, 1, -1],
+    [1, 1, -1, -1, 1, 0, 0, -1],
+    [-1, -1, -1, 1, 1, -1, -1, -1],
+    [-1, 1, 1, 1, 0, 1, -1, 1],
+    [1, -1, -1, 1, 1, 0, 0, 0],
+    [-1, 1, -1, 1, 0, 1, -1, 0],
+    [0, -1, 0, 0, -1, -1, -1, -1],
 ]
 _OUT = [
     [0, 0, 1, 0, 1, -1, -1, 1],

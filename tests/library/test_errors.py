@@ -37,7 +37,6 @@ def array(*shape, value=None, at=None, dtype=float):
 NAN, INF = np.nan, np.inf
 PARAMS = tl.Params(np.ones((3, 12, 4)), np.ones((3, 12, 4)), np.ones((3, 12, 7)), np.ones((21, 12)))
 MIXED = dataclasses.replace(PARAMS, W_V=PARAMS.W_V.astype(np.float32))
-LOUD_PARAMS = dataclasses.replace(PARAMS, W_V=1e200 * PARAMS.W_V, W_O=1e200 * PARAMS.W_O)
 INPUTS, VOCABULARY = np.ones((2, 5, 12)), tl.Vocabulary(("dogs", "bark"))
 
 

@@ -15,7 +15,7 @@ import tutorial_lib
 from tests.library.test_errors import NoArithmetic
 from tutorial_lib.contract import CHECKS, LATE_CHECKS, MADE_BY, ArraySpec, checked
 from tutorial_lib.models.grammar import GRAMMAR, Documents, sample_documents
-from tutorial_lib.models.own_layer import ForwardRecord, OwnLayer, forward_pass, init_own_model
+from tutorial_lib.models.own_layer import ForwardRecord, OwnLayer, forward_pass
 from tutorial_lib.models.real.model import RealModel, RealTrace, run_real
 from tutorial_lib.models.rules import Grammar
 from tutorial_lib.onepass import FlashTrace, flash_forward
@@ -37,9 +37,7 @@ KNOWN_MASK = np.ones((19, 18), dtype=bool)
 ARGUMENTS = {  # what mathematics asks beside the signature
     "split_heads": {"X": np.ones((5, 12)), "n_heads": 3},
     "sinusoidal_positions": {"d_model": 12},
-    "init_params": {"d_k": 8},
     "run_real": dict.fromkeys(("mask", "caches", "hooks")),
-    "embed": {"ids": np.zeros((2, 5), dtype=int)},
     "sum_copies": {"gradient": np.ones((2, 5, 4)), "shape": (5, 4)},
     "multi_head_attention_backward": {"dY": np.ones((5, 13))},
     "cross_layer_attention": {"layers": [PARAMS], "sources": [0], "X": PARAMS.W_O, "mask": None},
@@ -50,12 +48,8 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "rotate": {"X": np.ones((5, 8)), "positions": np.arange(5), "frequencies": np.ones(3)},
     "alibi_scores": {"Q": np.ones((6, 5, 8))},
     "delta_step": {"beta": 0.1, "decay": 0.9},
-    "score_tile": {"seen": True},
     "fold_block": {"state": (-1e9, 0.0, 0.0)},
-    "flash_backward": {"dheads": np.ones((5, 11))},
-    "block_backward": {"dheads": np.ones((5, 11)), "keys": np.arange(3)},
     "BlockModel": {"feeds": [(np.ones((13, 9)), np.ones((9, 13)))] * 2},
-    "sample_sequences": {"periods": (4, 12)},
     "score_head": {"target": TARGET},
     "best_offset": {"target": TARGET},
     "fixed_offset_score": {"target": TARGET},
@@ -73,14 +67,10 @@ ARGUMENTS = {  # what mathematics asks beside the signature
     "leak": {"layer": np.copy},
     "drift": {"layer": np.copy, "window": 3},
     "in_chunks": {"step": lambda X, cache: (X, cache), "cache": None, "sizes": [2, 3]},
-    "OwnModel": {"steps": 0},
     "backward_pass": {"dY": np.ones((5, 13))},
-    "init_own_model": {"n_kv_heads": 2},
-    "train_own": {"model": init_own_model(np.random.default_rng(0))},
     "interval": {"values": [0.1, 0.2]},
     "compose": {"first": (0, 1), "second": (1, 0), "through": "keys"},
     "adam_step": {"memory": None},
-    "train": {"rate": 0.5},
     "loss_and_gradients": {"known": KNOWN_MASK},
     "copy_accuracy": {"known": KNOWN_MASK},
     "encode": {"sentence": "the dogs bark"},

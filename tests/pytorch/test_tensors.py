@@ -30,7 +30,6 @@ FLASH_QKV = dict.fromkeys("QKV", np.ones((2, 6, 5, 16), np.float32))
 PROCESS_CALLS = {"run_parallel", "parallelize_heads", "run_layer", "run_ring"}
 PROCESS_CALLS |= {"ring_attention"}
 ARGUMENTS = {  # what mathematics asks beside the signature
-    "MultiHeadAttention": SIZES,
     "attention_trace": {"module": LAYER},
     "project_packed_qkv": {"module": LAYER},
     "flash_attention": FLASH_QKV | {"blocks": None},

@@ -1,6 +1,7 @@
 """What the tests of the site know of its pages: their names, the kinds, the reader's settings."""
 
 import re
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -91,32 +92,73 @@ def sampled(name):
 # An exhibit, and a grid of pairs in it.
 RECALL = "(exhibit, state) => exhibit.recall(state)"
 SET = "(hash) => { location.hash = hash; }"
-# How strongly the ink of each cell stands out from its tint on the paper of the page.
-INKS = """(all) => {
+# `light` says how light paints are, one laid on the other, and `contrast` how far they stand apart.
+CONTRAST = """
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const known = new Map();
   const light = (...paints) => {
-    for (const paint of paints) {
-      canvas.fillStyle = paint;
-      canvas.fillRect(0, 0, 1, 1);
+    const key = paints.join();
+    if (!known.has(key)) {
+      for (const paint of paints) {
+        canvas.fillStyle = paint;
+        canvas.fillRect(0, 0, 1, 1);
+      }
+      known.set(key, [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)
+        .map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+        .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0));
     }
-    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)
-      .map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-      .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+    return known.get(key);
   };
+  const contrast = (...lights) => (Math.max(...lights) + 0.05) / (Math.min(...lights) + 0.05);
+"""
+# How strongly the ink of each cell stands out from its tint on the paper of the page.
+INKS = f"""(all) => {{{CONTRAST}
   const paper = getComputedStyle(document.body).backgroundColor;
-  return all.map((cell) => {
+  return all.map((cell) => {{
     const tint = getComputedStyle(cell).backgroundColor;
     const ink = getComputedStyle(cell.firstElementChild ?? cell).color;
-    const [most, least] = [light(paper, tint), light(paper, tint, ink)].sort((a, b) => b - a);
-    return (most + 0.05) / (least + 0.05);
-  });
-}"""
+    return contrast(light(paper, tint), light(paper, tint, ink));
+  }});
+}}"""
+
+
+@contextmanager
+def quiet(page):
+    """Let the tests of a file share a page, and close it: it may have had no problems by then."""
+    yield page
+    problems = list(page.problems)
+    page.context.close()
+    assert problems == []
 
 
 def said(exhibit):
     """Return what is spoken and shown."""
     assert exhibit.locator(":has(> [aria-live])").last.is_visible()
     return exhibit.locator("[aria-live]").text_content()
+
+
+def focused(page):
+    """Return the name of what has the focus."""
+    return page.evaluate(
+        "() => document.activeElement.ariaLabel ?? document.activeElement.innerText"
+    )
+
+
+def press(exhibit, *names):
+    """Press buttons by their names."""
+    for name in names:
+        exhibit.get_by_role("button", name=name, exact=True).click()
+
+
+def field(exhibit, name):
+    """Return a field, or a list, by its name."""
+    return exhibit.get_by_label(name, exact=True)
+
+
+def write(exhibit, name, text):
+    """Write into a field and press Enter."""
+    field(exhibit, name).fill(text)
+    field(exhibit, name).press("Enter")
 
 
 def cell(exhibit, t, s):

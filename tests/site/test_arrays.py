@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup, SoupStrainer
 from book._ext.content.arrays import LEVELS, Array, array_html, arrays_and_texts
 from book._ext.content.search import entries_of_page
 from tests.sampling import long
-from tests.site.browsing import INKS, OPEN_ALL, PHONE
+from tests.site.browsing import INKS, OPEN_ALL, PHONE, quiet
 from tools.chapters import pages
 from tutorial_lib import describe
 
@@ -176,10 +176,9 @@ def test_search_reads_a_table_as_what_code_printed():
 @pytest.fixture(scope="module", params=[CHAPTER, *long(WIDE)])
 def opened(visit, request):
     """A chapter on a phone, everything unfolded."""
-    page = visit(request.param, **PHONE)
-    page.evaluate(OPEN_ALL)
-    yield page
-    page.context.close()
+    with quiet(visit(request.param, **PHONE)) as page:
+        page.evaluate(OPEN_ALL)
+        yield page
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -223,10 +222,9 @@ def test_first_column_of_an_ordinary_table_stays_in_sight_on_a_phone(open_page, 
 @pytest.fixture(scope="module")
 def wide(visit):
     """A chapter on a wide page, everything unfolded."""
-    page = visit(CHAPTER)
-    page.evaluate(OPEN_ALL)
-    yield page
-    page.context.close()
+    with quiet(visit(CHAPTER)) as page:
+        page.evaluate(OPEN_ALL)
+        yield page
 
 
 def test_copied_table_has_the_numbers_of_the_text(wide):

@@ -157,4 +157,3 @@ def test_chapter_08_from_disk_shows_the_letter_after_the_earlier_copy(open_page)
     page.get_by_text("Next after “d”, position 8: “s” ").first.wait_for()
     keys = page.locator("tl-ask .tl-paths tbody td:nth-child(2)").all_inner_texts()
     assert [text.replace("\u00a0", " ")[:5] for text in keys[3:5]] == ["s (4)", "s (4)"]
-    assert page.problems == []

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.site.browsing import PHONE, draw_finger, said
+from tests.site.browsing import PHONE, draw_finger, said, write
 from tests.site.showing import assert_shows
 from tutorial_lib.elements.exhibits import softmax_bench
 from tutorial_lib.elements.exhibits.bench.element import draw_bench
@@ -30,13 +30,6 @@ def agrees(bench, *, slope=False, **state):
 def products(*times, **state):
     """A state of products in units of ln 2."""
     return dict(zip(WORDS, UNIT * np.array(times, dtype=float), strict=True)) | state
-
-
-def write(bench, name, text):
-    """Write into a field and press Enter."""
-    field = bench.get_by_label(name, exact=True)
-    field.fill(text)
-    field.press("Enter")
 
 
 FIELDS = [f"q · k of {word}, as a number" for word in WORDS]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.site.arrival import arrive, beyond_budget, closer_looks
-from tests.site.browsing import KINDS, OPEN_ALL, START_EXHIBITS
+from tests.site.browsing import CONTRAST, KINDS, OPEN_ALL, START_EXHIBITS, quiet
 
 LUMINANCE = """(element) => {
   const [r, g, b] = getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).map(Number);
@@ -14,22 +14,9 @@ LUMINANCE = """(element) => {
 }"""
 OPAQUE_OUTPUTS = """() => [...document.querySelectorAll('.cell_output .text_html')]
   .filter((e) => getComputedStyle(e).backgroundColor !== 'rgba(0, 0, 0, 0)').length"""
-FAINT = """() => {
-  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-  const known = new Map();
-  const light = (...paints) => {
-    const key = paints.join();
-    if (!known.has(key)) {
-      for (const paint of paints) {
-        canvas.fillStyle = paint;
-        canvas.fillRect(0, 0, 1, 1);
-      }
-      known.set(key, [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)
-        .map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-        .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0));
-    }
-    return known.get(key);
-  };
+FAINT = (
+    f"() => {{{CONTRAST}"
+    + """
   // The papers below a text: an opaque one, and the tints that lie on it.
   const grounds = (e) => {
     const css = getComputedStyle(e).backgroundColor;
@@ -44,13 +31,13 @@ FAINT = """() => {
     const size = parseFloat(style.fontSize);
     const needed = size >= 24 || (size >= 18.66 && style.fontWeight >= 700) ? 3 : 4.5;
     const papers = grounds(e);
-    const [a, b] = [light(...papers, style.color), light(...papers)].sort((x, y) => y - x);
-    const ratio = (a + 0.05) / (b + 0.05);
+    const ratio = contrast(light(...papers, style.color), light(...papers));
     found.read += 1;
     if (ratio < needed) found.faint[`${e.className}: ${style.color} on ${papers}`] = ratio;
   }
   return found;
 }"""
+)
 SCROLLING = """() => [...document.querySelectorAll('span.math')]
   .filter((e) => e.offsetHeight > e.clientHeight || e.scrollWidth > e.clientWidth + 2)
   .map((e) => e.textContent)"""
@@ -203,10 +190,9 @@ def operate(page) -> list[str]:
 @pytest.fixture(scope="module")
 def visited(browser, visit, page_name):
     """One page of the site, opened once for all tests that look at it."""
-    page = arrive(browser, visit, page_name, 1280)
-    page.evaluate(START_EXHIBITS)
-    yield page
-    page.context.close()
+    with quiet(arrive(browser, visit, page_name, 1280)) as page:
+        page.evaluate(START_EXHIBITS)
+        yield page
 
 
 def test_page_arrives_within_its_budget(visited, page_name, browser, visit):
@@ -368,5 +354,6 @@ def test_missing_page_is_dressed_like_the_others_and_leads_back(open_page, site_
     own = [problem for problem in page.problems if "no/such/page" not in problem]
     assert [problem for problem in own if "status of 404" not in problem] == []
     assert page.locator("article h1").is_visible()
+    page.problems.clear()
     page.get_by_role("link", name="the first page").click()
     page.wait_for_url(site_url + "book/intro.html")

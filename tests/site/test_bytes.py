@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.sampling import long
-from tests.site.browsing import PHONE, SET, said
+from tests.site.browsing import PHONE, SET, field, said, write
 from tests.site.showing import assert_shows
 from tests.site.states import bytes_state
 from tutorial_lib.counting import model_cache_bytes
@@ -41,17 +41,6 @@ def library(state, tokens=None):
 def numbers(text):
     """The numbers of a text, in their order."""
     return [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*\.?\d*", text)]
-
-
-def field(calculator, name):
-    """A field or a list by what a reader hears."""
-    return calculator.get_by_label(name, exact=True)
-
-
-def write(calculator, name, text):
-    """Write into a field, and leave it by Enter."""
-    field(calculator, name).fill(text)
-    field(calculator, name).press("Enter")
 
 
 @pytest.fixture

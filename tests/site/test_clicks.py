@@ -6,31 +6,18 @@ import pytest
 
 from tests.chapters.pages import kind_of
 from tests.elements.sample_bank import CHAPTER, sample_bank
-from tests.site.browsing import PHONE, RECALL, draw_finger
+from tests.site.browsing import CONTRAST, PHONE, RECALL, draw_finger, focused, quiet
 from tutorial_lib import records
 from tutorial_lib.elements.parsons.element import draw_parsons, shuffled
 from tutorial_lib.elements.prediction.element import draw_prediction
 from tutorial_lib.elements.quiz.element import draw_quiz
 
-FAINTEST_BORDER = """() => {
-  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-  const light = (css, under) => {
-    for (const paint of [under, css]) {
-      canvas.fillStyle = paint;
-      canvas.fillRect(0, 0, 1, 1);
-    }
-    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)
-      .map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-      .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  };
+FAINTEST_BORDER = f"""() => {{{CONTRAST}
   const paper = getComputedStyle(document.body).backgroundColor;
-  const ratio = (css) => {
-    const [a, b] = [light(css, paper), light(paper, paper)].sort((x, y) => y - x);
-    return (a + 0.05) / (b + 0.05);
-  };
   const controls = [...document.querySelectorAll(".tl button, .tl [type=text]")];
-  return Math.min(...controls.map((e) => ratio(getComputedStyle(e).borderTopColor)));
-}"""
+  const borders = controls.map((e) => getComputedStyle(e).borderTopColor);
+  return Math.min(...borders.map((border) => contrast(light(paper, border), light(paper))));
+}}"""
 ANSWER_ALL = """() => [...document.querySelectorAll("tl-quiz fieldset")].map((question) => {
   question.querySelector("[type=radio]").click();
   question.querySelector("button").click();
@@ -64,13 +51,6 @@ def opened(page):
 def told(box):
     """What the live regions of an element say, those that say something."""
     return [text.strip() for text in box.locator("[aria-live]").all_inner_texts() if text.strip()]
-
-
-def focused(page):
-    """The name of what has the focus."""
-    return page.evaluate(
-        "() => document.activeElement.ariaLabel ?? document.activeElement.innerText"
-    )
 
 
 def test_reason_stands_beside_the_chosen_option_alone(show):
@@ -485,9 +465,8 @@ def test_focus_is_visible(show):
 @pytest.fixture(scope="module")
 def shared(visit, notebook):
     """One page, in turn for each of the tests below."""
-    page = visit(f"notebooks/{notebook}.html")
-    yield page
-    page.context.close()
+    with quiet(visit(f"notebooks/{notebook}.html")) as page:
+        yield page
 
 
 def test_outputs_to_be_predicted_are_closed_and_open_by_keyboard(shared, notebook):
@@ -513,7 +492,6 @@ def test_each_prediction_of_a_page_opens_the_output_of_its_cell(shared, notebook
     answers = shared.locator("details.below-input").count()
     assert answers >= boxes.count()
     assert sum(opened(shared)) == sum(before) + answers
-    assert shared.problems == []
 
 
 def test_each_question_of_a_page_answers(shared, notebook):
@@ -521,7 +499,6 @@ def test_each_question_of_a_page_answers(shared, notebook):
     assert len(answers) == kind_of(notebook).questions
     for reason in answers:
         assert re.match(r"(✓ Right|✗ Not this one)\. \w", reason)
-    assert shared.problems == []
 
 
 def test_right_order_of_a_pages_own_problem_is_accepted(shared, notebook):

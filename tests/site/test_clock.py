@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tests.site.browsing import PHONE, said
+from tests.site.browsing import PHONE, field, said, write
 from tests.site.showing import assert_shows
 from tutorial_lib import attention_scores
 from tutorial_lib.elements.exhibits import rotation_clock
@@ -35,18 +35,7 @@ def score(m, n):
     return attention_scores(rotated(QUERY, np.array([m])), rotated(KEY, np.array([n]))).item()
 
 
-def field(clock, name):
-    """A field by its name."""
-    return clock.get_by_label(name, exact=True)
-
-
 QUERY_FIELD, KEY_FIELD = ("position of the query, as a number", "position of the key, as a number")
-
-
-def write(clock, name, text):
-    """Write into a field and press Enter."""
-    field(clock, name).fill(text)
-    field(clock, name).press("Enter")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from book._ext.theme.code_lines import wrap_code_lines
 from tests.chapters.pages import code_cells, written
-from tests.site.browsing import OPEN_ALL
+from tests.site.browsing import OPEN_ALL, quiet
 
 PRE = re.compile(r"<pre>(.*?)</pre>", re.DOTALL)
 NAME = "06_output_projection"
@@ -50,10 +50,9 @@ def test_code_on_the_page_is_that_of_the_notebook(site_dir):
 @pytest.fixture(scope="module")
 def opened(visit):
     """The chapter, everything unfolded."""
-    page = visit(f"notebooks/{NAME}.html")
-    page.evaluate(OPEN_ALL)
-    yield page
-    page.context.close()
+    with quiet(visit(f"notebooks/{NAME}.html")) as page:
+        page.evaluate(OPEN_ALL)
+        yield page
 
 
 @pytest.mark.parametrize("width", [320, 390])

@@ -83,7 +83,6 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page, axe, name, da
     shown(page, control)
     assert violations(axe, page, control.part) == []
     assert page.evaluate("() => document.documentElement.scrollWidth") <= control.width
-    assert page.problems == []
 
 
 @pytest.mark.parametrize("name", PRESSED)

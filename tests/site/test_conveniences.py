@@ -2,12 +2,12 @@
 
 import json
 import re
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.site.browsing import CONFIG, DOCUMENTS, PUBLIC_URL, ROOT, quiet
+
 CHAPTER, NEXT = "notebooks/03_attention_weights.html", "notebooks/04_multi_head_attention.html"
 BOXES = """() => [...document.querySelectorAll('.bd-links a, .book-foot *')]
   .map((e) => e.getBoundingClientRect()).map(({x, y, width, height}) => [x, y, width, height])"""
@@ -23,12 +23,6 @@ def arrow(document: str) -> str:
     steps = re.search(r"^.*embed.* · .*project out.*$", text, re.MULTILINE)[0]
     formula = re.search(r"`([^`]*→[^`]*)`", text.partition("## Goal")[2])[1]
     return f"{' · '.join(re.findall(r'[*]{2}(.*?)[*]{2}', steps))}: {formula}"
-
-
-@pytest.fixture(scope="session")
-def documents(page_names) -> list[str]:
-    """The pages of the book in order; search, index and the like stand in no folder."""
-    return [name.removesuffix(".html") for name in page_names if "/" in name]
 
 
 def link_in_contents(page, path: str):
@@ -59,23 +53,22 @@ def reported(link) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def plain(visit):
     """One page without scripts, which the tests below move."""
-    page = visit(CHAPTER, java_script_enabled=False)
-    yield page
-    page.context.close()
+    with quiet(visit(CHAPTER, java_script_enabled=False)) as page:
+        yield page
 
 
-def test_neighbours_are_named_with_their_arrow(plain, site_url, notebook, documents):
+def test_neighbours_are_named_with_their_arrow(plain, site_url, notebook):
     document = f"notebooks/{notebook}"
-    place = documents.index(document)
+    place = DOCUMENTS.index(document)
     plain.goto(f"{site_url}{document}.html")
     for side, neighbour in (("left-prev", place - 1), ("right-next", place + 1)):
         shown = plain.locator(f".{side} .book-arrow").all_inner_texts()
         texts = [text.replace("\N{NO-BREAK SPACE}", " ") for text in shown]
-        assert texts == [text for text in [arrow(documents[neighbour])] if text]
+        assert texts == [text for text in [arrow(DOCUMENTS[neighbour])] if text]
 
 
-def test_first_page_and_first_chapter_are_neighbours(plain, site_url, documents):
-    first, ten_minutes, *_, run, chapter = documents[:6]
+def test_first_page_and_first_chapter_are_neighbours(plain, site_url):
+    first, ten_minutes, *_, run, chapter = DOCUMENTS[:6]
     leads = {(first, "right-next"): chapter, (chapter, "left-prev"): first}
     leads |= {(ten_minutes, "left-prev"): first, (run, "right-next"): chapter}
     for (document, side), neighbour in leads.items():
@@ -112,7 +105,6 @@ def test_mark_is_shown_in_the_contents_of_every_page_and_survives_a_reload(open_
     mark(page).check()
     mark(page).uncheck()
     assert not marked(page, "#")
-    assert page.problems == []
 
 
 def test_foot_is_operated_by_keyboard(open_page):
@@ -135,13 +127,13 @@ def test_marking_moves_nothing(open_page):
     assert [b for b in page.evaluate(BOXES) if b not in before] == []
 
 
-def test_report_names_the_page_without_a_script_too(open_page, config):
+def test_report_names_the_page_without_a_script_too(open_page):
     page = open_page(CHAPTER, java_script_enabled=False)
     for link in (page.locator(".book-report"), page.locator(".btn-source-issues-button")):
-        assert link.get_attribute("href").startswith(f"{config['repository']['url']}/issues/new?")
+        assert link.get_attribute("href").startswith(f"{CONFIG['repository']['url']}/issues/new?")
         body = reported(link)["body"]
         assert "Page: Scores, softmax, one head: weigh the words\n" in body
-        assert f"Address: {config['html']['baseurl']}{CHAPTER}\nSection:\n" in body
+        assert f"Address: {PUBLIC_URL}{CHAPTER}\nSection:\n" in body
 
 
 def test_pages_that_are_not_of_the_book_have_no_foot(open_page):

@@ -61,7 +61,6 @@ def test_result_is_seen_and_the_rest_behind_a_press(opened):
     fold.locator("> summary").focus()
     page.keyboard.press("Enter")
     assert inside.is_visible()
-    assert page.problems == []
 
 
 @pytest.mark.parametrize("inside", [SECTION, "table"])
@@ -97,7 +96,6 @@ def test_search_finds_what_is_in_it_and_opens_it(open_page):
     page.locator(f"a.search-hit[href*='#{SECTION}']").click()
     page.wait_for_url(f"**/{CHAPTER.rpartition('/')[2]}#{SECTION}**")
     page.wait_for_function(OPEN, arg=fold_of(page).element_handle())
-    assert page.problems == []
 
 
 def test_hit_on_the_open_page_opens_it(opened):

@@ -854,4 +854,3 @@ def test_the_page_that_shows_it_follows_a_link(open_page, name):
     row = ROWS[name]
     page = open_page(f"{home_of(name)}.html#{kind_of(row)}=0&{row.first}")
     page.locator(f"tl-{kind_of(row)} [aria-live]", has_text=row.states[row.first]).wait_for()
-    assert page.problems == []

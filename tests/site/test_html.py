@@ -9,6 +9,7 @@ import pytest
 
 from book._ext.content.addresses import BOOK
 from book._ext.content.sheet import PDF
+from tests.site.browsing import CONFIG, PARAMETERS, PUBLIC_URL
 from tools import chapters
 
 LOADING_LINKS = {"stylesheet", "preload", "icon", "modulepreload", "manifest"}
@@ -54,13 +55,13 @@ def pages(site_dir) -> dict[str, Page]:
     return {path.relative_to(site_dir).as_posix(): Page(path) for path in inside}
 
 
-def test_every_page_of_the_contents_is_built_and_no_other(pages, page_names):
-    assert set(pages) == {*page_names, "index.html"}
+def test_every_page_of_the_contents_is_built_and_no_other(pages):
+    assert set(pages) == {*PARAMETERS["page_name"], "index.html"}
 
 
-def test_page_says_what_it_is(pages, page_name, config, site_dir):
-    page, base = pages[page_name], config["html"]["baseurl"]
-    assert config["title"] in page.texts["title"]
+def test_page_says_what_it_is(pages, page_name, site_dir):
+    page, base = pages[page_name], PUBLIC_URL
+    assert CONFIG["title"] in page.texts["title"]
     assert page.texts["title"].split("—")[0].strip()
     assert page.meta("description") == page.meta("og:description")
     assert 40 <= len(page.meta("description")) <= 200
@@ -77,9 +78,9 @@ def test_no_two_pages_of_the_book_have_one_description(pages):
     assert len(set(described.values())) == len(described), described
 
 
-def test_start_page_carries_the_card_and_leads_to_the_book(pages, config):
+def test_start_page_carries_the_card_and_leads_to_the_book(pages):
     page = pages["index.html"]
-    assert page.meta("og:url") == config["html"]["baseurl"]
+    assert page.meta("og:url") == PUBLIC_URL
     assert page.meta("refresh") == "0; url=book/intro.html"
 
 
@@ -100,9 +101,8 @@ def test_page_loads_nothing_from_another_host(pages, page_name):
     assert [url for url in loaded if urlsplit(url).scheme not in ("", "data")] == []
 
 
-def test_internal_links_and_pictures_resolve(pages, page_name, config, site_dir):
-    base = config["html"]["baseurl"]
-    broken = []
+def test_internal_links_and_pictures_resolve(pages, page_name, site_dir):
+    base, broken = PUBLIC_URL, []
     for url in pages[page_name].values("href", "src", "action"):
         target = urljoin(base + page_name, url)
         if not target.startswith(base):
@@ -122,8 +122,8 @@ def test_internal_links_and_pictures_resolve(pages, page_name, config, site_dir)
     assert broken == []
 
 
-def test_notebook_links_to_colab(pages, notebook, config):
-    repository = config["repository"]
+def test_notebook_links_to_colab(pages, notebook):
+    repository = CONFIG["repository"]
     place = urlsplit(repository["url"]).path + "/blob/" + repository["branch"]
     url = f"https://colab.research.google.com/github{place}/notebooks/{notebook}.ipynb"
     links = [a["href"] for t, a in pages[f"notebooks/{notebook}.html"].tags if t == "a"]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.practice.rooms import ROOMS
 from tests.sampling import long
-from tests.site.browsing import START_EXHIBITS, STORES
+from tests.site.browsing import START_EXHIBITS, STORES, quiet
 from tools.chapters import section_of
 from tutorial_lib import records
 from tutorial_lib.elements.choice import read_again
@@ -118,7 +118,6 @@ def test_what_was_done_yesterday_is_there_today_until_it_is_forgotten(kept, open
     with page.expect_navigation():
         page.get_by_role("button", name="Forget what I did on this page").click()
     assert words(page, "#") is None
-    assert page.problems == []
 
 
 @pytest.mark.long
@@ -143,6 +142,7 @@ def test_nothing_is_spoken_while_work_is_put_back(kept):
     assert page.locator(".tl-predict [aria-live=off]").count() > 0
     page.clock.run_for(700)
     assert page.locator(".tl [aria-live=off]").count() == 0
+    page.problems.clear()  # the event that is made here has no detail
 
 
 ADDRESS = "#map=0&X.0.0.0=5"
@@ -171,7 +171,6 @@ def test_what_a_reader_made_of_the_live_map_is_kept(open_fresh, site_url):
     page.goto(f"{site_url}{FIRST}{ADDRESS}")
     assert first.is_visible()
     assert "X, dogs, 0: 5" in first.get_attribute("aria-label")
-    assert page.problems == []
 
 
 def test_saving_reads_no_other_page(open_fresh):
@@ -228,12 +227,12 @@ SAMPLED = ["lists all through", "each part is null"]
 @pytest.fixture(scope="module")
 def worked(visit):
     """A page with some work, in turn for each of the tests below: the page, its key, its record."""
-    page = visit(FIRST)
-    work(page)
-    page.record = page.evaluate(RECORD)
-    page.key = page.evaluate("() => Object.keys(localStorage).find((k) => k.startsWith('kept:'))")
-    yield page
-    page.context.close()
+    with quiet(visit(FIRST)) as page:
+        work(page)
+        page.record = page.evaluate(RECORD)
+        key = "() => Object.keys(localStorage).find((name) => name.startsWith('kept:'))"
+        page.key = page.evaluate(key)
+        yield page
 
 
 @pytest.mark.parametrize(
@@ -250,7 +249,6 @@ def test_page_works_whatever_its_record_holds(worked, name):
     assert "✓ Right." in page.locator("tl-quiz fieldset").first.inner_text()
     assert words(page, "#")[1].startswith(("0 of", "1 of", "2 of", "3 of"))
     page.evaluate(BACK_FROM_CACHE)
-    assert page.problems == []
 
 
 @pytest.mark.parametrize("store", ["refused", *long("full")])
@@ -271,7 +269,6 @@ def test_page_that_cannot_store_works_says_so_and_can_be_begun_anew(open_fresh, 
     page.get_by_role("button", name="Forget what I did on this page").click()
     page.wait_for_function("() => !document.querySelector('.book-done')")
     assert page.locator("tl-quiz .tl-right:visible").count() == 0
-    assert page.problems == []
 
 
 @pytest.mark.long
@@ -284,6 +281,7 @@ def test_store_that_fills_up_later_loses_nothing_once_it_has_room_again(open_fre
     commit(page, 1, 2)
     page.reload()
     assert words(page, "#")[1].startswith("1 of 3 predictions, quiz 1 of 5")
+    page.problems.clear()  # the theme cannot store where the page is scrolled to
 
 
 @pytest.mark.long
@@ -305,7 +303,6 @@ def test_two_tabs_write_side_by_side_and_see_each_other(open_fresh, site_url):
     assert words(one, "#")[0] == "4/9"
     second = one.locator(".tl-predict").nth(1)
     assert second.get_by_role("radio").nth(1).is_checked()  # the last to write this element
-    assert one.problems == []
 
 
 def serve_edited(page, *edits):
@@ -402,7 +399,6 @@ def test_first_page_keeps_its_work_and_never_leads_to_itself(page, site_url):
     page.get_by_role("checkbox", name="I have read this page").check()
     assert words(page, "#") == ("✓", "1 of 1 prediction, read")
     assert start(page, site_url)[0] == "Continue with 3"
-    assert page.problems == []
 
 
 @pytest.mark.long
@@ -432,7 +428,6 @@ def test_page_is_forgotten_by_keys_and_the_book_is_not(kept, site_url, browser):
         page.get_by_role("button", name="Forget what I did in the whole book").click()
     assert words(page, NEXT) is None
     assert page.evaluate("() => Object.keys(localStorage).filter((k) => /kept/.test(k))") == []
-    assert page.problems == []
 
 
 @pytest.mark.long

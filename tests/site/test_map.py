@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.site.browsing import PHONE, SET, said
+from tests.site.browsing import PHONE, SET, focused, said
 from tests.site.showing import assert_shows
 from tutorial_lib import running_example, trace
 from tutorial_lib.elements.exhibits import live_map
@@ -82,11 +82,6 @@ def cell(map_, label):
     return map_.locator(f'.tl-board td[aria-label^="{label}:"]')
 
 
-def active(page):
-    """The name of the cell that has the focus."""
-    return page.evaluate("() => document.activeElement.ariaLabel")
-
-
 @pytest.fixture
 def map_(show):
     """The map on a page of its own, as the first page has it."""
@@ -159,7 +154,7 @@ def test_number_of_x_is_changed_by_keys_and_every_tint_follows(map_):
     page = map_.page
     cell(map_, "X, that, 1").click()
     page.keyboard.press("ArrowDown")
-    assert active(page) == "X, bark, 1: 1"  # arrows move, until a cell is in hand
+    assert focused(page) == "X, bark, 1: 1"  # arrows move, until a cell is in hand
     page.keyboard.press("Enter")
     assert said(map_).endswith(" In hand: ↑ and ↓ change it, Enter lets it go.")
     X = EXAMPLE.X.copy()
@@ -173,7 +168,7 @@ def test_number_of_x_is_changed_by_keys_and_every_tint_follows(map_):
     agrees(map_, X)
     page.keyboard.press("Escape")
     page.keyboard.press("ArrowUp")
-    assert active(page) == "X, that, 1: 1"
+    assert focused(page) == "X, that, 1: 1"
     agrees(map_, X)
     page.keyboard.press("-")
     assert said(map_).startswith("X, that, 1 was 1, is 0. ")
@@ -188,15 +183,15 @@ def test_arrows_reach_every_array_from_one_stop(map_):
     assert map_.locator("td[tabindex='0']").count() == 1
     map_.locator("a").first.focus()
     page.keyboard.press("Tab")
-    assert active(page) == "X, dogs, 0: 1"
+    assert focused(page) == "X, dogs, 0: 1"
     seen = set()
     for keys in ("ArrowRight " * 30, "ArrowDown " * 20, "ArrowLeft " * 40, "ArrowUp " * 20):
         for key in keys.split():
             page.keyboard.press(key)
-            seen.add(active(page).split(": ")[0])
+            seen.add(focused(page).split(": ")[0])
     for key in ("Home", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown"):
         page.keyboard.press(key)
-        seen.add(active(page).split(": ")[0])
+        seen.add(focused(page).split(": ")[0])
     arrays = {label.rsplit(", ", 2)[0] for label in seen}
     assert {"X", "Q, head 0", "Q, head 1", "heads, head 1", "Y"} <= arrays
     page.keyboard.press("Tab")

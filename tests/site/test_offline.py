@@ -27,7 +27,6 @@ def test_page_opens_from_disk_whole_and_its_links_lead_to_files(open_page, name)
     links = page.evaluate("() => [...document.links].map((link) => link.href)")
     files = {unquote(urlsplit(link).path) for link in links if link.startswith("file:")}
     assert [file for file in files if not Path(file).is_file()] == []
-    assert page.problems == []
 
 
 def test_search_works_from_disk(open_fresh):
@@ -39,7 +38,6 @@ def test_search_works_from_disk(open_fresh):
     hit = page.locator("#search-results a[href*='05_concatenation']").first
     hit.click()
     page.wait_for_url("file://**/notebooks/05_concatenation.html**")
-    assert page.problems == []
 
 
 @pytest.mark.long
@@ -54,4 +52,3 @@ def test_mode_chosen_from_disk_stays_on_the_next_page(open_fresh):
     page.get_by_role("link", name="next").click()
     page.wait_for_url("file://**/notebooks/04_multi_head_attention.html")
     assert page.locator("html").get_attribute("data-mode") == modes[-1]
-    assert page.problems == []

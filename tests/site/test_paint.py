@@ -8,7 +8,7 @@ import pytest
 
 from tests.elements.test_paint import EXAMPLE, FOUR, TOKENS, X, changes, library, mask_of, unpacked
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import PHONE, RECALL, SET, cell, middle, said, swipe
+from tests.site.browsing import PHONE, RECALL, SET, cell, middle, press, said, swipe
 from tests.site.showing import assert_shows
 from tools.chapters import pages
 from tutorial_lib import causal_mask, trace
@@ -36,11 +36,6 @@ def agrees(paint, mask, reads="look", align="bottom-right", masked="zeros", **mo
 def paint(show):
     """The mask on a page of its own."""
     return show(paint_mask().html).locator("tl-paint")
-
-
-def press(paint, name):
-    """Press a button by its name."""
-    paint.get_by_role("button", name=name, exact=True).click()
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ import pytest
 
 from tests.sampling import long
 from tests.site.arrival import BUDGETS, do_references, largest_task, recorded
-from tests.site.browsing import PHONE, SET, draw_finger, said
+from tests.site.browsing import PHONE, SET, draw_finger, press, said, write
 from tests.site.showing import assert_shows
 from tutorial_lib import attention_scores, attention_weights, project_heads, running_example
 from tutorial_lib.elements.exhibits import query_plane
@@ -93,17 +93,6 @@ def lies(weights):
         without = others.pop(weights.argmin())
         return f"close to the edge between {' and '.join(others)}. On it {without} would weigh 0"
     return "inside the triangle"
-
-
-def write(plane, name, text):
-    """Write into a field and press Enter."""
-    plane.get_by_label(name).fill(text)
-    plane.get_by_label(name).press("Enter")
-
-
-def press(plane, name):
-    """Press a button."""
-    plane.get_by_role("button", name=name).click()
 
 
 def tip(plane, angle, length):

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from tests.sampling import long
-from tests.site.browsing import PHONE, SET
+from tests.site.browsing import PHONE, SET, focused
 from tutorial_lib import running_example
 from tutorial_lib.elements.exhibits import playground
 
@@ -227,16 +227,11 @@ def test_undo_goes_back_step_by_step_and_reset_can_be_undone(board):
     assert cell(board, "X", "dogs", "0").inner_text() == "1"
 
 
-def active(page):
-    """The label of what has the focus."""
-    return page.evaluate("() => document.activeElement.ariaLabel")
-
-
 def test_worked_by_keys_alone(board):
     page = board.page
     for _ in range(5):  # the map, Undo, Reset, the link, then one stop for each table
         page.keyboard.press("Tab")
-    assert active(page) == "X, dogs, 0: 1"
+    assert focused(page) == "X, dogs, 0: 1"
     for key, label in {
         "ArrowDown": "X, that, 0: 0",
         "ArrowRight": "X, that, 1: 1",
@@ -246,23 +241,23 @@ def test_worked_by_keys_alone(board):
         "Home": "X, dogs, 0: 1",
     }.items():
         page.keyboard.press(key)
-        assert active(page) == label
+        assert focused(page) == label
         assert said(board) == f"{label}. Enter changes it."
     page.keyboard.press("ArrowUp")
-    assert active(page) == "X, dogs, 0: 1"  # the edge
+    assert focused(page) == "X, dogs, 0: 1"  # the edge
     page.keyboard.press("Enter")
-    assert active(page) == "A number for X, dogs, 0"
+    assert focused(page) == "A number for X, dogs, 0"
     page.keyboard.type("5")
     page.keyboard.press("Escape")
-    assert active(page) == "X, dogs, 0: 1"
+    assert focused(page) == "X, dogs, 0: 1"
     page.keyboard.type("-2")  # a digit or a sign begins a number
     page.keyboard.press("Enter")
-    assert active(page) == "X, dogs, 0: −2"
+    assert focused(page) == "X, dogs, 0: −2"
     assert said(board).startswith("X, dogs, 0 was 1, is −2. ")
     page.keyboard.press("Control+z")
-    assert active(page) == "X, dogs, 0: 1"
+    assert focused(page) == "X, dogs, 0: 1"
     page.keyboard.press("Tab")
-    assert active(page) == "W_Q, head 0, 0, 0: 1 × 2 ln 2"
+    assert focused(page) == "W_Q, head 0, 0, 0: 1 × 2 ln 2"
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Shift+Tab")
@@ -270,7 +265,7 @@ def test_worked_by_keys_alone(board):
     assert said(board).startswith("The example's own numbers are back.")
     cell(board, "mask", "dogs", "that").focus()
     page.keyboard.press("Space")
-    assert active(page) == "mask, dogs, that: may look"
+    assert focused(page) == "mask, dogs, that: may look"
     cell(board, "Y", "bark", "4").focus()
     page.keyboard.press("Enter")  # nobody edits a sum
     assert board.get_by_role("textbox").count() == 0
@@ -281,7 +276,7 @@ def test_leaving_a_field_keeps_what_was_written(board):
     board.page.keyboard.type("7")
     board.page.keyboard.press("Tab")
     assert cell(board, "X", "dogs", "0").inner_text() == "7"
-    assert active(board.page).startswith("W_Q, head 0, 0, 0")
+    assert focused(board.page).startswith("W_Q, head 0, 0, 0")
 
 
 def test_cells_have_names_roles_and_one_stop_for_each_table(board):
@@ -390,7 +385,6 @@ def test_chapter_06_carries_a_link_through_a_reload(open_page):
     page.reload()
     assert cell(board, "scale", "scores", "÷").inner_text() == "4"
     assert cell(board, "X", "bark", "0").inner_text() == "1/2"
-    assert page.problems == []
 
 
 def test_map_above_the_tables_shows_and_lights_the_same_numbers(board):
@@ -410,7 +404,7 @@ def test_map_above_the_tables_shows_and_lights_the_same_numbers(board):
     assert cell(board, "Y", "bark", "4").get_attribute("aria-selected") == "true"
     assert said(board).startswith("Y, bark, 4 = ")
     tint(board, "X", "that", "0").press("Enter")  # opens the number where it can be written
-    assert active(board.page) == "A number for X, that, 0"
+    assert focused(board.page) == "A number for X, that, 0"
 
 
 @pytest.mark.parametrize("width", [1280, 390])

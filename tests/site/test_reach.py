@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.site.browsing import OPEN_ALL
+from tests.site.browsing import OPEN_ALL, quiet
 from tools.chapters import FOLDER, part
 
 CHAPTER = "notebooks/03_attention_weights.html"
@@ -65,9 +65,8 @@ def test_something_answers_in_the_first_four_screens_of_every_chapter_of_part_on
 @pytest.fixture(scope="module")
 def walked(visit, kind):
     """A page of each kind."""
-    page = visit(kind)
-    yield page
-    page.context.close()
+    with quiet(visit(kind)) as page:
+        yield page
 
 
 def test_tab_reaches_every_control_shows_where_it_is_and_leaves_the_page(walked):

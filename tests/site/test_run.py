@@ -201,7 +201,6 @@ def test_chapter_that_runs_in_the_page_shows_what_it_showed_before(open_stand_in
     assert page.ran == [f"cell {i + 1}" for i in range(len(before))]
     after = [found if found != ["", 0] else None for found in outputs(page)]
     assert after == before
-    assert page.problems == []
 
 
 @pytest.mark.parametrize(
@@ -221,7 +220,6 @@ def test_error_of_a_cell_opens_the_fold_that_it_is_in(open_stand_in, name, place
     wait(page, f"Cell {number} ended in an error")
     assert fold.get_attribute("open") is not None
     assert "ZeroDivisionError" in shown(page, number)
-    assert page.problems == []
 
 
 def test_page_tells_how_python_arrives(open_stand_in):
@@ -400,7 +398,6 @@ def test_stop_ends_python_and_the_next_run_starts_it_again(open_stand_in):
     assert page.get_by_role("button", name="Stop").count() == 0
     assert "NameError" in run(page, "secret")
     assert page.ran == ["cell 2", "cell 3", "cell 2"]
-    assert page.problems == []
 
 
 TRAINS = """from tutorial_lib import figures
@@ -428,7 +425,6 @@ def test_training_that_was_run_twice_has_one_curve_and_its_last_model(open_stand
         assert live(page, 2).all_inner_texts() == ["Step 3 of 4: the loss is 1.333."]
     assert shown(page, 2).endswith("model 3")
     assert run(page, "display(1)\nplace = display('<b>', display_id=True)\n2") == "1\n'<b>'\n2"
-    assert page.problems == []
 
 
 def test_stop_while_python_loads(open_fresh):
@@ -473,7 +469,6 @@ def test_typed_code_is_there_after_a_reload_before_python_is(open_stand_in):
         page.evaluate(TYPE_AND_LEAVE, "last = 1")
     assert page.locator("textarea").count() == 1
     assert area(page, 9).input_value() == "last = 1"
-    assert page.problems == []
 
 
 def test_every_cell_is_told_from_those_with_the_same_text(open_fresh):
@@ -507,7 +502,6 @@ def test_code_whose_cell_has_changed_is_offered_and_not_put_elsewhere(open_stand
     assert page.locator(".tl-mine").count() == 0
     page.reload()
     assert page.locator(".tl-mine").count() == 0
-    assert page.problems == []
 
 
 @pytest.mark.parametrize("store", ["refused", *long("full")])
@@ -526,7 +520,6 @@ def test_page_that_cannot_keep_typed_code_says_so_and_loses_nothing_by_an_error(
     wait(page, "Stopped. Python has ended")
     assert area(page, 8).input_value() == "mine = 1 / 0"
     assert area(page, 9).input_value() == "while True: pass"
-    assert page.problems == []
 
 
 FILES = "**/_static/pyodide/*"
@@ -574,6 +567,7 @@ def test_page_says_each_time_which_file_did_not_load_and_what_to_do(open_fresh):
         assert page.locator("textarea").count() == 0
         assert page.get_by_role("button", name="Run here").is_visible()
         assert not page.locator(".tl-run progress").is_visible()
+    page.problems.clear()
 
 
 def test_page_opened_from_disk_says_that_python_needs_a_server(open_page):
@@ -708,7 +702,6 @@ def test_worker_tells_python_where_the_site_has_the_data_and_the_page_may_fetch_
     address = run(open_fake, "data")
     assert address == f"{site_url}_static/data/"
     assert {path: open_fake.evaluate(SHA256, address + path) for path in DIGESTS} == DIGESTS
-    assert open_fake.problems == []
 
 
 def serve_pyodide(page, files):
@@ -738,7 +731,6 @@ def test_pyodide_itself_runs_a_cell_and_stops(open_fresh):
     page.locator(CELLS).nth(1).locator(".cell_output pre").wait_for()
     push(page, "Stop", 2)
     wait(page, "Stopped. Python has ended")
-    assert page.problems == []
 
 
 ONE_RECORD = """import importlib.util, os, sys, types
@@ -833,7 +825,6 @@ def test_an_exercise_alone_is_solved_from_blank(open_stand_in):
     push(page, "Run", check)
     wait(page, f"Cell {check} ended in an error: NameError")
     assert page.ran == [*above, f"cell {check}"]  # a new Python has no variables
-    assert page.problems == []
 
 
 @pytest.mark.long
@@ -864,7 +855,6 @@ def test_an_exercise_alone_is_blank_each_time_and_nothing_is_lost(open_fresh, si
         assert page.locator("#goal").is_visible()
         assert page.evaluate(TYPED) == "mine = 1"
         assert page.locator(".tl-mine").count() == 0
-    assert page.problems == []
 
 
 @pytest.mark.long
@@ -909,7 +899,6 @@ def test_a_pasted_configuration_is_read_in_the_page(open_stand_in):
     page.get_by_label("A second one").fill(json.dumps(texts[1]))
     page.get_by_role("button", name="Read it here").click()
     page.locator(".tl-python [role=status]", has_text="llama has attn_pool=2").wait_for()
-    assert page.problems == []
 
 
 def test_the_table_of_models_is_filtered(open_fresh):
@@ -941,4 +930,3 @@ def test_a_hunt_is_played_and_what_is_typed_comes_back(open_stand_in):
     page.get_by_text("It catches 0 of").wait_for()
     page.reload()
     assert page.get_by_label("The number of the wrong line").input_value() == "99"
-    assert page.problems == []

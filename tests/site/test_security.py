@@ -71,6 +71,7 @@ def test_what_a_stranger_writes_into_a_page_does_not_run(open_fresh, from_disk):
         ["policy:", "script-src-attr"],
         ["policy:", "script-src-elem"],
     ]
+    page.problems.clear()
 
 
 def test_questions_take_style_and_script_from_files_that_the_page_links(site_dir, notebook):

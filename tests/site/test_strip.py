@@ -7,7 +7,7 @@ import pytest
 
 from tests.elements.test_strip import PRODUCT, STARTS
 from tests.sampling import long
-from tests.site.browsing import SET, said
+from tests.site.browsing import SET, focused, said
 from tests.site.showing import assert_shows
 from tools.chapters import pages
 from tutorial_lib import split_heads
@@ -187,13 +187,6 @@ def test_operation_that_numpy_refuses_is_not_offered_and_says_why(plain):
     assert said(plain) == "12 presses are the most; expected Undo or Reset. Nothing has changed."
     off = plain.locator("[aria-disabled=true]").all_text_contents()
     assert off == [*PRESSES.values()]
-
-
-def focused(page):
-    """The name of what has the focus."""
-    return page.evaluate(
-        "() => document.activeElement.ariaLabel ?? document.activeElement.innerText"
-    )
 
 
 @pytest.mark.long

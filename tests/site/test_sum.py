@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.site.browsing import said
+from tests.site.browsing import press, said
 from tests.site.showing import assert_shows
 from tutorial_lib import concat_heads, running_example, trace
 from tutorial_lib.elements.exhibits import heads_sum
@@ -71,11 +71,6 @@ def counted(found):
         return "all 8 features" if len(found) else "no feature"
     *most, last = map(str, found)
     return f"features {', '.join(most)} and {last}" if most else f"feature {last}"
-
-
-def press(exhibit, name):
-    """Press a button by its name."""
-    exhibit.get_by_role("button", name=name, exact=True).click()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.site.browsing import RECALL, said
+from tests.site.browsing import RECALL, press, said
 from tests.site.showing import assert_shows
 from tutorial_lib.elements.exhibits import fold_tiles
 from tutorial_lib.elements.exhibits.tiles.element import draw_tiles
@@ -14,12 +14,6 @@ BARK = "(6/7, 3/7, 4/7, 1/7)"
 def tiles(show):
     """The tiles on a page of their own."""
     return show(fold_tiles().html).locator("tl-tiles")
-
-
-def press(tiles, *names):
-    """Press buttons by their names."""
-    for name in names:
-        tiles.get_by_role("button", name=name, exact=True).click()
 
 
 def test_each_step_is_told_and_the_end_answers_the_question(tiles):

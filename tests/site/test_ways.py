@@ -42,7 +42,6 @@ def test_twenty_minutes_are_light_and_their_model_answers(open_fresh):
     page.locator(".book-foot").scroll_into_view_if_needed()
     page.wait_for_load_state("networkidle")
     assert 60_000 < page.evaluate(WEIGHT) <= MOST_BYTES
-    assert page.problems == []
 
 
 def test_address_of_a_sentence_is_followed_at_once(open_page):

@@ -4,16 +4,14 @@ import re
 from base64 import b64decode
 from gzip import compress
 from io import BytesIO
-from pathlib import Path
 
 import pytest
 from fontTools.ttLib import TTFont
 
 from tests.site.answering import ACTIONS, work
 from tests.site.arrival import BUDGETS, WEIGHT, arrive, beyond_budget, closer_looks
-from tests.site.browsing import KINDS, said
+from tests.site.browsing import KINDS, PARAMETERS, ROOT, said
 
-ROOT = Path(__file__).resolve().parents[2]
 SHEET = "_static/site.css"
 FACE = r"@font-face\{[^}]*(Free|Brands);[^}]*font-weight:(\d+);[^}]*base64,([^)]+)\)"
 
@@ -58,7 +56,6 @@ def test_exhibit_and_its_model_come_when_it_is_near(open_fresh):
     page.locator("details", has=exhibit).locator("> summary").click()
     exhibit.get_by_role("button", name="silence head 1.2").click()
     assert said(exhibit).startswith("Head 1.2 is silenced")
-    assert page.problems == []
 
 
 def test_notebook_is_within_its_weight(notebook):
@@ -94,8 +91,8 @@ def test_page_answers_soon(browser, visit, name):
 
 
 @pytest.mark.long
-def test_page_after_another_is_lighter(open_fresh, site_url, page_names):
-    first, *later = [name for name in page_names if "notebooks/" in name]
+def test_page_after_another_is_lighter(open_fresh, site_url):
+    first, *later = [name for name in PARAMETERS["page_name"] if "notebooks/" in name]
     page, weights = open_fresh(first), {}
     for name in later[1::4]:
         page.goto(site_url + name)

@@ -10,13 +10,6 @@ def softmax_by_logarithm(scores, axis=-1):
     return np.exp(scores - (top + np.log(np.exp(scores - top).sum(axis, keepdims=True))))
 
 
-def weights_by_multiplying(scores, *, mask=None):
-    mask = np.ones(scores.shape, dtype=bool) if mask is None else mask
-    positive = np.exp(scores - scores.max(axis=-1, keepdims=True)) * mask
-    total = positive.sum(axis=-1, keepdims=True)
-    return np.divide(positive, total, out=np.zeros_like(positive), where=total > 0)
-
-
 def weights_by_adding(scores, *, mask=None):
     added = scores if mask is None else scores + np.where(mask, 0, -1e30)
     weights = softmax_by_logarithm(added)

@@ -347,6 +347,12 @@ def hidden_in_capitals(scores, mask):
     return weights / np.where(total > 0, total, 1)
 
 
+def of_torch(x, w_q, w_k, w_v, w_o, n_head=3):
+    # of nn.Linear: (out_features, in_features)
+    B, T, C = x.shape
+    return packed(x, w_q.T, w_k.T, w_v.T, w_o.T, n_head).reshape(B, T, C)
+
+
 def with_position_ids(xq, xk, position_ids):
     """xq, xk: (batch, heads, seq, dim), position_ids: (batch, seq)"""
     angles = position_ids[:, None, :, None] * 10_000.0 ** (-np.arange(0, xq.shape[-1], 2) / 16)
@@ -363,6 +369,7 @@ def with_position_ids(xq, xk, position_ids):
     [
         (flagged, "attention", "a mask beside the causal flag"),
         (hidden_in_capitals, "weights", "mask = mask turned"),
+        (of_torch, "layer", "n_head = 6; axes W (H·d, d_model)"),
         (with_position_ids, "rotary", "position_ids = positions of a batch"),
         (of_padded_keys, "weights", "asked: padded keys"),
         (of_lengths, "attention", "lengths = mask lengths"),
@@ -521,6 +528,16 @@ def flag_ignored(q, k, v, mask=None, causal=False):
     return flagged(q, k, v, mask, causal, ignored=True)
 
 
+def cut_by_head(x, w_qkv, w_out, n_head):
+    """w_qkv (D, 3D): the first D columns are those of the queries"""
+    return packed_by_head(x, w_qkv, w_out, n_head)
+
+
+def adds_what_may_be_seen(e, is_ok):
+    """is_ok: a bool"""
+    return softmax_of_columns(e + is_ok)
+
+
 def moved_to_the_front(scores, mask):
     """scores (T, S): the weights of the keys that are seen, True in the mask"""
     weights = np.zeros_like(scores)
@@ -548,6 +565,8 @@ def appended_to_heads(q, k, v, cache_k, cache_v):
     ("function", "kind", "words"),
     [
         (flag_ignored, "attention", "wrong"),
+        (cut_by_head, "layer", "wrong"),
+        (adds_what_may_be_seen, "weights", "the mask is added to the scores as 0 and 1"),
         (moved_to_the_front, "weights", "wrong"),
         (prefill_chunk, "cache", "wrong"),
         (appended_to_heads, "cache", "it raised ValueError: all the input array dimensions"),

@@ -34,7 +34,8 @@ def under_the_roles(function, roles, *, mask):
     given = ", ".join(f"{name}={name}" for name in names)
     scope = {"function": function}
     source = f"def f({', '.join(n if n != 'mask' or n in roles else 'mask=None' for n in names)}):"
-    exec(f"{source}\n    'mask: True = may look'\n    return function({given})", scope)
+    says = "'mask: True = may look; zeros where that is nothing'"
+    exec(f"{source}\n    {says}\n    return function({given})", scope)
     return scope["f"]
 
 
@@ -347,6 +348,15 @@ def hidden_in_capitals(scores, mask):
     return weights / np.where(total > 0, total, 1)
 
 
+def of_jax(inputs):
+    # inputs: [B, L, N, H]
+    return halves(inputs.swapaxes(1, 2)).swapaxes(1, 2)
+
+
+def even_where_all_is_hidden(scores, keep):
+    return softmax_of_columns(np.where(keep, scores, -1e30))
+
+
 def of_torch(x, w_q, w_k, w_v, w_o, n_head=3):
     # of nn.Linear: (out_features, in_features)
     B, T, C = x.shape
@@ -369,6 +379,8 @@ def with_position_ids(xq, xk, position_ids):
     [
         (flagged, "attention", "a mask beside the causal flag"),
         (hidden_in_capitals, "weights", "mask = mask turned"),
+        (of_jax, "rotary", "axes (B, T, H, d)"),
+        (even_where_all_is_hidden, "weights", "asked: a causal mask, a scattered mask"),
         (of_torch, "layer", "n_head = 6; axes W (H·d, d_model)"),
         (with_position_ids, "rotary", "position_ids = positions of a batch"),
         (of_padded_keys, "weights", "asked: padded keys"),

@@ -59,20 +59,16 @@ LENGTH = re.compile(r"pos|idx|index|offset|len|fill|past|^(t|i|n|start|cur|step|
 ADDED = re.compile("bias|additive", re.IGNORECASE)  # a mask of 0 and -inf
 MASKED = "(hid|mask|pad|ignor|block|forbid|drop|exclud)"
 HIDES = re.compile(
-    rf"^hid|ignore|blocked|forbid|(True\W+|\b1(\.0)?( ?[=:] ?| ))((?!not |0 )\w+ ){{0,6}}{MASKED}",
+    rf"^hid|ignore|blocked|forbid|(True\W+|\b1(\.0)?( ?[=:] ?| ))((?!not? |0 )\w+ ){{0,6}}{MASKED}",
     re.IGNORECASE,
 )
 MENDS = {known.says: known.mend for several in kinds.MISTAKES.values() for known in several}
-BOOLEAN = re.compile(r"True|\bbool|\b1(\.0)?( ?[=:]| means| for| where| if)")
+BOOLEAN = re.compile(r"True|\bbool|\b1(\.0?)?( ?[=:]| means| for| where| if)")
 SHOWS = re.compile(rf"(False\W+|(?<!\.)\b0(\.0)?( ?[=:] ?| ))(\w+ ){{0,4}}{MASKED}", re.IGNORECASE)
 COLUMNS = re.compile(r"first [\w·*]+ columns|all (of )?(the )?q", re.IGNORECASE)  # of W_QKV
 FAR = "large|thousand|far above"  # cases whose scores are large
 LENGTHS = re.compile(r"len(s|gths?)?$|^l(ongueurs|(ä|ae)ngen|ongitudes|unghezze)$")
-PROMISE = re.compile(  # that no row is empty
-    r"at least one|au moins|al menos|mindestens|(every|each) (query|row|token)\w* (may )?"
-    r"(sees?|keeps?|has|have|looks?( at)?) (at least|some\w*|one|a|itself)\b",
-    re.IGNORECASE,
-)
+ZEROS = re.compile(r"\b(z[eé]ros?|null\w*|ceros?|nan|empty|nothing)\b", re.IGNORECASE)
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
 
@@ -311,7 +307,7 @@ def _has_flag(way, case):
 
 def _lacks_mask_only(function, way, case):
     """Whether a function has to be given a mask, and a case has none."""
-    if "empty" in case.label and PROMISE.search(_comments(function)):
+    if "empty" in case.label and not ZEROS.search(_comments(function)):
         return True
     takes = inspect.signature(function).parameters
     masks = {name for name, role in way.arguments.items() if str(role).startswith("mask")}
@@ -500,7 +496,9 @@ def _specs(function, kind):
 def _rank(asked, found):
     """Right values say most; of scores, axis 0 is mostly that of the queries."""
     words = found[0][0]
-    return words in asked.wrong, "scores" in asked.roles and "over the queries" not in words
+    rare = re.search("over the (heads|batch)", words)
+    rare = rare if "mask" in asked.roles else "over the queries" not in words
+    return words in asked.wrong, "scores" in asked.roles and bool(rare)
 
 
 def _is_sure(way):
@@ -583,12 +581,12 @@ def _unpacked_shapes(function):
     """Return the shapes that a function unpacks, as comments would name them."""
     line = r"^ *\(?([\w, ]+,[\w, ]+)\)? *= *(\w+)\.shape *(?:#|;|$)"
     source = _source(function)
-    unpacked = [(name, axes) for axes, name in re.findall(line, source, re.MULTILINE)]
-    for terms, *names in re.findall(r"einsum\(.(\w+,\w+)->\w+., (\w+), (\w+)\)", source):
-        unpacked += zip(names, map(", ".join, terms.split(",")), strict=True)
+    found = [(name, axes) for axes, name in re.findall(line, source, re.MULTILINE)]
     again = "|".join(re.findall(r"^ *([\w, ]+?) *=[^=]", source, re.MULTILINE))
-    first = [pair for pair in unpacked if not re.search(rf"\b{pair[0]}\b", again)]
-    return "\n".join(f"{name} ({axes})" for name, axes in first)
+    for terms, *names in re.findall(r"einsum\(.(\w+,\w+)->\w+., (\w+), (\w+)\)", source):
+        pairs = zip(names, map(", ".join, terms.split(",")), strict=True)
+        found += [(name, axes) for name, axes in pairs if not re.search(rf"\b{name}\b", again)]
+    return "\n".join(f"{name} ({axes})" for name, axes in found)
 
 
 def _axes_in_words(function):
@@ -684,6 +682,8 @@ def _axes_agree(words, shape, strict, role):
         words, shape = words[1:], shape[1 - len(words) :]
     if not strict or len(words) != len(shape):
         return len(words) == len(shape)
+    if len(words) == 4 and words[2:] == ["N", "H"]:  # JAX counts N heads of the width H
+        words = [*words[:2], "heads", ""]
     words = ["" if word == "N" and {*words} & {*"TLS"} else word for word in words]  # a batch
     found = ([n for p, n in AXIS_SIZES.items() if re.search(p, word.lower())] for word in words)
     tokens = {1, T, S, S + 4} if role != "scores" else set()  # keys may be named like queries

@@ -21,7 +21,7 @@ B, H, G, T, S, D_K, D_V, D_MODEL = 2, 6, 3, 5, 7, 16, 11, 96  # d_model is H·d_
 QKV = ("W_Q", "W_K", "W_V")
 FREQUENCIES = 10_000.0 ** (-np.arange(0, D_K, 2) / D_K)
 MASK = re.compile(
-    "mask|allow|visib|keep|bias|valid|pad|see|look|(^|_)ok$|len(gth)?s$|^l(ongueurs|(ä|ae)ngen)$"
+    "mask|allow|visib|keep|bias|valid|pad|see|look|^real|(^|_)ok$|len(gth)?s$|^l(ongueurs|(ä|ae)ngen)$"
     "|^hid(e|den)?$|^m$",
     re.IGNORECASE,
 )

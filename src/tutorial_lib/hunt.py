@@ -108,7 +108,7 @@ class Suspect:
         print_text(f"{lay_out(self.purpose())}\n\n{self.numbered_lines()[0]}\n")
         print_text("It has one mistake. On which input does it show?")
         if names := properties_of(self.task):
-            print_text(f"The right function has these properties: {'; '.join(names)}.")
+            print_text(lay_out(f"The right function has these properties: {'; '.join(names)}"))
 
     def try_input(self, **given):
         """Call the right function and this one on an input, and say whether they differ.

@@ -68,7 +68,9 @@ SHOWS = re.compile(rf"(False\W+|(?<!\.)\b0(\.0)?( ?[=:] ?| ))(\w+ ){{0,4}}{MASKE
 COLUMNS = re.compile(r"first [\w·*]+ columns|all (of )?(the )?q", re.IGNORECASE)  # of W_QKV
 FAR = "large|thousand|far above"  # cases whose scores are large
 LENGTHS = re.compile(r"len(s|gths?)?$|^l(ongueurs|(ä|ae)ngen|ongitudes|unghezze)$")
-ZEROS = re.compile(r"\b(z[eé]ros?|null\w*|ceros?|nan|empty|nothing)\b", re.IGNORECASE)
+ZEROS = re.compile(
+    r"\b(z[eé]ros?|null\w*|ceros?|nan|empty|nothing|sees? no|weights? 0)\b", re.IGNORECASE
+)
 MOST_ORDERS = 120  # of the arguments, where their names say nothing
 
 
@@ -541,7 +543,9 @@ def _is_certain_mistake(found, asked, function):
     text = _comments(function)
     square = way.own or "True" in _roles_of(way)
     square |= len(set(re.findall(r"[\[(](\w+, ?\w+[\w, ]*)[\])]", text))) == 1
-    square &= words == kinds.FIRST_CORNER and not re.search("last|corner|align|past", text, re.I)
+    square &= words == kinds.FIRST_CORNER and not re.search(
+        "last|newest|corner|align|past", text, re.I
+    )
     masks = [case.given["mask"] for case in asked.cases if "mask" in case.given]
     unequal = "mask" not in _roles_of(way) and any(mask.shape[1] != T for mask in masks)
     unequal &= words in kinds.DIAGONAL

@@ -355,7 +355,8 @@ def _sized_cases(right, n_kv_heads, equal):
 
 
 def _grouped_spec(equal=False):
-    wrong = _wrong(grouped, "grouped", "attend", "weigh", without=(*LARGE[2:], *EMPTY))
+    without = (*LARGE[2:], *EMPTY, "heads_of_a_token")
+    wrong = _wrong(grouped, "grouped", "attend", "weigh", without=without)
     layouts = HEADS | IN_GROUPS | MERGED | (FLAT if equal else {})
     return FunctionSpec(
         _roles("Q", "K", "V"), layouts, _sized_cases(grouped, G, equal), wrong, (grouped,)

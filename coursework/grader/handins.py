@@ -122,8 +122,8 @@ def who_pattern(text):
 def find_handins(source, **options):
     """Return the hand-in of each student that counts, `held` where that is not clear.
 
-    GraderError: no such folder, nothing in it, or no notebook is named as an option says. Question:
-    whose a hand-in is can be read in two ways.
+    GraderError: no such folder, nothing in it, or no notebook is named as an option says.
+    AmbiguousClass: whose a hand-in is can be read in two ways.
 
     `source` : path of a folder or of a zip file
     `options` : as `ReadingOptions` has them

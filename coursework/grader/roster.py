@@ -109,7 +109,7 @@ def _with_distinct_names(path, students):
 def enrol(roster, handins, *, keep_unknown=False):
     """Give hand-ins the names and ids of a roster, and a hand-in to everyone who has none.
 
-    Question: a hand-in fits no line of the roster, or several.
+    AmbiguousClass: a hand-in fits no line of the roster, or several.
 
     `roster` : Roster
     `handins` : list of Handin

@@ -206,7 +206,7 @@ class Sandbox(contextlib.AbstractContextManager):
         if not trusted and shutil.which("bwrap") is None:
             raise SandboxError(f"bubblewrap (bwrap) is not installed. {HOW_TO_GET}")
         self.folder = tempfile.TemporaryDirectory() if trusted else None
-        self.worker, self.used_s = None, 0.0  # by `_spent_s` of all requests
+        self.worker, self.used_s = None, 0.0  # by `_spent_seconds` of all requests
         self.last = 0.0, 0.0  # what the worker had of a processor, and how long it waited for one
         self.process = self._start(library, torch=torch, trusted=trusted)
         os.set_blocking(self.process.stdin.fileno(), False)
